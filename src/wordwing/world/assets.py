@@ -1,0 +1,212 @@
+"""Landmark bodies: MJCF files of primitive geoms, read through MuJoCo, in two looks.
+
+Every landmark is one file in `landmarks/`, its centre at the origin, its front along +x, standing on z = 0. The
+`sim` look is the file as written. The `lab` look is the same thing built again by somebody else: smaller by up
+to an eighth, every part a few per cent off, and painted with other tints; `wordwing.sim.lab` adds other textures.
+"""
+
+from __future__ import annotations
+
+import colorsys
+import zlib
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import as_file, files
+from typing import Literal
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from wordwing.world.catalogue import landmark
+
+Look = Literal["sim", "lab"]
+
+SPHERE = int(mujoco.mjtGeom.mjGEOM_SPHERE)
+CAPSULE = int(mujoco.mjtGeom.mjGEOM_CAPSULE)
+ELLIPSOID = int(mujoco.mjtGeom.mjGEOM_ELLIPSOID)
+CYLINDER = int(mujoco.mjtGeom.mjGEOM_CYLINDER)
+BOX = int(mujoco.mjtGeom.mjGEOM_BOX)
+PRIMITIVES = {SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX}
+
+
+@dataclass(frozen=True)
+class Material:
+    """How the surface of a geom is painted, besides its colour."""
+
+    name: str
+    pattern: str
+    """Name of a procedural pattern, "" for none."""
+    repeat: tuple[float, float]
+    """Repeats a metre along (or around) the geom and up it."""
+    second: tuple[float, float, float]
+    """Second colour: absolute for bands, spots and checker, else a multiple of the first."""
+    specular: float
+    emission: float
+
+
+@dataclass(frozen=True)
+class Asset:
+    """The geoms of one landmark in its own frame: origin on the floor, x to its front, z up, metres."""
+
+    name: str
+    kind: NDArray[np.int32]
+    """[G] MuJoCo geom types, one of `PRIMITIVES`."""
+    position: NDArray[np.float64]
+    """[G, 3] geom centres."""
+    quaternion: NDArray[np.float64]
+    """[G, 4] (w, x, y, z), geom frame to landmark frame."""
+    size: NDArray[np.float64]
+    """[G, 3] half sizes and radii as MuJoCo has them."""
+    rgb: NDArray[np.float64]
+    """[G, 3] colours in [0, 1]."""
+    material: NDArray[np.int32]
+    """[G] index into `materials()`."""
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def half_extents(self) -> NDArray[np.float64]:
+        """[G, 3] half sizes of each geom's box in its own frame."""
+        half = self.size.copy()
+        round_ = (self.kind == CYLINDER) | (self.kind == CAPSULE)
+        half[round_] = np.stack([self.size[round_, 0]] * 2 + [self.size[round_, 1]], axis=-1)
+        half[self.kind == CAPSULE, 2] += self.size[self.kind == CAPSULE, 0]
+        half[self.kind == SPHERE] = self.size[self.kind == SPHERE, :1]
+        return half
+
+    def bounding_radius(self) -> NDArray[np.float64]:
+        """[G] radius of a sphere around each geom's centre that holds it."""
+        half = self.half_extents()
+        diagonal = np.linalg.norm(half, axis=-1)
+        ring = np.hypot(half[:, 0], half[:, 2])  # a cylinder's rim, nearer than its box's corners
+        smooth = half.max(axis=-1)
+        return np.select(
+            [self.kind == BOX, self.kind == CYLINDER], [diagonal, ring], default=smooth
+        )
+
+    def surface_points(self) -> NDArray[np.float64]:
+        """[P, 3] points densely covering all geoms' surfaces, landmark frame: for extents and tests."""
+        clouds = [
+            rotation_matrix(quaternion) @ _unit_surface(int(kind), size).T + position[:, None]
+            for kind, quaternion, size, position in zip(
+                self.kind, self.quaternion, self.size, self.position, strict=True
+            )
+        ]
+        return np.concatenate([cloud.T for cloud in clouds])
+
+    def footprint(self) -> float:
+        """Radius of the circle around the origin that holds all geoms seen from above."""
+        return float(np.hypot(*self.surface_points().T[:2]).max())
+
+    def height(self) -> float:
+        """Height of the highest point above the floor."""
+        return float(self.surface_points()[:, 2].max())
+
+
+def rotation_matrix(quaternion: NDArray[np.float64]) -> NDArray[np.float64]:
+    """[3, 3] rotation of a (w, x, y, z) quaternion."""
+    matrix = np.zeros(9)
+    mujoco.mju_quat2Mat(matrix, quaternion)
+    return matrix.reshape(3, 3)
+
+
+def _unit_surface(kind: int, size: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Points [P, 3] on the surface of one geom in its own frame."""
+    around = np.linspace(0, 2 * np.pi, 48, endpoint=False)
+    if kind == BOX:
+        grid = np.linspace(-1, 1, 7)
+        cube = np.stack(np.meshgrid(grid, grid, grid), axis=-1).reshape(-1, 3)
+        return cube[np.abs(cube).max(axis=-1) == 1] * size
+    if kind == CYLINDER:
+        rim = np.stack([np.cos(around), np.sin(around)], axis=-1) * size[0]
+        levels = np.linspace(-size[1], size[1], 9)
+        return np.concatenate([np.insert(rim, 2, z, axis=1) for z in levels])
+    polar = np.linspace(0, np.pi, 25)
+    a, b = np.meshgrid(around, polar)
+    ball = np.stack([np.sin(b) * np.cos(a), np.sin(b) * np.sin(a), np.cos(b)], axis=-1)
+    ball = ball.reshape(-1, 3)
+    if kind == CAPSULE:
+        ends = ball * size[0]
+        ends[:, 2] += np.sign(ends[:, 2]) * size[1]
+        return ends
+    return ball * (size[0] if kind == SPHERE else size)
+
+
+@cache
+def materials() -> tuple[Material, ...]:
+    """Every material of `landmarks/materials.xml`."""
+    with as_file(files("wordwing.world") / "landmarks") as folder:
+        text = '<mujoco><include file="materials.xml"/></mujoco>'
+        include = {"materials.xml": (folder / "materials.xml").read_bytes()}
+        spec = mujoco.MjSpec.from_string(text, include=include)
+    second = {texture.name: tuple(map(float, texture.rgb2)) for texture in spec.textures}
+    found = []
+    for material in spec.materials:
+        pattern = material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB]
+        found.append(
+            Material(
+                name=material.name,
+                pattern=pattern,
+                repeat=(float(material.texrepeat[0]), float(material.texrepeat[1])),
+                second=second.get(pattern, (1.0, 1.0, 1.0)),
+                specular=float(material.specular) if material.specular > 0.5 else 0.0,
+                emission=float(material.emission),
+            )
+        )
+    return tuple(found)
+
+
+@cache
+def asset(name: str, look: Look = "sim") -> Asset:
+    """The geoms of a landmark of the catalogue in one of its looks."""
+    landmark(name)
+    as_built = _read(name)
+    return as_built if look == "sim" else rebuilt(as_built)
+
+
+def _read(name: str) -> Asset:
+    with as_file(files("wordwing.world") / "landmarks") as folder:
+        model = mujoco.MjSpec.from_file(str(folder / f"{name}.xml")).compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)  # geoms may sit in nested bodies
+    if not set(model.geom_type.tolist()) <= PRIMITIVES:
+        raise ValueError(f"{name}.xml: only sphere, capsule, ellipsoid, cylinder and box geoms are drawn")
+    quaternion = np.zeros((model.ngeom, 4))
+    for index in range(model.ngeom):
+        mujoco.mju_mat2Quat(quaternion[index], data.geom_xmat[index])
+    index_of = {material.name: index for index, material in enumerate(materials())}
+    names = [model.material(i).name if i >= 0 else "plain" for i in model.geom_matid]
+    return Asset(
+        name=name,
+        kind=model.geom_type.astype(np.int32),
+        position=data.geom_xpos.copy(),
+        quaternion=quaternion,
+        size=model.geom_size.copy(),
+        rgb=model.geom_rgba[:, :3].astype(np.float64),
+        material=np.array([index_of[name] for name in names], np.int32),
+    )
+
+
+def rebuilt(original: Asset) -> Asset:
+    """The `lab` look: the same landmark built and painted by somebody else, reproducibly.
+
+    Never larger than the original, so both looks share one footprint.
+    """
+    rng = np.random.default_rng(zlib.crc32(original.name.encode()))
+    scale = rng.uniform(0.88, 0.96)
+    parts = rng.uniform(0.95, 1.04, (len(original), 3))
+    parts[original.kind != BOX] = parts[original.kind != BOX][:, [0, 0, 0]]  # round stays round
+    paint = {}  # parts of one colour stay of one colour
+    for colour in dict.fromkeys(map(tuple, original.rgb.round(3))):
+        hue, saturation, value = colorsys.rgb_to_hsv(*colour)
+        hue = (hue + rng.uniform(-0.03, 0.03)) % 1.0
+        saturation *= rng.uniform(0.6, 0.9)
+        value = min(1.0, value * rng.uniform(0.75, 1.05))
+        paint[colour] = colorsys.hsv_to_rgb(hue, saturation, value)
+    return replace(
+        original,
+        position=original.position * scale,
+        size=original.size * parts * scale,
+        rgb=np.array([paint[tuple(colour)] for colour in original.rgb.round(3)]),
+    )

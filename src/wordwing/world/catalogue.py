@@ -1,0 +1,68 @@
+"""The landmark catalogue: 63 landmarks of LANI, 15 of them the paper's REAL set, and 26 pieces of furniture."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Literal
+
+from wordwing.errors import WordwingError, did_you_mean
+
+
+@dataclass(frozen=True)
+class Landmark:
+    """One kind of thing that can stand in the arena."""
+
+    name: str
+    """The LANI or AI2-THOR name, e.g. "WoodBarrel"."""
+    set: Literal["field", "house"]
+    """Which corpus it belongs to; the cage uses the part of `field` with a `cage` number."""
+    radius: float
+    """Radius of the circle that paths keep out of, metres."""
+    footprint: float
+    """Radius of the smallest circle around its centre that holds its geoms in both looks, metres."""
+    height: float
+    """Height of its highest point in either look, metres."""
+    cage: int | None
+    """Number 1-15 in the paper's REAL set and human evaluation, or None."""
+    nouns: tuple[str, ...]
+    """What people call it; the commonest first."""
+    index: int
+    """Position in the catalogue, and its class in every classifier."""
+
+
+@cache
+def catalogue() -> tuple[Landmark, ...]:
+    """All landmarks, `field` before `house`, alphabetically."""
+    rows = json.loads(files("wordwing.world").joinpath("catalogue.json").read_text("utf-8"))
+    return tuple(
+        Landmark(**{**row, "nouns": tuple(row["nouns"])}, index=index)
+        for index, row in enumerate(rows)
+    )
+
+
+@cache
+def _by_name() -> dict[str, Landmark]:
+    return {landmark.name: landmark for landmark in catalogue()}
+
+
+def landmark(name: str) -> Landmark:
+    """Look a landmark up by its exact name."""
+    try:
+        return _by_name()[name]
+    except KeyError:
+        hint = did_you_mean(name, list(_by_name()))
+        count = len(catalogue())
+        raise WordwingError(
+            f'no landmark is called "{name}"{hint} ({count} names: wordwing data show landmarks)'
+        ) from None
+
+
+def landmarks(corpus: Literal["field", "cage", "house"]) -> tuple[Landmark, ...]:
+    """The landmarks that layouts of a corpus are made of."""
+    if corpus == "cage":
+        numbered = (entry for entry in catalogue() if entry.cage is not None)
+        return tuple(sorted(numbered, key=lambda entry: entry.cage or 0))
+    return tuple(entry for entry in catalogue() if entry.set == corpus)
