@@ -37,7 +37,7 @@ ABSOLUTE_SECOND = ("bands", "checker", "spots")
 def hash_cell(x: int, y: int, seed: int) -> float:
     """A number in [0, 1) for an integer cell, the same on every device."""
     h = wp.uint32(x) * wp.uint32(374761393) + wp.uint32(y) * wp.uint32(668265263)
-    h = h + wp.uint32(seed) * wp.uint32(2246822519)
+    h = h + wp.uint32(seed) * wp.uint32(1103515245)
     h = (h ^ (h >> wp.uint32(13))) * wp.uint32(1274126177)
     h = h ^ (h >> wp.uint32(16))
     return float(h & wp.uint32(0xFFFFFF)) / 16777216.0

@@ -1,0 +1,306 @@
+"""Layouts: which landmarks stand where in the arena, and the JSON files that say so.
+
+A layout file is `{"schema": 1, "arena": 4.7, "landmarks": [{"name": "Barrel", "x": 0.5, "y": -1.0,
+"yaw": 0.0}, …]}`; `yaw`, `elevation` and `radius` may be left out. Everything that a person can get
+wrong in one is answered with one sentence that names the file and the landmark, counted from 1.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from wordwing.errors import WordwingError, did_you_mean
+from wordwing.frames import ARENA_HALF, ARENA_SIZE
+from wordwing.world.catalogue import Landmark, catalogue, landmark
+
+SCHEMA = 1
+"""Version of the file format."""
+
+MAX_LANDMARKS = 40
+MAX_BYTES = 1_000_000
+"""Largest layout and largest file that is read; both far beyond what fits the arena."""
+
+PROTRUSION = 0.05
+"""How far a footprint may reach across the fence line, metres."""
+
+OVERLAP = 0.01
+"""How deep two landmarks may enter each other, sideways or in height, metres."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """One landmark of a layout: what it is and where it stands."""
+
+    name: str
+    """A name of the catalogue."""
+    x: float
+    y: float
+    """Its centre, metres, world frame: origin at the arena's centre; in pictures x up, y left."""
+    yaw: float = 0.0
+    """Where its front (local +x) points, radians, counter-clockwise from world x."""
+    elevation: float = 0.0
+    """Height of the surface it stands on, metres; more than 0 for furniture on furniture."""
+    radius: float | None = None
+    """Radius of the circle that paths keep out of, metres; None for the catalogue's."""
+
+    @property
+    def kind(self) -> Landmark:
+        """Its entry in the catalogue."""
+        return landmark(self.name)
+
+    @property
+    def keep_out(self) -> float:
+        """Radius of the circle that paths keep out of, metres."""
+        return self.kind.radius if self.radius is None else self.radius
+
+    def validate(self, where: str) -> None:
+        """Raise a `WordwingError` if it could not stand there even alone.
+
+        Args:
+            where: Begins the sentence, e.g. "kitchen.json: landmark 3".
+        """
+        names = [entry.name for entry in catalogue()]
+        if self.name not in names:
+            # A name may be as long as a file; looking for its like takes quadratic time.
+            hint = did_you_mean(self.name[:40], names) or ", which no landmark is"
+            raise WordwingError(
+                f"{where} is called {_show(self.name)}{hint} "
+                f"({len(names)} names: wordwing data show landmarks)"
+            )
+        for key in ("x", "y", "yaw", "elevation"):
+            _number(getattr(self, key), key, where)
+        footprint = self.kind.footprint
+        extent = max(abs(self.x), abs(self.y))
+        if extent >= ARENA_HALF:
+            raise WordwingError(
+                f"{where} ({self.name}) at ({self.x:.2f}, {self.y:.2f}) is outside the arena; "
+                f"x and y must be between {-ARENA_HALF} and {ARENA_HALF}"
+            )
+        if extent + footprint > ARENA_HALF + PROTRUSION:
+            raise WordwingError(
+                f"{where} ({self.name}) at ({self.x:.2f}, {self.y:.2f}) reaches "
+                f"{extent + footprint - ARENA_HALF:.2f} m out of the arena; "
+                f"x and y must be between ±{ARENA_HALF - footprint:.2f}"
+            )
+        if self.elevation < 0:
+            raise WordwingError(
+                f"{where} ({self.name}) has elevation {self.elevation}; "
+                "it must be 0 (the floor) or more"
+            )
+        if self.radius is not None:
+            radius = _number(self.radius, "radius", where)
+            if not footprint <= radius <= ARENA_HALF:
+                raise WordwingError(
+                    f"{where} ({self.name}) has radius {radius}; "
+                    f"it must be between its footprint, {footprint}, and {ARENA_HALF}"
+                )
+
+
+_OPTIONAL = {field.name: field.default for field in fields(Placement)[3:]}
+_KEYS = ("name", "x", "y", *_OPTIONAL)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The landmarks of one arena; making one checks nothing, `validate`, `load` and `save` do."""
+
+    landmarks: tuple[Placement, ...]
+    arena: float = ARENA_SIZE
+    """Edge of the square arena, metres."""
+
+    @property
+    def centres(self) -> NDArray[np.float64]:
+        """[L, 2] where the landmarks stand, metres, world frame."""
+        return np.array([(entry.x, entry.y) for entry in self.landmarks], float).reshape(-1, 2)
+
+    @property
+    def keep_out(self) -> NDArray[np.float64]:
+        """[L] radii of the circles that paths keep out of, metres."""
+        return np.array([entry.keep_out for entry in self.landmarks], float)
+
+    def inside(self, points: ArrayLike) -> NDArray[np.bool_]:
+        """Whether points lie within any landmark's footprint circle, at whatever height.
+
+        Args:
+            points: [..., 2] metres, world frame.
+
+        Returns:
+            [...] bool.
+        """
+        footprints = np.array([entry.kind.footprint for entry in self.landmarks], float)
+        offsets = np.asarray(points, float)[..., None, :] - self.centres  # [..., L, 2]
+        return (np.linalg.norm(offsets, axis=-1) < footprints).any(axis=-1)
+
+    def validate(self, where: str = "layout") -> None:
+        """Raise a `WordwingError` about the first mistake.
+
+        Args:
+            where: Begins the sentence: the file, or what else the layout is.
+        """
+        if not math.isclose(_number(self.arena, "arena", where), ARENA_SIZE, abs_tol=1e-9):
+            raise WordwingError(
+                f"{where}: the arena is {self.arena} m; the only size supported is {ARENA_SIZE}"
+            )
+        if len(self.landmarks) > MAX_LANDMARKS:
+            raise WordwingError(
+                f"{where}: there are {len(self.landmarks)} landmarks; {MAX_LANDMARKS} is the most"
+            )
+        for number, entry in enumerate(self.landmarks, start=1):
+            entry.validate(f"{where}: landmark {number}")
+        for (i, a), (j, b) in combinations(enumerate(self.landmarks, start=1), 2):
+            apart = a.kind.footprint + b.kind.footprint
+            overlap = apart - math.hypot(a.x - b.x, a.y - b.y)
+            low, high = (a, b) if a.elevation <= b.elevation else (b, a)
+            shared_height = low.elevation + low.kind.height - high.elevation
+            if overlap > OVERLAP and shared_height > OVERLAP:
+                raise WordwingError(
+                    f"{where}: landmark {j} ({b.name}) overlaps landmark {i} ({a.name}) by "
+                    f"{overlap:.2f} m; their centres must be at least {apart:.2f} m apart"
+                )
+
+    def to_json(self) -> str:
+        """The text of a layout file: a landmark per line, fields with default values left out."""
+        lines = [
+            json.dumps(
+                {
+                    key: getattr(entry, key)
+                    for key in _KEYS
+                    if key not in _OPTIONAL or getattr(entry, key) != _OPTIONAL[key]
+                }
+            )
+            for entry in self.landmarks
+        ]
+        rows = ",".join(f"\n    {line}" for line in lines) + ("\n  " if lines else "")
+        return f'{{\n  "schema": {SCHEMA},\n  "arena": {self.arena},\n  "landmarks": [{rows}]\n}}\n'
+
+    @classmethod
+    def from_json(cls, text: str, where: str = "layout") -> Layout:
+        """Read and validate the text of a layout file; `where`, its name, begins each complaint."""
+        document = _parse(text, where)
+        if not isinstance(document, dict):
+            raise WordwingError(f"{where}: this is {_show(document)}; a layout is an object, {{…}}")
+        if "schema" not in document:
+            raise WordwingError(f'{where}: there is no "schema"; a layout has "schema": {SCHEMA}')
+        schema = document["schema"]
+        if type(schema) is not int or schema != SCHEMA:
+            raise WordwingError(
+                f"{where}: the schema is {_show(schema)}; this version of wordwing reads {SCHEMA}"
+            )
+        _check_keys(document, ("schema", "landmarks"), ("arena",), f"{where}: the layout")
+        rows = document["landmarks"]
+        if not isinstance(rows, list):
+            raise WordwingError(f"{where}: landmarks is {_show(rows)}; it must be a list, […]")
+        layout = cls(
+            tuple(_placement(row, f"{where}: landmark {i}") for i, row in enumerate(rows, start=1)),
+            _number(document.get("arena", ARENA_SIZE), "arena", where),
+        )
+        layout.validate(where)
+        return layout
+
+    @classmethod
+    def load(cls, path: str | Path) -> Layout:
+        """Read and validate a layout file."""
+        try:
+            with open(path, "rb") as file:
+                content = file.read(MAX_BYTES + 1)
+        except FileNotFoundError:
+            raise WordwingError(f"{path}: there is no such file; name a layout file") from None
+        except IsADirectoryError:
+            raise WordwingError(f"{path}: this is a folder; name a layout file in it") from None
+        except OSError as error:
+            raise WordwingError(f"{path}: the file cannot be read ({error.strerror})") from error
+        if len(content) > MAX_BYTES:
+            raise WordwingError(
+                f"{path}: the file is larger than {MAX_BYTES // 1_000_000} MB; "
+                f"a layout of {MAX_LANDMARKS} landmarks, the most, takes a few kilobytes"
+            )
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise WordwingError(
+                f"{path}: byte {error.start} is not UTF-8 text; save the file as UTF-8"
+            ) from None
+        return cls.from_json(text, str(path))
+
+    def save(self, path: str | Path) -> None:
+        """Write a layout file, all of it or nothing."""
+        path = Path(path)
+        self.validate(str(path))
+        temporary = path.parent / f".{path.name}.{os.getpid()}.tmp"
+        try:
+            temporary.write_text(self.to_json(), "utf-8")
+            temporary.replace(path)
+        except OSError as error:
+            raise WordwingError(f"{path}: the file cannot be written ({error.strerror})") from error
+        finally:
+            with suppress(OSError):
+                temporary.unlink()
+
+
+def _parse(text: str, where: str) -> object:
+    def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        document = dict(pairs)
+        if len(document) < len(pairs):
+            keys = [key for key, _ in pairs]
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise WordwingError(f"{where}: {_show(twice)} appears twice in one object; keep one")
+        return document
+
+    try:
+        return json.loads(text, object_pairs_hook=unique)
+    except json.JSONDecodeError as error:
+        raise WordwingError(
+            f"{where}: not valid JSON at line {error.lineno}, column {error.colno} ({error.msg})"
+        ) from None
+    except (RecursionError, ValueError) as error:  # brackets too deep; an integer too long
+        raise WordwingError(f"{where}: not a layout ({error})") from None
+
+
+def _check_keys(
+    row: dict[str, Any], required: Collection[str], optional: Collection[str], what: str
+) -> None:
+    known = [*required, *optional]
+    for key in row:
+        if key not in known:
+            hint = did_you_mean(key[:40], known) or f"; the keys are {', '.join(known)}"
+            raise WordwingError(f"{what} has an unknown key {_show(key)}{hint}")
+    for key in required:
+        if key not in row:
+            raise WordwingError(f'{what} has no "{key}"; it needs {", ".join(required)}')
+
+
+def _placement(row: object, where: str) -> Placement:
+    if not isinstance(row, dict):
+        raise WordwingError(f'{where} is {_show(row)}; it must be an object, {{"name": …}}')
+    _check_keys(row, ("name", "x", "y"), _OPTIONAL, where)
+    if not isinstance(row["name"], str):
+        raise WordwingError(f"{where} is called {_show(row['name'])}; a name must be a string")
+    numbers = {key: _number(row[key], key, where) for key in _KEYS[1:] if key in row}
+    return Placement(name=row["name"], **numbers)
+
+
+def _number(value: object, key: str, where: str) -> float:
+    """The value as a finite float, or a sentence about it."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300:
+        return float(value)
+    unit = "radians" if key == "yaw" else "metres"
+    raise WordwingError(f"{where}: {key} is {_show(value)}; it must be a finite number of {unit}")
+
+
+def _show(value: object) -> str:
+    """A JSON value in a sentence: short and on one line."""
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 60 else f"{text[:57]}…"
