@@ -1,1 +1,1 @@
-"""The `lab` domain: the honest stand-in for the paper's physical cage, flown one drone at a time."""
+"""The `lab` domain: an honest stand-in for the paper's physical cage, one drone at a time."""

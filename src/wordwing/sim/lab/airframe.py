@@ -1,7 +1,8 @@
 """A quadcopter as MuJoCo knows it: a rigid body, four motors, air that drags, a floor to stand on.
 
-The numbers describe an Intel Aero Ready-to-Fly, the drone of the paper. Motors are numbered and turn as PX4's
-"quad x": 1 front right and 2 rear left counter-clockwise, 3 front left and 4 rear right clockwise.
+The numbers describe an Intel Aero Ready-to-Fly, the drone of the paper. Motors are numbered and
+turn as in PX4's "quad x": 1 front right and 2 rear left counter-clockwise, 3 front left and 4 rear
+right clockwise. Left out are ground effect, a battery that runs down and the propellers' own wash.
 """
 
 from __future__ import annotations
@@ -20,51 +21,54 @@ Vector = tuple[float, float, float]
 GRAVITY = 9.81
 """m/s²."""
 
+HULL_RADIUS = 0.26
+"""Of the drone with its propeller guards, metres: half of the 52 cm in Neural-Fly, see below."""
+
 FOOT_RADIUS = 0.01
-"""Of the spheres the drone stands on, metres."""
+"""Of the four balls the drone stands on, metres."""
 
 MOTOR_LAYOUT = ((1, -1, -1), (-1, 1, -1), (1, 1, 1), (-1, -1, 1))
-"""Per motor the signs of its x, of its y and of the torque that its drag leaves on the body about z."""
+"""Per motor the signs of its x, of its y and of the torque about z that it leaves on the body."""
 
 
 @dataclass(frozen=True)
 class AirframeConfig:
-    """What the drone weighs, how it pushes and how the air resists; metres, kilograms, seconds, newtons.
+    """What the drone weighs, how it pushes and how the air resists.
 
-    Sources: [A] the Intel Aero's data sheet and CAD model; [N] O'Connell et al., "Neural-Fly enables rapid
-    learning for agile flight in strong winds", Science Robotics 2022, table S1, who flew one with propeller
-    guards; [G] the x500 model of PX4's Gazebo simulation. What has no source is called an estimate.
+    Sources: [A] Intel's data sheet; [N] O'Connell et al., "Neural-Fly enables rapid learning for
+    agile flight in strong winds", Science Robotics 2022, table S1, about an Intel Aero with
+    propeller guards; [G] the x500 quadcopter of PX4's Gazebo simulation. What has no source is
+    called an estimate.
     """
 
     mass: float = 1.37
-    """Take-off mass: 0.865 kg without battery [A], a 4-cell 4 Ah battery and guards. [N] weighed 1.4 to 1.47 kg."""
+    """Kilograms: 0.865 without battery [A], a 4-cell battery and guards. [N] gives 1.4 and 1.47."""
     arm: float = 0.18
-    """Distance of a motor's axis from the centre: half of 360 mm from motor to motor [A]."""
-    inertia: tuple[float, float, float] = (0.0090, 0.0110, 0.0185)
-    """Principal moments of inertia about x, y, z, kg m². An estimate: four pods (motor, propeller, guard) of
-    0.11 kg at the ends of the arms and a box of 0.93 kg that measures 0.20 × 0.12 × 0.10 m."""
+    """Distance from the centre to a motor, metres: half of 360 mm between motors [A]."""
+    inertia: Vector = (0.0090, 0.0110, 0.0185)
+    """About x, y and z, kg m². An estimate: 0.11 kg of motor, propeller and guard at the end of
+    each arm, and a box of 0.93 kg that measures 0.20 × 0.12 × 0.10 m."""
     max_thrust: float = 5.77
-    """Of one motor at full command: a thrust-to-weight ratio of 1.6 at 1.47 kg [N]."""
+    """Of one motor, newtons: a thrust-to-weight ratio of 1.6 at 1.47 kg [N]."""
     torque_ratio: float = 0.016
-    """Drag torque of a propeller over its thrust, metres [G]."""
+    """A propeller's drag torque over its thrust, metres [G]."""
     motor_time_constant: float = 0.02
-    """Of the first-order lag from commanded to actual thrust: between the 12.5 ms up and 25 ms down of [G]."""
-    drag: tuple[float, float, float] = (0.35, 0.35, 0.60)
-    """Force per speed through the air along body x, y, z, N s/m. Linear, as Faessler, Franchi and Scaramuzza,
-    "Differential Flatness of Quadrotor Dynamics Subject to Rotor Drag", RA-L 2018, found for rotors; their
-    0.61 kg drone had 0.33 and 0.24 along x and y. The values are estimates. The vertical one is
-    larger because a rotor that climbs at constant speed loses thrust. Drag of the fuselage, quadratic, stays below
-    0.02 N at indoor speeds and is left out."""
+    """From commanded to actual thrust, seconds; [G] has 12.5 ms up and 25 ms down."""
+    drag: Vector = (0.35, 0.35, 0.60)
+    """Newtons per m/s through the air along body x, y and z. Linear in speed, as rotors have it
+    (Faessler, Franchi and Scaramuzza, "Differential Flatness of Quadrotor Dynamics Subject to Rotor
+    Drag", RA-L 2018); the values are estimates. Along z it is the thrust that a climbing rotor
+    loses. The hull's own quadratic drag, some 0.02 N at 1 m/s, is left out."""
     drag_height: float = 0.03
-    """Height of the rotor plane, where drag attacks, above the centre of mass: an estimate."""
+    """Of the rotors, where drag attacks, above the centre of mass, metres: an estimate."""
     leg_height: float = 0.11
-    """Height of the centre of mass above the floor when standing: an estimate."""
+    """Of the centre of mass above the floor when the drone stands, metres: an estimate."""
     timestep: float = 0.002
-    """Of the simulation and of the autopilot's control loop."""
+    """Of the physics and of the autopilot, seconds."""
 
     @property
     def motor_offset(self) -> float:
-        """Distance of a motor from the body x axis, and as well from the y axis."""
+        """Distance of each motor from the body's x axis, and from its y axis, metres."""
         return self.arm / math.sqrt(2)
 
     @property
@@ -74,7 +78,7 @@ class AirframeConfig:
 
 
 class State(NamedTuple):
-    """What a perfect state estimator knows; plain floats, for a loop that runs 500 times a second."""
+    """What a perfect estimator knows, in plain floats for a loop that runs 500 times a second."""
 
     position: Vector
     """Metres, world."""
@@ -97,22 +101,24 @@ def body_axes(quaternion: Sequence[float]) -> tuple[Vector, Vector, Vector]:
 
 
 def mjcf(config: AirframeConfig) -> str:
-    """The MuJoCo model of the drone over a floor at z = 0.
+    """The MuJoCo model of the drone and a floor at z = 0.
 
-    The motors are MuJoCo actuators whose activation is the lagging thrust, as a fraction of full thrust.
+    A motor is an actuator whose activation is its thrust as a fraction of full thrust; MuJoCo lets
+    it lag behind the command by an exact first-order filter.
     """
-    offset, foot = config.motor_offset, config.leg_height - FOOT_RADIUS
+    offset, foot = config.motor_offset, FOOT_RADIUS - config.leg_height
+    inertia = " ".join(map(str, config.inertia))
     sites = "".join(
         f'<site name="motor{i}" pos="{x * offset} {y * offset} {config.drag_height}"/>'
         for i, (x, y, _) in enumerate(MOTOR_LAYOUT, start=1)
     )
     feet = "".join(
-        f'<geom type="sphere" size="{FOOT_RADIUS}" pos="{x * 0.1} {y * 0.1} {-foot}"/>'
+        f'<geom type="sphere" size="{FOOT_RADIUS}" pos="{x * 0.1} {y * 0.1} {foot}"/>'
         for x, y, _ in MOTOR_LAYOUT
     )
     motors = "".join(
-        f'<general site="motor{i}" gear="0 0 {config.max_thrust} 0 0 '
-        f'{spin * config.torque_ratio * config.max_thrust}" ctrllimited="true" ctrlrange="0 1" '
+        f'<general site="motor{i}" gear="0 0 1 0 0 {spin * config.torque_ratio}" '
+        f'gainprm="{config.max_thrust}" ctrllimited="true" ctrlrange="0 1" '
         f'dyntype="filterexact" dynprm="{config.motor_time_constant}"/>'
         for i, (_, _, spin) in enumerate(MOTOR_LAYOUT, start=1)
     )
@@ -123,8 +129,8 @@ def mjcf(config: AirframeConfig) -> str:
         <geom name="floor" type="plane" size="0 0 1"/>
         <body name="drone" pos="0 0 {config.leg_height}">
           <freejoint/>
-          <inertial pos="0 0 0" mass="{config.mass}" diaginertia="{" ".join(map(str, config.inertia))}"/>
-          <geom name="hull" type="cylinder" size="0.25 0.04"/>
+          <inertial pos="0 0 0" mass="{config.mass}" diaginertia="{inertia}"/>
+          <geom name="hull" type="cylinder" size="{HULL_RADIUS} 0.04"/>
           {feet}
           {sites}
         </body>
@@ -135,16 +141,12 @@ def mjcf(config: AirframeConfig) -> str:
 
 
 class Airframe:
-    """One drone and the floor below it, advanced by `step` only."""
+    """One drone over a floor. It moves in `step` only."""
 
-    def __init__(self, config: AirframeConfig = AirframeConfig()) -> None:
+    def __init__(self, config: AirframeConfig) -> None:
         self.config = config
         self.model = mujoco.MjModel.from_xml_string(mjcf(config))
         self.data = mujoco.MjData(self.model)
-        # Views into MuJoCo's memory; fetching them anew in every step would cost more than the physics.
-        self._qpos, self._qvel = self.data.qpos, self.data.qvel
-        self._control, self._activation = self.data.ctrl, self.data.act
-        self._applied = self.data.qfrc_applied
         self.reset((0.0, 0.0, config.leg_height), 0.0, flying=False)
 
     def reset(self, position: Sequence[float], yaw: float, *, flying: bool = True) -> None:
@@ -156,9 +158,9 @@ class Airframe:
             flying: Whether the motors turn at hover thrust or stand still.
         """
         mujoco.mj_resetData(self.model, self.data)
-        self._qpos[:3] = position
-        self._qpos[3:] = (math.cos(yaw / 2), 0.0, 0.0, math.sin(yaw / 2))
-        self._activation[:] = self.config.hover_command if flying else 0.0
+        self.data.qpos[:3] = position
+        self.data.qpos[3:] = (math.cos(yaw / 2), 0.0, 0.0, math.sin(yaw / 2))
+        self.data.act[:] = self.config.hover_command if flying else 0.0
 
     def step(self, motor_commands: Sequence[float], wind: Sequence[float]) -> None:
         """Advance by one timestep.
@@ -167,14 +169,14 @@ class Airframe:
             motor_commands: [4] thrust asked for, as a fraction of full thrust; clipped to [0, 1].
             wind: [3] velocity of the air, m/s, world.
         """
-        self._control[:] = motor_commands
-        self._applied[:] = self._drag(wind)
+        self.data.ctrl[:] = motor_commands
+        self.data.qfrc_applied[:] = self._drag(wind)
         mujoco.mj_step(self.model, self.data)
 
     def _drag(self, wind: Sequence[float]) -> tuple[float, ...]:
-        """Force in the world and torque in the body frame, the coordinates of MuJoCo's free joint."""
-        (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = body_axes(self._qpos.tolist()[3:])
-        vx, vy, vz, _, _, _ = self._qvel.tolist()
+        """Force in the world and torque in the body frame, as MuJoCo's free joint has them."""
+        (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = body_axes(self.data.qpos.tolist()[3:])
+        vx, vy, vz, _, _, _ = self.data.qvel.tolist()
         air_x, air_y, air_z = wind[0] - vx, wind[1] - vy, wind[2] - vz
         drag_x, drag_y, drag_z = self.config.drag
         fx = drag_x * (xx * air_x + xy * air_y + xz * air_z)
@@ -193,34 +195,34 @@ class Airframe:
     @property
     def state(self) -> State:
         """Everything the autopilot looks at."""
-        px, py, pz, w, x, y, z = self._qpos.tolist()
-        vx, vy, vz, p, q, r = self._qvel.tolist()
+        px, py, pz, w, x, y, z = self.data.qpos.tolist()
+        vx, vy, vz, p, q, r = self.data.qvel.tolist()
         return State((px, py, pz), (w, x, y, z), (vx, vy, vz), (p, q, r))
 
     @property
     def position(self) -> NDArray[np.float64]:
         """[3] centre of mass, metres, world."""
-        return self._qpos[:3].copy()
+        return self.data.qpos[:3].copy()
 
     @property
     def quaternion(self) -> NDArray[np.float64]:
         """[4] unit (w, x, y, z), body (x forward, y left, z up) to world."""
-        return self._qpos[3:].copy()
+        return self.data.qpos[3:].copy()
 
     @property
     def velocity(self) -> NDArray[np.float64]:
         """[3] m/s, world."""
-        return self._qvel[:3].copy()
+        return self.data.qvel[:3].copy()
 
     @property
     def body_rates(self) -> NDArray[np.float64]:
         """[3] rad/s about the body axes."""
-        return self._qvel[3:].copy()
+        return self.data.qvel[3:].copy()
 
     @property
     def motor_thrusts(self) -> NDArray[np.float64]:
         """[4] newtons, as the motors give them now."""
-        return self._activation * self.config.max_thrust
+        return self.data.act * self.config.max_thrust
 
     @property
     def touches_floor(self) -> bool:

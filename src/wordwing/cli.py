@@ -1,0 +1,48 @@
+"""The `wordwing` command: parse, run, and turn every mistake into one sentence."""
+
+from __future__ import annotations
+
+import sys
+
+import tyro
+
+from wordwing import __version__
+from wordwing.commands import bench, fly, show
+from wordwing.errors import WordwingError
+
+DESCRIPTION = (
+    "wordwing flies a quadcopter by plain English. Start with: wordwing fly 'go to the barrel'"
+)
+
+
+def application() -> tyro.extras.SubcommandApp:
+    """All subcommands."""
+    show_app = tyro.extras.SubcommandApp()
+    show_app.command(show.landmarks)
+    show_app.command(show.layout)
+    show_app.command(show.frames)
+    data_app = tyro.extras.SubcommandApp()
+    data_app.command(show_app, name="show", help="Draw pictures of what exists.")
+    bench_app = tyro.extras.SubcommandApp()
+    bench_app.command(bench.sim)
+    app = tyro.extras.SubcommandApp()
+    app.command(fly.fly)
+    app.command(data_app, name="data", help="Landmarks, layouts and datasets.")
+    app.command(bench_app, name="bench", help="Measure speed; prints one JSON line for each figure.")
+    return app
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point; exits with 0, 2 for a mistake that the user can put right, 130 for Ctrl-C."""
+    argv = sys.argv[1:] if arguments is None else arguments
+    if argv == ["--version"]:
+        print(f"wordwing {__version__}")
+        return
+    try:
+        application().cli(args=argv, prog="wordwing", description=DESCRIPTION)
+    except WordwingError as error:
+        print(f"wordwing: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        print("wordwing: interrupted", file=sys.stderr)
+        raise SystemExit(130) from None

@@ -1,0 +1,1 @@
+"""The subcommands of `wordwing`, one file each; heavy imports happen only when one runs."""

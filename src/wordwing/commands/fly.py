@@ -1,0 +1,48 @@
+"""`wordwing fly`: one instruction, one flight, one film."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+Corpus = Literal["field", "cage", "house"]
+MAX_TEXT = 2000
+
+
+def fly(
+    text: Annotated[str, tyro.conf.Positional],
+    /,
+    layout: Path | None = None,
+    corpus: Corpus = "cage",
+    seed: int = 0,
+    policy: Literal["oracle", "average", "stop"] = "oracle",
+    vehicle: Literal["sim", "lab"] = "sim",
+    out: Path = Path("out/fly"),
+) -> None:
+    """Fly one instruction and film it.
+
+    Until a trained policy is part of the package, ORACLE flies: it follows a path sampled among the landmarks and does
+    not read the text.
+
+    Args:
+        text: What the drone is told, in plain English.
+        layout: A layout file; without one a random layout of the corpus is drawn.
+        corpus: Which kind of random layout: field, cage or house.
+        seed: Chooses the layout and the path; the same seed gives the same flight.
+        policy: Who flies.
+        vehicle: Where: the batched simulator or the lab.
+        out: Folder for flight.mp4, filmstrip.png and layout.json.
+    """
+    from wordwing.errors import WordwingError
+    from wordwing.evaluation.demo import film_flight
+
+    words = " ".join(text.split())
+    if not words:
+        raise WordwingError('the instruction is empty; try: wordwing fly "go to the barrel"')
+    if len(words) > MAX_TEXT:
+        raise WordwingError(
+            f"the instruction has {len(words)} characters; {MAX_TEXT} are the most that are flown"
+        )
+    film_flight(words, layout, corpus, seed, policy, vehicle, out)

@@ -1,0 +1,159 @@
+"""Films of flights: the drone from above, what it sees, what it does, the words it was given."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import av
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw
+
+from wordwing.camera import Camera
+from wordwing.errors import WordwingError
+from wordwing.evaluation.rollout import Flight
+from wordwing.evaluation.sheets import INK, PAPER, font
+from wordwing.files import replacing
+from wordwing.frames import ARENA_HALF, Pose
+from wordwing.interface import CONTROL_PERIOD, MAX_FORWARD, MAX_YAW_RATE
+
+MAP_SIZE = 600
+MAP_EXTENT = 2 * ARENA_HALF + 0.3
+"""Metres across the overhead view."""
+
+# Okabe and Ito's palette, which colour-blind people can tell apart.
+FLOWN = (0, 114, 178)
+GOLD = (230, 159, 0)
+GREY = (120, 120, 120)
+LIGHT = (225, 225, 222)
+
+
+def map_pixels(xy: NDArray[np.floating], size: int = MAP_SIZE) -> NDArray[np.float64]:
+    """World positions [..., 2] to (column, row) pixels of an overhead picture, x up and y left."""
+    return size * (0.5 - np.asarray(xy, np.float64)[..., ::-1] / MAP_EXTENT)
+
+
+def flight_frames(flight: Flight, overhead: NDArray[np.uint8], title: str) -> Iterator[Image.Image]:
+    """One picture for each state of a flight that kept its images.
+
+    Args:
+        overhead: [600, 600, 3] the world from above, 5 m wide.
+        title: who flies, in a few words.
+    """
+    poses = Pose(torch.from_numpy(flight.positions), torch.from_numpy(flight.quaternions))
+    yaws = poses.yaw.numpy()
+    for index in range(len(flight.positions)):
+        frame = Image.new("RGB", (1180, 690), PAPER)
+        draw = ImageDraw.Draw(frame)
+        draw.text((20, 14), title, INK, font(24))
+        frame.paste(_map(flight, overhead, index, float(yaws[index])), (20, 60))
+        _legend(draw, (20, 668))
+        seen = Image.fromarray(flight.images[index])
+        frame.paste(seen.resize((512, 288), Image.Resampling.NEAREST), (648, 60))
+        draw.text((648, 38), "camera, 128 × 72", GREY, font(15))
+        _words(draw, flight.task.instruction, (648, 366))
+        _setpoint(draw, flight, index, (648, 520))
+        yield frame
+
+
+def _map(flight: Flight, overhead: NDArray[np.uint8], index: int, yaw: float) -> Image.Image:
+    """The overhead view with the view cone lit, the demonstration, the path so far and the drone."""
+    picture = Image.fromarray(overhead)
+    here = map_pixels(flight.path[index])
+    fov = math.radians(Camera().config.horizontal_fov_deg)
+    edges = [yaw - fov / 2 + fov * step / 12 for step in range(13)]
+    cone = [tuple(here)]
+    cone += [tuple(map_pixels(flight.path[index] + 8 * np.array([math.cos(a), math.sin(a)]))) for a in edges]
+    lit = Image.new("L", picture.size, 150)
+    ImageDraw.Draw(lit).polygon(cone, fill=255)
+    picture = Image.composite(picture, Image.new("RGB", picture.size, (0, 0, 0)), lit)
+    draw = ImageDraw.Draw(picture)
+    gold = [tuple(point) for point in map_pixels(flight.task.gold_path)]
+    if len(gold) > 1:
+        draw.line(gold, GOLD, 4, joint="curve")
+    _disc(draw, gold[-1], 7, GOLD)
+    flown = [tuple(point) for point in map_pixels(flight.path[: index + 1])]
+    if len(flown) > 1:
+        draw.line(flown, "white", 7, joint="curve")
+        draw.line(flown, FLOWN, 4, joint="curve")
+    arrow = np.array([[0.16, 0.0], [-0.1, 0.1], [-0.05, 0.0], [-0.1, -0.1]])
+    turn = np.array([[math.cos(yaw), -math.sin(yaw)], [math.sin(yaw), math.cos(yaw)]])
+    outline = [tuple(point) for point in map_pixels(flight.path[index] + arrow @ turn.T)]
+    draw.polygon(outline, FLOWN, "white", 2)
+    return picture
+
+
+def _disc(draw: ImageDraw.ImageDraw, centre: Sequence[float], radius: int, colour: object) -> None:
+    x, y = centre
+    draw.ellipse((x - radius, y - radius, x + radius, y + radius), colour, "white", 2)  # type: ignore[arg-type]
+
+
+def _legend(draw: ImageDraw.ImageDraw, corner: tuple[int, int]) -> None:
+    x, y = corner
+    for label, colour in (("flown", FLOWN), ("demonstration", GOLD)):
+        draw.line((x, y + 9, x + 24, y + 9), colour, 5)
+        draw.text((x + 30, y), label, INK, font(15))
+        x += 110
+    draw.text((x + 40, y), "bright: in view of the camera", GREY, font(15))
+
+
+def _words(draw: ImageDraw.ImageDraw, instruction: str, corner: tuple[int, int]) -> None:
+    lines = textwrap.wrap(instruction, 56)
+    if len(lines) > 5:
+        lines = [*lines[:4], lines[4] + " …"]
+    draw.text(corner, "\n".join(lines), INK, font(19), spacing=7)
+
+
+def _setpoint(draw: ImageDraw.ImageDraw, flight: Flight, index: int, corner: tuple[int, int]) -> None:
+    """Bars for the setpoint that was chosen at this state, and the clock."""
+    x, y = corner
+    done = index >= flight.decisions
+    forward, yaw_rate = (0.0, 0.0) if index >= len(flight.setpoints) else flight.setpoints[index]
+    rows = (
+        ("forward", f"{forward:.2f} m/s", 0.0, forward / MAX_FORWARD),
+        ("turn", f"{yaw_rate:+.2f} rad/s", 0.5, 0.5 - yaw_rate / MAX_YAW_RATE / 2),
+    )
+    for label, value, base, tip in rows:
+        draw.text((x, y), label, INK, font(16))
+        draw.rectangle((x + 80, y + 2, x + 380, y + 18), LIGHT)
+        left, right = sorted((x + 80 + 300 * base, x + 80 + 300 * tip))
+        draw.rectangle((left, y + 2, right, y + 18), FLOWN)
+        draw.text((x + 392, y), value, INK, font(16))
+        y += 32
+    clock = f"{index * CONTROL_PERIOD:.1f} s"
+    ended = {"stop": "STOP", "steps": "out of steps"}[flight.ended_by]
+    draw.text((x, y + 6), f"{clock}   {ended if done else 'flying'}", INK, font(19))
+
+
+def filmstrip(frames: Sequence[Image.Image], count: int = 4) -> Image.Image:
+    """A still picture of a film: `count` even frames from first to last, one below the other in two columns."""
+    chosen = [frames[round(k * (len(frames) - 1) / (count - 1))] for k in range(count)]
+    width, height = (side * 3 // 4 for side in chosen[0].size)
+    strip = Image.new("RGB", (2 * width, math.ceil(count / 2) * height), PAPER)
+    for k, frame in enumerate(chosen):
+        strip.paste(frame.resize((width, height)), (k % 2 * width, k // 2 * height))
+    return strip
+
+
+def write_video(frames: Iterable[Image.Image], path: Path, fps: float = 5.0) -> None:
+    """Write an H.264 film that browsers and phones play; the last frame stays for a second and a half."""
+    with replacing(path) as temporary, av.open(str(temporary), "w") as film:
+        try:
+            stream = film.add_stream("libx264", rate=round(fps), options={"crf": "20"})
+        except ValueError as error:  # an ffmpeg without x264
+            raise WordwingError(f"{path}: this build of PyAV cannot write H.264 ({error})") from None
+        stream.pix_fmt = "yuv420p"
+        last = None
+        for image in frames:
+            stream.width, stream.height = image.width // 2 * 2, image.height // 2 * 2
+            last = av.VideoFrame.from_image(image.crop((0, 0, stream.width, stream.height)))
+            film.mux(stream.encode(last))
+        for _hold in range(round(1.5 * fps)):
+            if last is not None:
+                last.pts = None
+                film.mux(stream.encode(last))
+        film.mux(stream.encode(None))

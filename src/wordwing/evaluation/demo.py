@@ -1,0 +1,90 @@
+"""One flight for people to watch: sample, fly, film, and say how it went."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from wordwing.baselines import Average, Oracle, Stop
+from wordwing.errors import WordwingError
+from wordwing.evaluation.animation import MAP_EXTENT, MAP_SIZE, filmstrip, flight_frames, write_video
+from wordwing.evaluation.metrics import SUCCESS_DISTANCE, emd, final_distance
+from wordwing.evaluation.rollout import Flight, Task, fly_tasks
+from wordwing.files import replacing
+from wordwing.interface import Policy
+from wordwing.sim.render import RenderConfig
+from wordwing.sim.simulator import Simulator
+from wordwing.world.layout import Layout
+from wordwing.world.paths import WalkConfig, sample_flight
+from wordwing.world.samplers import Corpus, sample_layout
+
+BASELINES: dict[str, type[Policy]] = {"oracle": Oracle, "average": Average, "stop": Stop}
+TITLES = {"oracle": "ORACLE", "average": "AVERAGE", "stop": "STOP"}
+
+
+def sample_task(
+    instruction: str, corpus: Corpus, rng: np.random.Generator, layout: Layout | None = None
+) -> Task:
+    """A layout, unless one is given, and a curved path of 1 to 3 m in it."""
+    config = getattr(WalkConfig, corpus)()
+    for _attempt in range(20 if layout is None else 1):
+        place = layout if layout is not None else sample_layout(corpus, rng)
+        found = sample_flight(place, rng, config)
+        if found is not None:
+            path, yaw = found
+            return Task(instruction, place, (float(path[0, 0]), float(path[0, 1])), float(yaw), path)
+    raise WordwingError(
+        "no path fits between the landmarks of this layout; give them more room or another --seed"
+    )
+
+
+def film_flight(
+    instruction: str,
+    layout_file: Path | None,
+    corpus: Corpus,
+    seed: int,
+    policy_name: str,
+    vehicle: Literal["sim", "lab"],
+    out: Path,
+) -> None:
+    """Fly once and write the film, a still of it and the layout into a folder."""
+    layout = Layout.load(layout_file) if layout_file else None
+    task = sample_task(instruction, corpus, np.random.default_rng(seed), layout)
+    policy = BASELINES[policy_name]()
+    viewer = Simulator(1, render=RenderConfig(shadows=True))
+    if vehicle == "sim":
+        [flight] = fly_tasks(policy, viewer, [task], keep_images=True)
+    else:
+        from wordwing.flight.pilot import fly_vehicle
+        from wordwing.sim.lab.vehicle import LabVehicle
+
+        with LabVehicle(task.layout, task.start_xy, task.start_yaw, seed=seed) as drone:
+            flight = fly_vehicle(policy, drone, task, keep_images=True)
+    write_films(flight, viewer, f"{TITLES[policy_name]} in the {vehicle} domain", out)
+    task.layout.save(out / "layout.json")
+    print(summary(flight, policy_name))
+    print(out / "flight.mp4")
+
+
+def write_films(flight: Flight, viewer: Simulator, title: str, out: Path) -> None:
+    """`flight.mp4` and `filmstrip.png` of a flight that kept its images."""
+    from wordwing.evaluation.rollout import start_poses
+
+    viewer.reset([flight.task.layout], start_poses([flight.task]))
+    overhead = viewer.overhead(MAP_SIZE, MAP_EXTENT)[0].numpy()
+    frames = list(flight_frames(flight, overhead, title))
+    write_video(frames, out / "flight.mp4")
+    with replacing(out / "filmstrip.png") as temporary:
+        filmstrip(frames).save(temporary)
+
+
+def summary(flight: Flight, policy_name: str) -> str:
+    """One line about how a flight went."""
+    distance = final_distance(flight.path, flight.task.gold_path)
+    verdict = "within" if distance < SUCCESS_DISTANCE else "not within"
+    return (
+        f"{TITLES[policy_name]} came to rest {distance:.2f} m from the end of its path, {verdict} "
+        f"{SUCCESS_DISTANCE} m (EMD {emd(flight.path, flight.task.gold_path):.2f} m)"
+    )

@@ -1,0 +1,210 @@
+"""A flight in the lab: drone, autopilot and wind in lock-step at 500 Hz, and its last poses."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordwing.sim.lab.airframe import Airframe, AirframeConfig, State
+from wordwing.sim.lab.autopilot import Autopilot, AutopilotConfig
+from wordwing.sim.lab.wind import Wind, WindConfig
+
+BELOW_THE_FLOOR = -10.0
+"""A height to ask for when the drone shall sink until something stops it, metres."""
+
+STILL = 0.05
+"""A drone keeps still if it misses its height (metres) and climbs or sinks (m/s) by less."""
+
+REST = 0.3
+"""How long a landed drone waits before it stops its motors, and how long they run down, seconds."""
+
+PATIENCE = 30.0
+"""How long to wait for the end of a take-off or a landing, seconds."""
+
+
+@dataclass(frozen=True)
+class LabFlightConfig:
+    """The drone, its autopilot and its weather."""
+
+    airframe: AirframeConfig = field(default_factory=AirframeConfig)
+    autopilot: AutopilotConfig = field(default_factory=AutopilotConfig)
+    wind: WindConfig = field(default_factory=WindConfig)
+    height: float = 0.7
+    """At which the drone flies, metres: that of the paper's camera."""
+    memory: float = 0.5
+    """How far back `pose_at` can look, seconds."""
+
+
+class _Moment(NamedTuple):
+    time: float
+    state: State
+
+
+class LabFlight:
+    """One drone in the lab. Simulated time passes in `advance`, `takeoff` and `land` only.
+
+    The same seed and the same calls give a bit-identical flight.
+    """
+
+    def __init__(self, config: LabFlightConfig | None = None) -> None:
+        self.config = config = config or LabFlightConfig()
+        self._timestep = config.airframe.timestep
+        self._airframe = Airframe(config.airframe)
+        self._autopilot = Autopilot(config.airframe, config.autopilot)
+        self._wind = Wind(config.wind, self._timestep)
+        self.reset((0.0, 0.0), 0.0, 0)
+
+    def reset(
+        self, position_xy: Sequence[float], yaw: float, seed: int, *, flying: bool = True
+    ) -> None:
+        """Begin a flight at time 0, at rest.
+
+        Args:
+            position_xy: [2] metres, world.
+            yaw: Heading, radians.
+            seed: Of the gusts.
+            flying: Whether it hovers at the configured height or stands on the floor, motors off.
+        """
+        x, y = map(float, position_xy)
+        height = self.config.height if flying else self.config.airframe.leg_height
+        self._airframe.reset((x, y, height), yaw, flying=flying)
+        self._autopilot.reset()
+        self._wind.reset(seed)
+        self._height = height
+        self._motors_on = flying
+        self._steps = 0
+        state = self._airframe.state
+        # As if it had kept still before: a delayed pose exists from the first moment on.
+        self._moments = deque(
+            [_Moment(-self.config.memory, state), _Moment(0.0, state)],
+            maxlen=round(self.config.memory / self._timestep) + 2,
+        )
+
+    def advance(self, seconds: float, forward: float, yaw_rate: float) -> None:
+        """Fly one setpoint for a while, at the height of the take-off; landed, only let time pass.
+
+        Args:
+            seconds: Rounded to whole timesteps.
+            forward: Speed along the heading, m/s.
+            yaw_rate: Turn to the left, rad/s.
+        """
+        if not all(map(math.isfinite, (seconds, forward, yaw_rate))):
+            raise ValueError(f"cannot fly {forward} m/s and {yaw_rate} rad/s for {seconds} s")
+        for _ in range(round(seconds / self._timestep)):
+            self._step(forward, yaw_rate)
+
+    def takeoff(self, height: float | None = None) -> None:
+        """Climb, from the floor or from where the drone flies, and return when it hovers.
+
+        Args:
+            height: Metres; the configured one if left out.
+        """
+        if not self._motors_on:
+            self._autopilot.reset()
+            self._motors_on = True
+        self._height = self.config.height if height is None else height
+        for _ in range(round(PATIENCE / self._timestep)):
+            self._step(0.0, 0.0)
+            state = self._state
+            if abs(state.position[2] - self._height) < STILL and abs(state.velocity[2]) < STILL:
+                return
+        raise RuntimeError(f"no hover at {self._height} m within {PATIENCE} s")
+
+    def land(self) -> None:
+        """Sink at the autopilot's landing speed until on the floor, then stop the motors."""
+        if not self._motors_on:
+            return
+        self._height = BELOW_THE_FLOOR
+        still = 0
+        for _ in range(round(PATIENCE / self._timestep)):
+            self._step(0.0, 0.0)
+            at_rest = self._airframe.touches_floor and abs(self._state.velocity[2]) < STILL
+            still = still + 1 if at_rest else 0
+            if still * self._timestep >= REST:
+                self._motors_on = False
+                self.advance(REST, 0.0, 0.0)
+                return
+        raise RuntimeError(f"no floor within {PATIENCE} s")
+
+    def pose_at(self, time: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Where the drone was at a moment within its memory, be it between two timesteps.
+
+        Args:
+            time: Seconds since `reset`; the pose before it is that of the reset.
+
+        Returns:
+            The position [3], metres, world, and the quaternion [4] (w, x, y, z), body to world.
+        """
+        moments = self._moments
+        if not moments[0].time <= time <= moments[-1].time:
+            raise ValueError(
+                f"the pose at {time} s is unknown; "
+                f"kept are {moments[0].time:.3f} s to {moments[-1].time:.3f} s"
+            )
+        index = max(bisect_left(moments, time, key=lambda moment: moment.time), 1)
+        before, after = moments[index - 1], moments[index]
+        part = (time - before.time) / (after.time - before.time)
+        position = _blend(before.state.position, after.state.position, part)
+        # Within a timestep the drone turns by a few milliradians: chord and arc are the same.
+        quaternion = _blend(before.state.quaternion, after.state.quaternion, part)
+        return position, quaternion / np.linalg.norm(quaternion)
+
+    def _step(self, forward: float, yaw_rate: float) -> None:
+        if self._motors_on:
+            commands = self._autopilot.update(self._state, forward, yaw_rate, self._height)
+        else:
+            commands = (0.0, 0.0, 0.0, 0.0)
+        self._airframe.step(commands, self._wind.step())
+        self._steps += 1
+        self._moments.append(_Moment(self.time, self._airframe.state))
+
+    @property
+    def _state(self) -> State:
+        return self._moments[-1].state
+
+    @property
+    def time(self) -> float:
+        """Simulated seconds since `reset`."""
+        return self._steps * self._timestep
+
+    @property
+    def motors_on(self) -> bool:
+        """Whether the drone flies, or at least tries to."""
+        return self._motors_on
+
+    @property
+    def position(self) -> NDArray[np.float64]:
+        """[3] metres, world."""
+        return np.array(self._state.position)
+
+    @property
+    def quaternion(self) -> NDArray[np.float64]:
+        """[4] unit (w, x, y, z), body (x forward, y left, z up) to world."""
+        return np.array(self._state.quaternion)
+
+    @property
+    def velocity(self) -> NDArray[np.float64]:
+        """[3] m/s, world."""
+        return np.array(self._state.velocity)
+
+    @property
+    def body_rates(self) -> NDArray[np.float64]:
+        """[3] rad/s about the body axes."""
+        return np.array(self._state.body_rates)
+
+    @property
+    def yaw(self) -> float:
+        """Heading, radians in [-π, π]."""
+        w, x, y, z = self._state.quaternion
+        return math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
+
+
+def _blend(a: Sequence[float], b: Sequence[float], part: float) -> NDArray[np.float64]:
+    return (1 - part) * np.array(a) + part * np.array(b)

@@ -1,0 +1,129 @@
+"""The batched simulator of the `sim` domain: N worlds, each with its own layout, drone and camera."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from wordwing.camera import Camera
+from wordwing.errors import WordwingError
+from wordwing.frames import ARENA_HALF, Pose
+from wordwing.interface import CONTROL_PERIOD, Observation, Setpoint
+from wordwing.sim.dynamics import DynamicsConfig, FleetState
+from wordwing.sim.render import RenderConfig, Renderer
+from wordwing.sim.scene import PackedLayouts, Scene
+from wordwing.world.layout import Layout
+
+
+class Simulator:
+    """N drones in N worlds, in lock-step; time passes only in `step`.
+
+    There is no noise, so the same layouts, poses and setpoints give the same states and pictures to the last bit
+    on the same device, and world i is the same however many others there are.
+    """
+
+    def __init__(
+        self,
+        num_worlds: int,
+        device: torch.device | str = "cpu",
+        camera: Camera | None = None,
+        render: RenderConfig | None = None,
+        dynamics: DynamicsConfig | None = None,
+    ) -> None:
+        if num_worlds < 1:
+            raise WordwingError(f"a simulator needs at least one world, not {num_worlds}")
+        self.num_worlds = num_worlds
+        self.device = _device(device)
+        self.camera = camera or Camera()
+        self.scene = Scene(num_worlds, self.device)
+        self.renderer = Renderer(self.scene, self.camera, render or RenderConfig())
+        self.drones = FleetState(num_worlds, self.device, dynamics or DynamicsConfig())
+        self.time = torch.zeros(num_worlds, device=self.device)
+        self._image = torch.empty(
+            (num_worlds, self.camera.config.height, self.camera.config.width, 3),
+            dtype=torch.uint8,
+            device=self.device,
+        )
+        height = self.drones.config.height
+        start = torch.zeros(num_worlds, 2, device=self.device)
+        self.drones.reset(Pose.level(start, start[:, 0], height), torch.arange(num_worlds))
+
+    def reset(
+        self,
+        layouts: Sequence[Layout] | PackedLayouts,
+        poses: Pose,
+        worlds: Tensor | None = None,
+    ) -> Observation:
+        """Put layouts [M] and hovering drones at poses [M] (world frame) into worlds [M], by default all.
+
+        Only x, y and yaw of a pose count; the drone starts level at its flight height.
+        """
+        which = torch.arange(self.num_worlds) if worlds is None else worlds
+        which = which.to(self.device)
+        if len(layouts) != len(which) or len(poses) != len(which):
+            raise WordwingError(
+                f"{len(which)} worlds need as many layouts and poses, "
+                f"not {len(layouts)} and {len(poses)}"
+            )
+        packed = layouts if isinstance(layouts, PackedLayouts) else PackedLayouts.pack(layouts, self.device)
+        self.scene.place(packed, which)
+        poses = poses.to(self.device)
+        if not torch.isfinite(poses.position).all() or not torch.isfinite(poses.quaternion).all():
+            raise WordwingError("a start pose holds NaN or infinity")
+        self.drones.reset(Pose.level(poses.xy, poses.yaw, self.drones.config.height), which)
+        self.time[which] = 0.0
+        return self.observe()
+
+    def step(self, setpoint: Setpoint, *, safety: bool = False) -> Setpoint:
+        """Fly one control period of 0.3 s under setpoints [N].
+
+        Returns:
+            What was really flown, after the limits and, with `safety`, after the paper's safety rule.
+        """
+        flown = setpoint.clamp()
+        if safety:
+            flown = self.drones.restrain(flown, ARENA_HALF)
+        self.drones.advance(flown, CONTROL_PERIOD, self.scene.worlds, self.scene.geoms)
+        self.time += CONTROL_PERIOD
+        return flown
+
+    @property
+    def pose(self) -> Pose:
+        """[N] true poses of the drones, world frame; a copy."""
+        return Pose(self.drones.position.clone(), self.drones.attitude.clone())
+
+    @property
+    def velocity(self) -> Tensor:
+        """[N, 3] true velocities, m/s, world frame; a copy."""
+        return self.drones.velocity.clone()
+
+    @property
+    def seconds_inside_landmarks(self) -> Tensor:
+        """[N] how long each drone has been flying through landmarks since its reset."""
+        return self.drones.hits * 0.01
+
+    def images(self) -> Tensor:
+        """[N, 72, 128, 3] uint8 pictures on the device; the next call draws over them."""
+        return self.renderer.first_person(self.camera.pose(self.pose), out=self._image)
+
+    def observe(self) -> Observation:
+        """What the drones see now; the picture is drawn over by the next call."""
+        return Observation(self.images(), self.pose, self.time.clone())
+
+    def overhead(self, size: int = 512, extent: float = 5.0) -> Tensor:
+        """[N, size, size, 3] uint8 maps from straight above, x up and y left, `extent` metres wide."""
+        return self.renderer.overhead(size, extent)
+
+
+def _device(name: torch.device | str) -> torch.device:
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise WordwingError(f'no device is called "{name}"; "cpu" and "cuda" are') from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise WordwingError('this machine has no CUDA device that torch can use; take "cpu"')
+    if device.type == "cuda" and device.index is None:
+        device = torch.device("cuda", torch.cuda.current_device())
+    return device
