@@ -10,9 +10,7 @@ from wordwing import __version__
 from wordwing.commands import bench, fly, show
 from wordwing.errors import WordwingError
 
-DESCRIPTION = (
-    "wordwing flies a quadcopter by plain English. Start with: wordwing fly 'go to the barrel'"
-)
+DESCRIPTION = "wordwing flies a quadcopter by plain English. Start with: wordwing fly 'go to the barrel'"
 
 
 def application() -> tyro.extras.SubcommandApp:

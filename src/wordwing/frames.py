@@ -101,8 +101,7 @@ class Pose:
     def __post_init__(self) -> None:
         if self.position.shape[-1] != 3 or self.quaternion.shape[-1] != 4:
             raise ValueError(
-                f"a pose needs [..., 3] and [..., 4], "
-                f"not {list(self.position.shape)} and {list(self.quaternion.shape)}"
+                f"a pose needs [..., 3] and [..., 4], not {list(self.position.shape)} and {list(self.quaternion.shape)}"
             )
 
     def __getitem__(self, index: object) -> Pose:

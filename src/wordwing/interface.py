@@ -45,9 +45,7 @@ class Setpoint:
         """Bring both into their limits; NaN becomes zero, so that a broken policy hovers."""
         forward = torch.nan_to_num(self.forward, nan=0.0)
         yaw_rate = torch.nan_to_num(self.yaw_rate, nan=0.0)
-        return Setpoint(
-            forward.clamp(0.0, MAX_FORWARD), yaw_rate.clamp(-MAX_YAW_RATE, MAX_YAW_RATE)
-        )
+        return Setpoint(forward.clamp(0.0, MAX_FORWARD), yaw_rate.clamp(-MAX_YAW_RATE, MAX_YAW_RATE))
 
     def where(self, mask: Tensor) -> Setpoint:
         """This setpoint where `mask` [N] is true, zero elsewhere."""

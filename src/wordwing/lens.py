@@ -19,9 +19,7 @@ from wordwing.camera import Camera, CameraConfig
 class LensConfig:
     """A camera as it is built: wider than the policy's view, with a lens that bends straight lines."""
 
-    sensor: CameraConfig = field(
-        default_factory=lambda: CameraConfig(width=160, height=92, horizontal_fov_deg=94.0)
-    )
+    sensor: CameraConfig = field(default_factory=lambda: CameraConfig(width=160, height=92, horizontal_fov_deg=94.0))
     """Size and nominal field of view of the raw picture."""
     k1: float = -0.10
     """First radial coefficient; negative is a barrel."""

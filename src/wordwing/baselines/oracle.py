@@ -23,11 +23,11 @@ class OracleConfig:
 
     lookahead: float = 0.5
     """Distance of the dynamic goal ahead of the drone along the path, metres (paper)."""
-    yaw_gain: float = 1.5
+    yaw_gain: float = 2.0
     """Angular velocity for each radian between the heading and the dynamic goal, 1/s."""
-    slowdown: float = 0.45
+    slowdown: float = 0.5
     """Forward speed lost for each rad/s of angular velocity asked for, metres."""
-    stop_distance: float = 0.25
+    stop_distance: float = 0.3
     """STOP when this much of the path is left, metres: about the way that braking takes."""
     window: float = 0.6
     """How far ahead on the path the drone may find itself in one step, metres; loops are not cut short."""
@@ -86,9 +86,7 @@ class Oracle:
         nearest = a + share[..., None] * edge
         along = self._along[:, :-1] + share * length  # [N, P-1]
         distance = (nearest - position[:, None]).norm(dim=-1)
-        ahead = (along >= self._done[:, None] - 1e-4) & (
-            along <= self._done[:, None] + self.config.window
-        )
+        ahead = (along >= self._done[:, None] - 1e-4) & (along <= self._done[:, None] + self.config.window)
         distance = distance.masked_fill(~ahead, torch.inf)
         best = distance.argmin(dim=1, keepdim=True)
         found = along.gather(1, best)[:, 0]

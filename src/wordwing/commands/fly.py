@@ -42,7 +42,5 @@ def fly(
     if not words:
         raise WordwingError('the instruction is empty; try: wordwing fly "go to the barrel"')
     if len(words) > MAX_TEXT:
-        raise WordwingError(
-            f"the instruction has {len(words)} characters; {MAX_TEXT} are the most that are flown"
-        )
+        raise WordwingError(f"the instruction has {len(words)} characters; {MAX_TEXT} are the most that are flown")
     film_flight(words, layout, corpus, seed, policy, vehicle, out)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import av
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from wordwing.camera import Camera
-from wordwing.errors import WordwingError
 from wordwing.evaluation.rollout import Flight
 from wordwing.evaluation.sheets import INK, PAPER, font
 from wordwing.files import replacing
@@ -41,6 +40,7 @@ def flight_frames(flight: Flight, overhead: NDArray[np.uint8], title: str) -> It
     """One picture for each state of a flight that kept its images.
 
     Args:
+        flight: What to show.
         overhead: [600, 600, 3] the world from above, 5 m wide.
         title: who flies, in a few words.
     """
@@ -54,7 +54,7 @@ def flight_frames(flight: Flight, overhead: NDArray[np.uint8], title: str) -> It
         _legend(draw, (20, 668))
         seen = Image.fromarray(flight.images[index])
         frame.paste(seen.resize((512, 288), Image.Resampling.NEAREST), (648, 60))
-        draw.text((648, 38), "camera, 128 × 72", GREY, font(15))
+        draw.text((648, 38), "camera, 128 x 72 pixels", GREY, font(15))
         _words(draw, flight.task.instruction, (648, 366))
         _setpoint(draw, flight, index, (648, 520))
         yield frame
@@ -139,21 +139,13 @@ def filmstrip(frames: Sequence[Image.Image], count: int = 4) -> Image.Image:
     return strip
 
 
-def write_video(frames: Iterable[Image.Image], path: Path, fps: float = 5.0) -> None:
+def write_video(frames: Sequence[Image.Image], path: Path, fps: int = 5) -> None:
     """Write an H.264 film that browsers and phones play; the last frame stays for a second and a half."""
     with replacing(path) as temporary, av.open(str(temporary), "w") as film:
-        try:
-            stream = film.add_stream("libx264", rate=round(fps), options={"crf": "20"})
-        except ValueError as error:  # an ffmpeg without x264
-            raise WordwingError(f"{path}: this build of PyAV cannot write H.264 ({error})") from None
+        stream = film.add_stream("libx264", rate=fps, options={"crf": "20"})
+        stream.width, stream.height = (side // 2 * 2 for side in frames[0].size)
         stream.pix_fmt = "yuv420p"
-        last = None
-        for image in frames:
-            stream.width, stream.height = image.width // 2 * 2, image.height // 2 * 2
-            last = av.VideoFrame.from_image(image.crop((0, 0, stream.width, stream.height)))
-            film.mux(stream.encode(last))
-        for _hold in range(round(1.5 * fps)):
-            if last is not None:
-                last.pts = None
-                film.mux(stream.encode(last))
+        for image in [*frames, *[frames[-1]] * round(1.5 * fps)]:
+            cut = image.crop((0, 0, stream.width, stream.height))
+            film.mux(stream.encode(av.VideoFrame.from_image(cut)))
         film.mux(stream.encode(None))

@@ -9,7 +9,13 @@ import numpy as np
 
 from wordwing.baselines import Average, Oracle, Stop
 from wordwing.errors import WordwingError
-from wordwing.evaluation.animation import MAP_EXTENT, MAP_SIZE, filmstrip, flight_frames, write_video
+from wordwing.evaluation.animation import (
+    MAP_EXTENT,
+    MAP_SIZE,
+    filmstrip,
+    flight_frames,
+    write_video,
+)
 from wordwing.evaluation.metrics import SUCCESS_DISTANCE, emd, final_distance
 from wordwing.evaluation.rollout import Flight, Task, fly_tasks
 from wordwing.files import replacing
@@ -17,26 +23,31 @@ from wordwing.interface import Policy
 from wordwing.sim.render import RenderConfig
 from wordwing.sim.simulator import Simulator
 from wordwing.world.layout import Layout
-from wordwing.world.paths import WalkConfig, sample_flight
+from wordwing.world.paths import WalkConfig, sample_flights
 from wordwing.world.samplers import Corpus, sample_layout
 
 BASELINES: dict[str, type[Policy]] = {"oracle": Oracle, "average": Average, "stop": Stop}
 TITLES = {"oracle": "ORACLE", "average": "AVERAGE", "stop": "STOP"}
+HABITS = {
+    "oracle": "follows the demonstration; it does not read the text",
+    "average": "flies straight on; it does not read the text",
+    "stop": "stays where it is; it does not read the text",
+}
 
 
-def sample_task(
-    instruction: str, corpus: Corpus, rng: np.random.Generator, layout: Layout | None = None
-) -> Task:
+def sample_task(instruction: str, corpus: Corpus, rng: np.random.Generator, layout: Layout | None = None) -> Task:
     """A layout, unless one is given, and a curved path of 1 to 3 m in it."""
     config = getattr(WalkConfig, corpus)()
-    for _attempt in range(20 if layout is None else 1):
+    for _attempt in range(30 if layout is None else 1):
         place = layout if layout is not None else sample_layout(corpus, rng)
-        found = sample_flight(place, rng, config)
+        [found] = sample_flights([place], rng, config)
         if found is not None:
             path, yaw = found
-            return Task(instruction, place, (float(path[0, 0]), float(path[0, 1])), float(yaw), path)
+            start = (float(path[0, 0]), float(path[0, 1]))
+            return Task(instruction, place, start, float(yaw), path)
     raise WordwingError(
-        "no path fits between the landmarks of this layout; give them more room or another --seed"
+        "no path fits between the landmarks of this layout; at least three must stand on the floor, "
+        "with open floor between them"
     )
 
 
@@ -62,7 +73,8 @@ def film_flight(
 
         with LabVehicle(task.layout, task.start_xy, task.start_yaw, seed=seed) as drone:
             flight = fly_vehicle(policy, drone, task, keep_images=True)
-    write_films(flight, viewer, f"{TITLES[policy_name]} in the {vehicle} domain", out)
+    title = f"{TITLES[policy_name]} in {vehicle}: {HABITS[policy_name]}"
+    write_films(flight, viewer, title, out)
     task.layout.save(out / "layout.json")
     print(summary(flight, policy_name))
     print(out / "flight.mp4")

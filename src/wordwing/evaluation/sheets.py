@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -11,11 +12,15 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from wordwing.camera import Camera
+from wordwing.files import replacing
 from wordwing.frames import ARENA_HALF, Pose
+from wordwing.sim.lab.camera import LabCamera
 from wordwing.sim.render import RenderConfig, Renderer
 from wordwing.sim.scene import PackedLayouts, Scene
+from wordwing.world.assets import Look
 from wordwing.world.catalogue import Landmark
 from wordwing.world.layout import Layout, Placement
+from wordwing.world.samplers import Corpus, sample_layout
 
 INK = (32, 32, 32)
 PAPER = (250, 250, 248)
@@ -37,9 +42,7 @@ def contact_sheet(
     height, width = pictures[0].shape[0] * scale, pictures[0].shape[1] * scale
     gap, text, head = 6, 20, 34 if title else 6
     rows = math.ceil(len(pictures) / columns)
-    sheet = Image.new(
-        "RGB", (columns * (width + gap) + gap, head + rows * (height + text + gap)), PAPER
-    )
+    sheet = Image.new("RGB", (columns * (width + gap) + gap, head + rows * (height + text + gap)), PAPER)
     draw = ImageDraw.Draw(sheet)
     if title:
         draw.text((gap, 8), title, INK, font(18))
@@ -71,6 +74,46 @@ def sim_portraits(landmarks: Sequence[Landmark], yaw: float = 2.5) -> NDArray[np
     return Renderer(scene, camera, RenderConfig(shadows=True)).first_person(poses).numpy()
 
 
+def lab_portraits(landmarks: Sequence[Landmark], yaw: float = 2.5) -> NDArray[np.uint8]:
+    """The same portraits in the `lab` look, through the lab's camera."""
+    pose = portrait_pose()
+    pictures = []
+    for entry in landmarks:
+        layout = Layout((Placement(entry.name, 0.0, 0.0, yaw),))
+        camera = LabCamera(layout, np.random.default_rng(entry.index))
+        pictures.append(camera.take(pose, pose).numpy())
+    return np.stack(pictures)
+
+
+def landmark_sheet(landmarks: Sequence[Landmark], title: str) -> Image.Image:
+    """Every landmark in both looks, side by side, the middle of the drone's picture."""
+    middle = (slice(None), slice(4, 68), slice(24, 104))
+    pairs = zip(sim_portraits(landmarks)[middle], lab_portraits(landmarks)[middle], strict=True)
+    pictures = [np.concatenate(pair, axis=1) for pair in pairs]
+    captions = [f"{entry.name}: {entry.nouns[0]}" for entry in landmarks]
+    return contact_sheet(pictures, captions, columns=5, scale=2, title=title)
+
+
+def frame_sheet(domain: Look, corpus: Corpus, count: int, seed: int) -> Image.Image:
+    """What the drone sees at random poses in random layouts."""
+    pictures = []
+    for index in range(count):
+        rng = np.random.default_rng([seed, index])
+        layout = sample_layout(corpus, rng)
+        xy = rng.uniform(-1.8, 1.8, 2)
+        while layout.inside(xy):
+            xy = rng.uniform(-1.8, 1.8, 2)
+        pose = Pose.level(torch.tensor(xy[None]).float(), torch.tensor([rng.uniform(-3.1, 3.1)]).float(), 0.7)
+        if domain == "sim":
+            scene = Scene(1, torch.device("cpu"))
+            scene.place(PackedLayouts.pack([layout]), torch.arange(1))
+            pictures.append(Renderer(scene).first_person(Camera().pose(pose))[0].numpy())
+        else:
+            pictures.append(LabCamera(layout, rng).take(pose, pose).numpy())
+    title = f"{domain}: what the drone sees in {count} random {corpus} layouts"
+    return contact_sheet(pictures, [f"seed {seed}, {i}" for i in range(count)], 4, 2, title)
+
+
 def layout_picture(layout: Layout, size: int = 720) -> Image.Image:
     """A layout from above, x up and y left, every landmark with its name."""
     scene = Scene(1, torch.device("cpu"))
@@ -82,7 +125,11 @@ def layout_picture(layout: Layout, size: int = 720) -> Image.Image:
     for placement in layout.landmarks:
         x = size * (0.5 - placement.y / extent)
         y = size * (0.5 - placement.x / extent)
-        draw.text(
-            (x, y), placement.name, "white", font(15), anchor="mm", stroke_width=2, stroke_fill=INK
-        )
+        draw.text((x, y), placement.name, "white", font(15), anchor="mm", stroke_width=2, stroke_fill=INK)
     return picture
+
+
+def save(picture: Image.Image, path: Path) -> None:
+    """Write a picture whole or not at all."""
+    with replacing(path) as temporary:
+        picture.save(temporary, format=path.suffix.lstrip(".") or "png")

@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import nullcontext
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
 import warp as wp
 
 wp.config.log_level = wp.LOG_INFO if os.environ.get("WORDWING_VERBOSE") else wp.LOG_ERROR
-wp.init()
+
+
+@contextmanager
+def _native_silence() -> Iterator[None]:
+    """Keep compiled code's messages off stderr."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
+# Warp's library warns on every start of a machine without CUDA, which is no mistake here.
+with nullcontext() if torch.cuda.is_available() else _native_silence():
+    wp.init()
 
 
 def warp_device(device: torch.device) -> wp.Device:

@@ -10,9 +10,9 @@ import torch
 import warp as wp
 from torch import Tensor
 
+from wordwing.sim.kernels.raycast import Geoms, Worlds
+from wordwing.sim.kernels.textures import ABSOLUTE_SECOND, PATTERNS
 from wordwing.sim.launch import warp_device
-from wordwing.sim.raycast import Geoms, Worlds
-from wordwing.sim.textures import ABSOLUTE_SECOND, PATTERNS
 from wordwing.world.assets import ELLIPSOID, SPHERE, Asset, Look, asset, materials, rotation_matrix
 from wordwing.world.catalogue import catalogue, landmark
 from wordwing.world.layout import Layout
@@ -55,9 +55,7 @@ class PackedLayouts:
 
     def take(self, index: Tensor) -> PackedLayouts:
         """The layouts at `index` [M], in that order."""
-        return PackedLayouts(
-            self.count[index], self.landmark[index], self.place[index], self.yaw[index]
-        )
+        return PackedLayouts(self.count[index], self.landmark[index], self.place[index], self.yaw[index])
 
 
 class Scene:
@@ -129,14 +127,10 @@ class Scene:
         self.geoms.size = upload(size, wp.vec3)
         self.geoms.bound = upload(np.concatenate([body.bounding_radius() for body in assets]), float)
         self.geoms.rgb = upload(rgb, wp.vec3)
-        self.geoms.pattern = upload(
-            np.array([PATTERNS.index(material.pattern) for material in paint], np.int32), int
-        )
+        self.geoms.pattern = upload(np.array([PATTERNS.index(material.pattern) for material in paint], np.int32), int)
         self.geoms.repeat = upload(np.array([material.repeat for material in paint]), wp.vec2)
         self.geoms.second = upload(second, wp.vec3)
-        self.geoms.shine = upload(
-            np.array([(material.specular, material.emission) for material in paint]), wp.vec2
-        )
+        self.geoms.shine = upload(np.array([(material.specular, material.emission) for material in paint]), wp.vec2)
 
 
 def _bounding_sphere(body: Asset) -> np.ndarray:

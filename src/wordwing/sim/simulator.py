@@ -11,7 +11,7 @@ from wordwing.camera import Camera
 from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF, Pose
 from wordwing.interface import CONTROL_PERIOD, Observation, Setpoint
-from wordwing.sim.dynamics import DynamicsConfig, FleetState
+from wordwing.sim.dynamics import SUBSTEP, DynamicsConfig, FleetState
 from wordwing.sim.render import RenderConfig, Renderer
 from wordwing.sim.scene import PackedLayouts, Scene
 from wordwing.world.layout import Layout
@@ -41,11 +41,6 @@ class Simulator:
         self.renderer = Renderer(self.scene, self.camera, render or RenderConfig())
         self.drones = FleetState(num_worlds, self.device, dynamics or DynamicsConfig())
         self.time = torch.zeros(num_worlds, device=self.device)
-        self._image = torch.empty(
-            (num_worlds, self.camera.config.height, self.camera.config.width, 3),
-            dtype=torch.uint8,
-            device=self.device,
-        )
         height = self.drones.config.height
         start = torch.zeros(num_worlds, 2, device=self.device)
         self.drones.reset(Pose.level(start, start[:, 0], height), torch.arange(num_worlds))
@@ -64,8 +59,7 @@ class Simulator:
         which = which.to(self.device)
         if len(layouts) != len(which) or len(poses) != len(which):
             raise WordwingError(
-                f"{len(which)} worlds need as many layouts and poses, "
-                f"not {len(layouts)} and {len(poses)}"
+                f"{len(which)} worlds need as many layouts and poses, not {len(layouts)} and {len(poses)}"
             )
         packed = layouts if isinstance(layouts, PackedLayouts) else PackedLayouts.pack(layouts, self.device)
         self.scene.place(packed, which)
@@ -102,14 +96,14 @@ class Simulator:
     @property
     def seconds_inside_landmarks(self) -> Tensor:
         """[N] how long each drone has been flying through landmarks since its reset."""
-        return self.drones.hits * 0.01
+        return self.drones.hits * SUBSTEP
 
     def images(self) -> Tensor:
-        """[N, 72, 128, 3] uint8 pictures on the device; the next call draws over them."""
-        return self.renderer.first_person(self.camera.pose(self.pose), out=self._image)
+        """[N, 72, 128, 3] uint8 pictures on the device, never copied to the host."""
+        return self.renderer.first_person(self.camera.pose(self.pose))
 
     def observe(self) -> Observation:
-        """What the drones see now; the picture is drawn over by the next call."""
+        """What the drones see now."""
         return Observation(self.images(), self.pose, self.time.clone())
 
     def overhead(self, size: int = 512, extent: float = 5.0) -> Tensor:
@@ -124,6 +118,4 @@ def _device(name: torch.device | str) -> torch.device:
         raise WordwingError(f'no device is called "{name}"; "cpu" and "cuda" are') from None
     if device.type == "cuda" and not torch.cuda.is_available():
         raise WordwingError('this machine has no CUDA device that torch can use; take "cpu"')
-    if device.type == "cuda" and device.index is None:
-        device = torch.device("cuda", torch.cuda.current_device())
-    return device
+    return torch.empty(0, device=device).device  # "cuda" becomes "cuda:0"

@@ -81,9 +81,7 @@ class Asset:
         diagonal = np.linalg.norm(half, axis=-1)
         ring = np.hypot(half[:, 0], half[:, 2])  # a cylinder's rim, nearer than its box's corners
         smooth = half.max(axis=-1)
-        return np.select(
-            [self.kind == BOX, self.kind == CYLINDER], [diagonal, ring], default=smooth
-        )
+        return np.select([self.kind == BOX, self.kind == CYLINDER], [diagonal, ring], default=smooth)
 
     def surface_points(self) -> NDArray[np.float64]:
         """[P, 3] points densely covering all geoms' surfaces, landmark frame: for extents and tests."""
@@ -133,6 +131,11 @@ def _unit_surface(kind: int, size: NDArray[np.float64]) -> NDArray[np.float64]:
     return ball * (size[0] if kind == SPHERE else size)
 
 
+def _rgb(values: NDArray[np.float64]) -> tuple[float, float, float]:
+    red, green, blue = map(float, values)
+    return red, green, blue
+
+
 @cache
 def materials() -> tuple[Material, ...]:
     """Every material of `landmarks/materials.xml`."""
@@ -140,7 +143,7 @@ def materials() -> tuple[Material, ...]:
         text = '<mujoco><include file="materials.xml"/></mujoco>'
         include = {"materials.xml": (folder / "materials.xml").read_bytes()}
         spec = mujoco.MjSpec.from_string(text, include=include)
-    second = {texture.name: tuple(map(float, texture.rgb2)) for texture in spec.textures}
+    second = {texture.name: _rgb(texture.rgb2) for texture in spec.textures}
     found = []
     for material in spec.materials:
         pattern = material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB]

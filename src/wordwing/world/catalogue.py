@@ -37,10 +37,7 @@ class Landmark:
 def catalogue() -> tuple[Landmark, ...]:
     """All landmarks, `field` before `house`, alphabetically."""
     rows = json.loads(files("wordwing.world").joinpath("catalogue.json").read_text("utf-8"))
-    return tuple(
-        Landmark(**{**row, "nouns": tuple(row["nouns"])}, index=index)
-        for index, row in enumerate(rows)
-    )
+    return tuple(Landmark(**{**row, "nouns": tuple(row["nouns"])}, index=index) for index, row in enumerate(rows))
 
 
 @cache

@@ -232,13 +232,7 @@ class _Walkers:
             count=np.ones(lanes, int),
         )
         # A start is chosen like any target: a point on a circle, seen from a random place.
-        chained = np.zeros(lanes, bool)
-        if starts is not None:
-            chained = np.array([starts[index] is not None for index in layout])
-            for row in np.flatnonzero(chained):
-                walkers._go_on_from(row, starts[layout[row]])
-        walkers.aim(np.flatnonzero(~chained), config, rng)
-        walkers.position[~chained] = walkers.target[~chained]
+        walkers.aim(np.flatnonzero(walkers.visits == 0), config, rng)
         walkers.keep(walkers.alive)
         walkers.aim(np.arange(walkers.alive.size), config, rng)
         walkers.keep(walkers.alive)

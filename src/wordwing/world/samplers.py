@@ -26,7 +26,7 @@ UNIT = ARENA_SIZE / CONFIG_UNITS
 GAP = 60 * UNIT
 """Least distance between the circles of two scattered landmarks, metres."""
 
-BLOCK = 100
+BLOCK = 50
 """Places tried at once."""
 
 CAGE_RADIUS = 100 * UNIT
@@ -79,19 +79,19 @@ def _scatter(
     Args:
         reach: [L] radii, metres.
         edge: Least distance of a centre from the fences, metres.
-        tries: Places tried for each circle, a multiple of 100.
+        tries: Places tried for each circle, a multiple of `BLOCK`.
         rng: Source of the places.
 
     Returns:
         [L, 2] centres, metres, world frame; None if some circle found no place.
     """
-    limit = ARENA_HALF - edge
+    limit = round((ARENA_HALF - edge) * 1000)
     placed = np.empty((2, len(reach)))
     for index, radius in enumerate(reach):
         x, y = placed[:, :index]
         needed = np.square(radius + reach[:index] + GAP)
         for _ in range(tries // BLOCK):
-            candidates = rng.uniform(-limit, limit, (2, BLOCK, 1)).round(3)
+            candidates = rng.integers(-limit, limit, (2, BLOCK, 1), endpoint=True) / 1000
             apart = np.square(candidates[0] - x) + np.square(candidates[1] - y)  # [BLOCK, index]
             free = (apart >= needed).all(axis=1)
             if free.any():

@@ -36,7 +36,7 @@ def lab_spec(layout: Layout) -> mujoco.MjSpec:
     """The hall, the nets and a layout's landmarks in their `lab` look; geoms named "SLOT/…" by landmark."""
     spec = mujoco.MjSpec()
     spec.stat.extent, spec.stat.center = 6.0, [0, 0, 0]
-    spec.visual.headlight.ambient = [0.34, 0.33, 0.32]
+    spec.visual.headlight.ambient = [0.46, 0.45, 0.43]
     spec.visual.headlight.diffuse = [0.12, 0.12, 0.12]
     spec.visual.headlight.specular = [0.0, 0.0, 0.0]
     _add_materials(spec)

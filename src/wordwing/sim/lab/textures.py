@@ -7,7 +7,7 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-from wordwing.sim.textures import ABSOLUTE_SECOND
+from wordwing.sim.kernels.textures import ABSOLUTE_SECOND
 from wordwing.world.assets import Material
 
 SIZE = 64

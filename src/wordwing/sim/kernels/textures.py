@@ -85,9 +85,17 @@ def pattern_value(pattern: int, u: float, v: float) -> float:
     if pattern == 3:  # bricks
         return bonded(u, v, 0.08)
     if pattern == 4:  # stone
-        return wp.clamp(1.5 * (0.6 * value_noise(u, v, 4) + 0.4 * value_noise(u * 2.7, v * 2.7, 5)) - 0.3, 0.0, 1.0)
+        return wp.clamp(
+            1.5 * (0.6 * value_noise(u, v, 4) + 0.4 * value_noise(u * 2.7, v * 2.7, 5)) - 0.3,
+            0.0,
+            1.0,
+        )
     if pattern == 5:  # leaves
-        return wp.where(value_noise(u, v, 6) + 0.35 * value_noise(u * 2.3, v * 2.3, 7) > 0.68, 1.0, 0.15 * hash_cell(int(wp.floor(u * 2.0)), int(wp.floor(v * 2.0)), 8))
+        return wp.where(
+            value_noise(u, v, 6) + 0.35 * value_noise(u * 2.3, v * 2.3, 7) > 0.68,
+            1.0,
+            0.15 * hash_cell(int(wp.floor(u * 2.0)), int(wp.floor(v * 2.0)), 8),
+        )
     if pattern == 6:  # bands
         return wp.where(v - wp.floor(v) < 0.5, 1.0, 0.0)
     if pattern == 7:  # ribs
@@ -104,7 +112,11 @@ def pattern_value(pattern: int, u: float, v: float) -> float:
     if pattern == 11:  # metal
         return value_noise(u, v, 11)
     if pattern == 12:  # rust
-        return wp.clamp(4.0 * (0.7 * value_noise(u, v, 12) + 0.3 * value_noise(u * 3.0, v * 3.0, 13)) - 1.9, 0.0, 1.0)
+        return wp.clamp(
+            4.0 * (0.7 * value_noise(u, v, 12) + 0.3 * value_noise(u * 3.0, v * 3.0, 13)) - 1.9,
+            0.0,
+            1.0,
+        )
     if pattern == 13:  # weave
         return 0.5 + 0.5 * wp.sin(6.2831853 * u) * wp.sin(6.2831853 * v)
     if pattern == 14:  # camouflage

@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from wordwing.sim.raycast import (
+from wordwing.sim.kernels.raycast import (
     BOX,
     CAPSULE,
     CYLINDER,
@@ -16,7 +16,7 @@ from wordwing.sim.raycast import (
     into_landmark,
     occluded,
 )
-from wordwing.sim.textures import pattern_value
+from wordwing.sim.kernels.textures import pattern_value
 
 wp.set_module_options({"enable_backward": False})
 
@@ -95,9 +95,7 @@ def surface(kind: int, size: wp.vec3, p: wp.vec3) -> Surface:
 
 
 @wp.func
-def textured(
-    pattern: int, repeat: wp.vec2, base: wp.vec3, second: wp.vec3, s: Surface, footprint: float
-) -> wp.vec3:
+def textured(pattern: int, repeat: wp.vec2, base: wp.vec3, second: wp.vec3, s: Surface, footprint: float) -> wp.vec3:
     """The base colour with its pattern on it; `footprint` is the size of a pixel there in metres."""
     frequency_u = repeat[0]
     if s.around > 0.0:
@@ -194,7 +192,7 @@ def shade(
         if occluded(worlds, geoms, world, p + 1.0e-3 * normal, light.sun):
             facing = 0.0
             specular = 0.0
-    lit = (0.74 + 0.26 * normal[2]) * light.ambient_rgb + facing * light.sun_rgb
+    lit = (0.78 + 0.22 * normal[2]) * light.ambient_rgb + facing * light.sun_rgb
     rgb = wp.cw_mul(base, lit)
     if specular > 0.0:
         glint = wp.max(wp.dot(wp.normalize(light.sun - d), normal), 0.0)

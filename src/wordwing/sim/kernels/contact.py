@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from wordwing.sim.raycast import BOX, CAPSULE, CYLINDER, Geoms, Worlds, into_landmark
+from wordwing.sim.kernels.raycast import BOX, CAPSULE, CYLINDER, Geoms, Worlds, into_landmark
 
 wp.set_module_options({"enable_backward": False})
 

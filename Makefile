@@ -1,0 +1,52 @@
+# Two commands do everything: `make fly` and `make test`. `make check` adds the long checks.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+INSTRUCTION ?= turn around, pass the barrel on its left and stop in front of the boat
+
+.DEFAULT_GOAL := help
+.PHONY: help setup fly test lint check pictures bench clean
+
+help:
+	@echo "make fly     set up, fly one instruction on the CPU, say where the film is"
+	@echo "             (make fly INSTRUCTION=\"go to the pumpkin\" to give your own)"
+	@echo "make test    set up, then ruff, mypy and the tests: about 10 minutes on two cores"
+	@echo "make check   make test and the long checks"
+	@echo "make pictures  draw the picture sheets in docs/ again"
+	@echo "make clean   remove what make has made"
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "wordwing needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+fly: $(READY)
+	@$(BIN)/wordwing fly "$(INSTRUCTION)"
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/pytest -m "not long"
+
+check: lint
+	$(BIN)/pytest
+
+pictures: $(READY)
+	$(BIN)/wordwing data show landmarks --out docs/landmarks
+	$(BIN)/wordwing data show frames --domain sim --corpus field --out docs/frames-sim.png
+	$(BIN)/wordwing data show frames --domain lab --corpus cage --out docs/frames-lab.png
+
+bench: $(READY)
+	$(BIN)/wordwing bench sim
+
+clean:
+	rm -rf $(VENV) out build dist

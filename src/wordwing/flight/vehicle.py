@@ -1,0 +1,59 @@
+"""What a single drone offers, be it the lab's or a real one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from types import TracebackType
+from typing import Self
+
+from wordwing.interface import Observation, Setpoint
+
+
+class Vehicle(ABC):
+    """A drone that takes setpoints.
+
+    Use it as a context manager: it connects on entry, and lands and closes on exit, whatever has happened.
+    """
+
+    @abstractmethod
+    def connect(self) -> None:
+        """Make contact and hover at the start of a flight."""
+
+    @abstractmethod
+    def observe(self) -> Observation:
+        """The newest picture and pose estimate, a batch of one."""
+
+    @abstractmethod
+    def send(self, setpoint: Setpoint) -> Setpoint:
+        """Fly this setpoint [1] until the next one.
+
+        Returns:
+            What was really sent, after limits and safety.
+        """
+
+    @abstractmethod
+    def wait(self, seconds: float) -> None:
+        """Let time pass: simulated time for a simulated drone, real time for a real one."""
+
+    @abstractmethod
+    def land(self) -> None:
+        """Come down and stop the motors; does nothing on the ground."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the drone; may be called twice."""
+
+    def __enter__(self) -> Self:
+        self.connect()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self.land()
+        finally:
+            self.close()

@@ -1,0 +1,266 @@
+"""How fast the simulator is, beside MuJoCo's renderers on the same scenes."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import mujoco
+import mujoco_warp as mjw
+import numpy as np
+import torch
+import warp as wp
+
+from wordwing.camera import Camera
+from wordwing.errors import WordwingError
+from wordwing.frames import Pose, quaternion_multiply
+from wordwing.interface import Setpoint
+from wordwing.sim.lab.scene import CAMERA_AXES
+from wordwing.sim.launch import warp_device
+from wordwing.sim.render import RenderConfig, Renderer
+from wordwing.sim.simulator import Simulator
+from wordwing.world.assets import asset
+from wordwing.world.catalogue import catalogue, landmark
+from wordwing.world.layout import Layout, Placement
+
+
+def bench_sim(worlds: int, landmarks: int, device_name: str, seconds: float, compare: bool, seed: int) -> None:
+    """Print one JSON line for each figure; see `wordwing bench sim --help`."""
+    device_name = device_name or ("cuda" if torch.cuda.is_available() else "cpu")
+    worlds = worlds or (1024 if device_name.startswith("cuda") else 16)
+    if not 1 <= landmarks <= 40:
+        raise WordwingError(f"--landmarks is {landmarks}; a world holds 1 to 40")
+    if worlds < 1 or seconds <= 0:
+        raise WordwingError("--worlds and --seconds must be positive")
+    torch.set_num_threads(1)  # a core's worth of CPU; Warp's CPU kernels use one anyway
+    rng = np.random.default_rng(seed)
+    layouts = [crowded_layout(landmarks, rng) for _world in range(worlds)]
+    xy, yaw = rng.uniform(-1.9, 1.9, (worlds, 2)), rng.uniform(-np.pi, np.pi, worlds)
+    poses = Pose.level(torch.tensor(xy).float(), torch.tensor(yaw).float())
+    free = torch.cuda.mem_get_info()[0] if device_name.startswith("cuda") else 0
+    simulator = Simulator(worlds, device_name)
+    simulator.reset(layouts, poses)
+    device = simulator.device
+    geoms = np.mean([len(asset(p.name)) for layout in layouts for p in layout.landmarks])
+    scene = {
+        "worlds": worlds,
+        "landmarks": landmarks,
+        "geoms_per_landmark": round(float(geoms), 1),
+        "catalogue": len(catalogue()),
+        "width": simulator.camera.config.width,
+        "height": simulator.camera.config.height,
+        "device": device_title(device),
+    }
+
+    def report(figure: str, value: float, **more: Any) -> None:
+        print(json.dumps({"figure": figure, "value": round(value, 2), **more, **scene}), flush=True)
+
+    camera_pose = simulator.camera.pose(simulator.pose)
+    ours = {}
+    for textures, shadows in ((False, False), (True, False), (True, True)):
+        renderer = Renderer(simulator.scene, simulator.camera, RenderConfig(textures, shadows))
+        rate = worlds * rate_of(partial(renderer.first_person, camera_pose), seconds, device)
+        ours[textures, shadows] = rate
+        report("frames/s", rate, renderer="wordwing", textures=textures, shadows=shadows)
+    rate = worlds * rate_of(_stepper(simulator, rng), seconds, device)
+    report("environment steps/s", rate, of="dynamics and rendering", textures=True, shadows=False)
+    rate = worlds * rate_of(_stepper(simulator, rng, safety=True), seconds, device)
+    report("environment steps/s", rate, of="safety, dynamics and rendering", textures=True, shadows=False)
+    if device.type == "cuda":
+        report("GPU memory, GiB", (free - torch.cuda.mem_get_info()[0]) / 2**30)
+    if not compare:
+        return
+    for shadows in (False, True):
+        other = WarpRenderer(layouts, camera_pose, simulator.camera, shadows, device)
+        rate = worlds * rate_of(other.draw, seconds, device)
+        report("frames/s", rate, renderer="mujoco_warp", textures=False, shadows=shadows)
+        ratio = ours[True, shadows] / rate
+        report("ratio to mujoco_warp", ratio, ours="textured", theirs="untextured", shadows=shadows)
+    _bench_gl(layouts[0], camera_pose[:1], simulator.camera, seconds, ours[True, True], report)
+
+
+def crowded_layout(count: int, rng: np.random.Generator) -> Layout:
+    """`count` different landmarks of the catalogue at random places; they may overlap."""
+    placements = []
+    for index in rng.choice(len(catalogue()), count, replace=False):
+        x, y, yaw = map(float, rng.uniform([-2.1, -2.1, -3.1], [2.1, 2.1, 3.1]))
+        placements.append(Placement(catalogue()[index].name, x, y, yaw))
+    return Layout(tuple(placements))
+
+
+def device_title(device: torch.device) -> str:
+    """What a person calls the device."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"one core of {_cpu_name()}"
+
+
+def _cpu_name() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+        return names[0]
+    except (OSError, IndexError):
+        return platform.processor() or "an unknown CPU"
+
+
+def rate_of(call: Callable[[], object], seconds: float, device: torch.device) -> float:
+    """Calls a second, after a warm-up."""
+
+    def wait() -> None:
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+
+    call()
+    wait()
+    start, calls = time.perf_counter(), 0
+    while time.perf_counter() - start < seconds:
+        call()
+        calls += 1
+        if calls % 8 == 0:
+            wait()  # or thousands of launches would queue up behind the clock
+    wait()
+    return calls / (time.perf_counter() - start)
+
+
+def _stepper(simulator: Simulator, rng: np.random.Generator, safety: bool = False) -> Callable[[], object]:
+    forward = torch.tensor(rng.uniform(0.0, 0.2, simulator.num_worlds)).float().to(simulator.device)
+    yaw_rate = torch.tensor(rng.uniform(-1.0, 1.0, simulator.num_worlds)).float().to(simulator.device)
+
+    def step() -> object:
+        simulator.step(Setpoint(forward, yaw_rate), safety=safety)
+        return simulator.observe()
+
+    return step
+
+
+class WarpRenderer:
+    """MuJoCo Warp's renderer on the same worlds.
+
+    It shares one model between all worlds, so the model holds the whole catalogue, and each world parks the
+    landmarks that it does not use far below the floor.
+    """
+
+    def __init__(
+        self,
+        layouts: list[Layout],
+        poses: Pose,
+        camera: Camera,
+        shadows: bool,
+        device: torch.device,
+    ) -> None:
+        self._device = warp_device(device)
+        spec = mujoco.MjSpec()
+        spec.stat.extent = 6.0
+        spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[20, 20, 0.1], rgba=[0.3, 0.5, 0.2, 1])
+        spec.worldbody.add_light(type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL, dir=[-0.5, -0.4, -1])
+        spec.worldbody.add_camera(name="drone", fovy=camera.vertical_fov_deg)
+        bodies = [asset(entry.name) for entry in catalogue()]
+        for body in bodies:
+            for kind, size, rgb in zip(body.kind, body.size, body.rgb, strict=True):
+                spec.worldbody.add_geom(type=int(kind), size=size, rgba=[*rgb, 1])
+        model = spec.compile()
+        data = mujoco.MjData(model)
+        mujoco.mj_forward(model, data)
+        place, turn = _geom_poses(layouts, model.ngeom)
+        eye = poses.position.cpu().numpy()[:, None].astype(np.float32)
+        axes = CAMERA_AXES.to(poses.quaternion)
+        gaze = _matrices(quaternion_multiply(poses.quaternion, axes).cpu().double().numpy())[:, None]
+        with wp.ScopedDevice(self._device):
+            self._model = mjw.put_model(model)
+            self._data = mjw.make_data(model, nworld=len(layouts))
+            self._context = mjw.create_render_context(
+                model,
+                nworld=len(layouts),
+                cam_res=(camera.config.width, camera.config.height),
+                render_rgb=True,
+                render_depth=False,
+                use_textures=False,
+                use_shadows=shadows,
+            )
+            self._data.geom_xpos.assign(place)
+            self._data.geom_xmat.assign(turn)
+            self._data.cam_xpos.assign(eye)
+            self._data.cam_xmat.assign(gaze)
+            light = np.array([-0.42, -0.34, -0.84], np.float32)
+            self._data.light_xdir.assign(np.tile(light, (len(layouts), 1, 1)))
+            mjw.refit_bvh(self._model, self._data, self._context)
+
+    def draw(self) -> None:
+        """Draw all worlds once."""
+        with wp.ScopedDevice(self._device):
+            mjw.render(self._model, self._data, self._context)
+
+
+def _geom_poses(layouts: list[Layout], count: int) -> tuple[np.ndarray, np.ndarray]:
+    """World poses of every geom in every world: [N, count, 3] and [N, count, 3, 3]; geom 0 is the floor."""
+    bodies = [asset(entry.name) for entry in catalogue()]
+    first = 1 + np.cumsum([0, *[len(body) for body in bodies]])
+    local = [_matrices(body.quaternion) for body in bodies]
+    place = np.zeros((len(layouts), count, 3), np.float32)
+    turn = np.tile(np.eye(3, dtype=np.float32), (len(layouts), count, 1, 1))
+    for index, body in enumerate(bodies):
+        place[:, first[index] : first[index + 1]] = body.position - [0, 0, 10 + 3 * index]
+    for world, layout in enumerate(layouts):
+        for placement in layout.landmarks:
+            index = landmark(placement.name).index
+            body = bodies[index]
+            cos, sin = np.cos(placement.yaw), np.sin(placement.yaw)
+            yaw = np.array([[cos, -sin, 0], [sin, cos, 0], [0, 0, 1]])
+            rows = slice(first[index], first[index + 1])
+            place[world, rows] = body.position @ yaw.T + [
+                placement.x,
+                placement.y,
+                placement.elevation,
+            ]
+            turn[world, rows] = yaw @ local[index]
+    return place, turn
+
+
+def _matrices(quaternions: np.ndarray) -> np.ndarray:
+    """[N, 3, 3] rotations of (w, x, y, z) quaternions [N, 4]."""
+    out = np.zeros((len(quaternions), 9))
+    for row, quaternion in zip(out, quaternions, strict=True):
+        mujoco.mju_quat2Mat(row, quaternion)
+    return out.reshape(-1, 3, 3).astype(np.float32)
+
+
+def _bench_gl(
+    layout: Layout,
+    pose: Pose,
+    camera: Camera,
+    seconds: float,
+    ours: float,
+    report: Callable[..., None],
+) -> None:
+    """MuJoCo's off-screen GL renderer on one world, where the machine has GL."""
+    from wordwing.sim.lab.scene import lab_spec
+
+    spec = lab_spec(layout)
+    spec.cameras[0].pos = pose.position[0].cpu().double().numpy()
+    axes = CAMERA_AXES.to(pose.quaternion)
+    spec.cameras[0].quat = quaternion_multiply(pose.quaternion, axes)[0].cpu().double().numpy()
+    spec.cameras[0].fovy = camera.vertical_fov_deg
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    try:
+        warnings.simplefilter("ignore")  # GLFW complains about a missing display; so does the error
+        renderer = mujoco.Renderer(model, camera.config.height, camera.config.width)
+    except Exception as error:  # every platform fails in its own way without GL
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        print(json.dumps({"figure": "frames/s", "renderer": "mujoco GL", "skipped": reason}))
+        return
+
+    def draw() -> object:
+        renderer.update_scene(data, camera="drone")
+        return renderer.render()
+
+    rate = rate_of(draw, seconds, torch.device("cpu"))
+    report("frames/s", rate, renderer="mujoco GL, one world", textures=True, shadows=True)
+    report("ratio to mujoco GL", ours / rate, ours="textured, shadows")

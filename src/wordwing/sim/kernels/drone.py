@@ -1,0 +1,224 @@
+"""One drone's flight, a substep at a time: controller cascade and rigid body (see `wordwing.sim.dynamics`)."""
+
+import warp as wp
+
+from wordwing.sim.kernels.contact import inside_landmark
+from wordwing.sim.kernels.raycast import Geoms, Worlds
+
+wp.set_module_options({"enable_backward": False})
+
+GRAVITY = wp.constant(9.81)
+
+
+@wp.struct
+class Airframe:
+    """`DynamicsConfig` on the device; the fields have its names."""
+
+    max_acceleration: float
+    max_jerk: float
+    speed_shaping: float
+    brake_shaping: float
+    velocity_gain: float
+    height_gain: float
+    climb_gain: float
+    max_tilt: float
+    attitude_gain: float
+    rate_lag: float
+    thrust_lag: float
+    yaw_acceleration: float
+    drag: float
+    height: float
+
+
+@wp.struct
+class Drone:
+    """The state of one drone."""
+
+    position: wp.vec3  # world, m
+    velocity: wp.vec3  # world, m/s
+    attitude: wp.vec4  # (w, x, y, z), body to world
+    rates: wp.vec3  # body, rad/s
+    thrust: float  # m/s², along body z
+    target: wp.vec2  # speed along the heading, m/s, and its acceleration
+    yaw_target: float  # rad/s
+
+
+@wp.struct
+class Fleet:
+    """The states of all drones, [N] each."""
+
+    position: wp.array(dtype=wp.vec3)
+    velocity: wp.array(dtype=wp.vec3)
+    attitude: wp.array(dtype=wp.vec4)
+    rates: wp.array(dtype=wp.vec3)
+    thrust: wp.array(dtype=float)
+    target: wp.array(dtype=wp.vec2)
+    yaw_target: wp.array(dtype=float)
+
+
+@wp.func
+def load(fleet: Fleet, i: int) -> Drone:
+    """One drone out of the fleet."""
+    drone = Drone()
+    drone.position = fleet.position[i]
+    drone.velocity = fleet.velocity[i]
+    drone.attitude = fleet.attitude[i]
+    drone.rates = fleet.rates[i]
+    drone.thrust = fleet.thrust[i]
+    drone.target = fleet.target[i]
+    drone.yaw_target = fleet.yaw_target[i]
+    return drone
+
+
+@wp.func
+def store(fleet: Fleet, i: int, drone: Drone):
+    """One drone back into the fleet."""
+    fleet.position[i] = drone.position
+    fleet.velocity[i] = drone.velocity
+    fleet.attitude[i] = drone.attitude
+    fleet.rates[i] = drone.rates
+    fleet.thrust[i] = drone.thrust
+    fleet.target[i] = drone.target
+    fleet.yaw_target[i] = drone.yaw_target
+
+
+@wp.func
+def shape_speed(frame: Airframe, target: wp.vec2, forward: float, dt: float) -> wp.vec2:
+    """Move the target speed and its acceleration towards a setpoint within the acceleration and jerk limits."""
+    shaping = wp.where(forward < target[0], frame.brake_shaping, frame.speed_shaping)
+    wanted = shaping * (forward - target[0])
+    wanted = wp.clamp(wanted, -frame.max_acceleration, frame.max_acceleration)
+    most = frame.max_jerk * dt
+    acceleration = target[1] + wp.clamp(wanted - target[1], -most, most)
+    return wp.vec2(target[0] + acceleration * dt, acceleration)
+
+
+@wp.func
+def quat_rotate(q: wp.vec4, v: wp.vec3) -> wp.vec3:
+    """Body vector to world."""
+    axis = wp.vec3(q[1], q[2], q[3])
+    t = 2.0 * wp.cross(axis, v)
+    return v + q[0] * t + wp.cross(axis, t)
+
+
+@wp.func
+def quat_unrotate(q: wp.vec4, v: wp.vec3) -> wp.vec3:
+    """World vector to body."""
+    return quat_rotate(wp.vec4(q[0], -q[1], -q[2], -q[3]), v)
+
+
+@wp.func
+def turned(q: wp.vec4, rates: wp.vec3, dt: float) -> wp.vec4:
+    """An attitude after `dt` of body rates."""
+    x = 0.5 * dt * rates[0]
+    y = 0.5 * dt * rates[1]
+    z = 0.5 * dt * rates[2]
+    return wp.normalize(
+        wp.vec4(
+            q[0] - q[1] * x - q[2] * y - q[3] * z,
+            q[1] + q[0] * x + q[2] * z - q[3] * y,
+            q[2] + q[0] * y + q[3] * x - q[1] * z,
+            q[3] + q[0] * z + q[1] * y - q[2] * x,
+        )
+    )
+
+
+@wp.func
+def fly(frame: Airframe, drone: Drone, forward: float, yaw_rate: float, dt: float) -> Drone:
+    """One substep of controller and rigid body under a body-frame setpoint."""
+    q = drone.attitude
+    ahead = quat_rotate(q, wp.vec3(1.0, 0.0, 0.0))
+    level = wp.max(wp.sqrt(ahead[0] * ahead[0] + ahead[1] * ahead[1]), 1.0e-6)
+    v = drone.velocity
+    hx = ahead[0] / level
+    hy = ahead[1] / level
+    target = shape_speed(frame, drone.target, forward, dt)
+    # Velocity loop, with the drag that will be met fed forward.
+    ax = target[1] * hx + frame.velocity_gain * (target[0] * hx - v[0]) + frame.drag * v[0]
+    ay = target[1] * hy + frame.velocity_gain * (target[0] * hy - v[1]) + frame.drag * v[1]
+    climb = wp.clamp(frame.height_gain * (frame.height - drone.position[2]), -0.5, 0.5)
+    az = GRAVITY + wp.clamp(frame.climb_gain * (climb - v[2]), -3.0, 3.0) + frame.drag * v[2]
+    sideways = wp.sqrt(ax * ax + ay * ay)
+    cut = wp.min(1.0, wp.tan(frame.max_tilt) * az / wp.max(sideways, 1.0e-6))
+    force = wp.vec3(ax * cut, ay * cut, az)
+    # Attitude loop: the body rates that bring body z onto the force.
+    wanted = quat_unrotate(q, wp.normalize(force))
+    roll_rate = -frame.attitude_gain * wanted[1]
+    pitch_rate = frame.attitude_gain * wanted[0]
+    most = frame.yaw_acceleration * dt
+    drone.yaw_target += wp.clamp(yaw_rate - drone.yaw_target, -most, most)
+    blend = dt / (frame.rate_lag + dt)
+    drone.rates += blend * (wp.vec3(roll_rate, pitch_rate, drone.yaw_target) - drone.rates)
+    up = quat_rotate(q, wp.vec3(0.0, 0.0, 1.0))
+    blend = dt / (frame.thrust_lag + dt)
+    drone.thrust += blend * (wp.dot(force, up) - drone.thrust)
+    drone.velocity = v + dt * (drone.thrust * up - frame.drag * v - wp.vec3(0.0, 0.0, GRAVITY))
+    drone.position += dt * drone.velocity
+    drone.attitude = turned(q, drone.rates, dt)
+    drone.target = target
+    return drone
+
+
+@wp.kernel
+def advance(
+    fleet: Fleet,
+    frame: Airframe,
+    worlds: Worlds,
+    geoms: Geoms,
+    forward: wp.array(dtype=float),
+    yaw_rate: wp.array(dtype=float),
+    substeps: int,
+    dt: float,
+    hits: wp.array(dtype=int),
+):
+    """Fly every drone for some substeps, counting those that it spends inside a landmark."""
+    i = wp.tid()
+    drone = load(fleet, i)
+    for _step in range(substeps):
+        drone = fly(frame, drone, forward[i], yaw_rate[i], dt)
+        if inside_landmark(worlds, geoms, i, drone.position):
+            hits[i] += 1
+    store(fleet, i, drone)
+
+
+@wp.func
+def outside(position: wp.vec3, half: float) -> bool:
+    """Whether a position is beyond the fences."""
+    return wp.abs(position[0]) > half or wp.abs(position[1]) > half
+
+
+@wp.kernel
+def restrain(
+    fleet: Fleet,
+    frame: Airframe,
+    forward: wp.array(dtype=float),
+    yaw_rate: wp.array(dtype=float),
+    half: float,
+    horizon: int,
+    period: int,
+    braking: int,
+    choices: int,
+    dt: float,
+    safe: wp.array(dtype=float),
+):
+    """The largest forward velocity of `choices` even fractions that keeps a drone inside |x|, |y| <= half."""
+    i = wp.tid()
+    found = float(0.0)
+    done = bool(False)
+    for k in range(choices):
+        if not done:
+            speed = forward[i] * (1.0 - float(k) / float(choices))
+            drone = load(fleet, i)
+            crossed = bool(False)
+            for step in range(horizon):
+                drone = fly(frame, drone, speed, yaw_rate[i], dt)
+                crossed = crossed or outside(drone.position, half)
+            # A turn may carry the drone along a fence that it would meet if it had to brake after this period.
+            drone = load(fleet, i)
+            for step in range(period + braking):
+                drone = fly(frame, drone, wp.where(step < period, speed, 0.0), yaw_rate[i], dt)
+                crossed = crossed or outside(drone.position, half)
+            if not crossed:
+                found = speed
+                done = True
+    safe[i] = found
