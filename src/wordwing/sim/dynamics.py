@@ -117,7 +117,8 @@ class FleetState:
 
         Each setpoint is forward-simulated for one second; if the drone would leave |x|, |y| <= half, its forward
         velocity is reduced, to standstill if need be. The yaw rate is untouched. Besides, the drone must be able to
-        brake inside after this control period, so that the rule can still be kept when it is next asked.
+        brake inside after this control period, so that the rule can still be kept when it is next asked; a
+        centimetre is left for what the prediction does not try.
         """
         safe = torch.empty_like(self.thrust)
         inputs = (
@@ -125,10 +126,10 @@ class FleetState:
             self._frame,
             wp.from_torch(setpoint.forward.float().contiguous()),
             wp.from_torch(setpoint.yaw_rate.float().contiguous()),
-            half,
+            half - 0.01,
             round(1.0 / SUBSTEP),
             round(CONTROL_PERIOD / SUBSTEP),
-            round(1.5 / SUBSTEP),
+            round(1.2 / SUBSTEP),
             8,
             SUBSTEP,
             wp.from_torch(safe),

@@ -75,8 +75,7 @@ class Placement:
             # A name may be as long as a file; looking for its like takes quadratic time.
             hint = did_you_mean(self.name[:40], names) or ", which no landmark is"
             raise WordwingError(
-                f"{where} is called {_show(self.name)}{hint} "
-                f"({len(names)} names: wordwing data show landmarks)"
+                f"{where} is called {_show(self.name)}{hint} ({len(names)} names: wordwing data show landmarks)"
             )
         for key in ("x", "y", "yaw", "elevation"):
             _number(getattr(self, key), key, where)
@@ -95,8 +94,7 @@ class Placement:
             )
         if self.elevation < 0:
             raise WordwingError(
-                f"{where} ({self.name}) has elevation {self.elevation}; "
-                "it must be 0 (the floor) or more"
+                f"{where} ({self.name}) has elevation {self.elevation}; it must be 0 (the floor) or more"
             )
         if self.radius is not None:
             radius = _number(self.radius, "radius", where)
@@ -149,13 +147,9 @@ class Layout:
             where: Begins the sentence: the file, or what else the layout is.
         """
         if not math.isclose(_number(self.arena, "arena", where), ARENA_SIZE, abs_tol=1e-9):
-            raise WordwingError(
-                f"{where}: the arena is {self.arena} m; the only size supported is {ARENA_SIZE}"
-            )
+            raise WordwingError(f"{where}: the arena is {self.arena} m; the only size supported is {ARENA_SIZE}")
         if len(self.landmarks) > MAX_LANDMARKS:
-            raise WordwingError(
-                f"{where}: there are {len(self.landmarks)} landmarks; {MAX_LANDMARKS} is the most"
-            )
+            raise WordwingError(f"{where}: there are {len(self.landmarks)} landmarks; {MAX_LANDMARKS} is the most")
         for number, entry in enumerate(self.landmarks, start=1):
             entry.validate(f"{where}: landmark {number}")
         for (i, a), (j, b) in combinations(enumerate(self.landmarks, start=1), 2):
@@ -194,9 +188,7 @@ class Layout:
             raise WordwingError(f'{where}: there is no "schema"; a layout has "schema": {SCHEMA}')
         schema = document["schema"]
         if type(schema) is not int or schema != SCHEMA:
-            raise WordwingError(
-                f"{where}: the schema is {_show(schema)}; this version of wordwing reads {SCHEMA}"
-            )
+            raise WordwingError(f"{where}: the schema is {_show(schema)}; this version of wordwing reads {SCHEMA}")
         _check_keys(document, ("schema", "landmarks"), ("arena",), f"{where}: the layout")
         rows = document["landmarks"]
         if not isinstance(rows, list):
@@ -228,9 +220,7 @@ class Layout:
         try:
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise WordwingError(
-                f"{path}: byte {error.start} is not UTF-8 text; save the file as UTF-8"
-            ) from None
+            raise WordwingError(f"{path}: byte {error.start} is not UTF-8 text; save the file as UTF-8") from None
         return cls.from_json(text, str(path))
 
     def save(self, path: str | Path) -> None:
@@ -250,11 +240,11 @@ class Layout:
 
 def _parse(text: str, where: str) -> object:
     def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        document = dict(pairs)
-        if len(document) < len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for key in keys if keys.count(key) > 1)
-            raise WordwingError(f"{where}: {_show(twice)} appears twice in one object; keep one")
+        document: dict[str, object] = {}
+        for key, value in pairs:
+            if key in document:
+                raise WordwingError(f"{where}: {_show(key)} appears twice in one object; keep one")
+            document[key] = value
         return document
 
     try:
@@ -267,9 +257,7 @@ def _parse(text: str, where: str) -> object:
         raise WordwingError(f"{where}: not a layout ({error})") from None
 
 
-def _check_keys(
-    row: dict[str, Any], required: Collection[str], optional: Collection[str], what: str
-) -> None:
+def _check_keys(row: dict[str, Any], required: Collection[str], optional: Collection[str], what: str) -> None:
     known = [*required, *optional]
     for key in row:
         if key not in known:
@@ -302,5 +290,5 @@ def _show(value: object) -> str:
     """A JSON value in a sentence: short and on one line."""
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    text = json.dumps(value, default=str)
     return text if len(text) <= 60 else f"{text[:57]}…"

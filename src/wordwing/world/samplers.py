@@ -40,27 +40,25 @@ def sample_layout(corpus: Corpus, rng: np.random.Generator) -> Layout:
     both ends included (the authors' generator truncates a uniform real, so never reaches the upper
     end). `house` furnishes a kitchen, bedroom, bathroom or living room with 5-14 pieces.
     """
-    if corpus == "house":
-        return _house(rng)
-    return _field(rng) if corpus == "field" else _cage(rng)
+    return {"field": _field, "cage": _cage, "house": _house}[corpus](rng)
 
 
 def _field(rng: np.random.Generator) -> Layout:
-    count = rng.integers(6, 13, endpoint=True)
+    count = int(rng.integers(6, 13, endpoint=True))
     while True:
         chosen = _draw(landmarks("field"), count, rng)
-        radii = np.array([kind.radius for kind in chosen]) * rng.uniform(1.0, 1.3, count)
-        radii = radii.round(4)
+        scale = rng.uniform(1.0, 1.3, count)
+        radii = (np.array([kind.radius for kind in chosen]) * scale).round(4)
         places = _scatter(radii, edge=90 * UNIT, tries=1000, rng=rng)
         if places is not None:
             return _layout(chosen, places, radii, rng)
 
 
 def _cage(rng: np.random.Generator) -> Layout:
-    count = rng.integers(5, 8, endpoint=True)
+    count = int(rng.integers(5, 8, endpoint=True))
     while True:
         chosen = _draw(landmarks("cage"), count, rng)
-        # The authors' last check gives the Container the room of its own, larger radius.
+        # The authors' last check asks as much room for the Container as its own radius needs.
         reach = [kind.radius if kind.name == "Container" else CAGE_RADIUS for kind in chosen]
         places = _scatter(np.array(reach), edge=100 * UNIT, tries=100, rng=rng)
         if places is not None:
@@ -187,6 +185,7 @@ ROOMS: dict[str, tuple[Furnishing, ...]] = {
 }
 """Counts as in the rooms that the people of the `house` corpus wrote about; big pieces first."""
 
+
 def _house(rng: np.random.Generator) -> Layout:
     furnishings = list(ROOMS.values())[rng.integers(len(ROOMS))]
     while True:
@@ -215,9 +214,7 @@ def _furnish(furnishings: tuple[Furnishing, ...], rng: np.random.Generator) -> L
     return Layout(tuple(room))
 
 
-def _propose(
-    item: Furnishing, hosts: list[Placement], walls: NDArray[np.int64], rng: np.random.Generator
-) -> Placement:
+def _propose(item: Furnishing, hosts: list[Placement], walls: NDArray[np.int64], rng: np.random.Generator) -> Placement:
     """One random place for a piece, whether or not it is taken."""
     footprint = landmark(item.name).footprint
     if item.at == "middle":
@@ -239,9 +236,7 @@ def _propose(
     else:
         side = np.array([-front[1], front[0]]) * rng.choice([-1, 1])
         # Backs in line: the smaller piece goes nearer to the wall.
-        offset = side * (touching + rng.uniform(0.03, 0.15)) + front * (
-            footprint - host.kind.footprint
-        )
+        offset = side * (touching + rng.uniform(0.03, 0.15)) + front * (footprint - host.kind.footprint)
     return _placement(item.name, host.x + offset[0], host.y + offset[1], host.yaw)
 
 
@@ -253,8 +248,7 @@ def _fits(piece: Placement, room: list[Placement], gap: float) -> bool:
     """Whether a piece is inside the fences and `gap` metres from what stands at its height."""
     kind = piece.kind
     return max(abs(piece.x), abs(piece.y)) <= ARENA_HALF - kind.footprint + 1e-3 and all(
-        math.hypot(piece.x - other.x, piece.y - other.y)
-        >= kind.footprint + other.kind.footprint + gap
+        math.hypot(piece.x - other.x, piece.y - other.y) >= kind.footprint + other.kind.footprint + gap
         or piece.elevation >= other.elevation + other.kind.height
         or other.elevation >= piece.elevation + kind.height
         for other in room

@@ -187,6 +187,29 @@ def outside(position: wp.vec3, half: float) -> bool:
     return wp.abs(position[0]) > half or wp.abs(position[1]) > half
 
 
+@wp.func
+def stays_inside(
+    frame: Airframe,
+    start: Drone,
+    forward: float,
+    yaw_rate: float,
+    later_yaw_rate: float,
+    held: int,
+    braking: int,
+    dt: float,
+    half: float,
+) -> bool:
+    """Whether a drone stays inside that holds a setpoint for `held` substeps and then brakes while turning."""
+    drone = start
+    inside = bool(True)
+    for step in range(held + braking):
+        speed = wp.where(step < held, forward, 0.0)
+        turn = wp.where(step < held, yaw_rate, later_yaw_rate)
+        drone = fly(frame, drone, speed, turn, dt)
+        inside = inside and not outside(drone.position, half)
+    return inside
+
+
 @wp.kernel
 def restrain(
     fleet: Fleet,
@@ -203,22 +226,20 @@ def restrain(
 ):
     """The largest forward velocity of `choices` even fractions that keeps a drone inside |x|, |y| <= half."""
     i = wp.tid()
+    drone = load(fleet, i)
+    turn = yaw_rate[i]
     found = float(0.0)
     done = bool(False)
     for k in range(choices):
         if not done:
             speed = forward[i] * (1.0 - float(k) / float(choices))
-            drone = load(fleet, i)
-            crossed = bool(False)
-            for step in range(horizon):
-                drone = fly(frame, drone, speed, yaw_rate[i], dt)
-                crossed = crossed or outside(drone.position, half)
-            # A turn may carry the drone along a fence that it would meet if it had to brake after this period.
-            drone = load(fleet, i)
-            for step in range(period + braking):
-                drone = fly(frame, drone, wp.where(step < period, speed, 0.0), yaw_rate[i], dt)
-                crossed = crossed or outside(drone.position, half)
-            if not crossed:
+            # A turn may carry the drone along a fence that it would meet if it had to brake after this period,
+            # whichever way it is told to turn then.
+            if (
+                stays_inside(frame, drone, speed, turn, turn, horizon, 0, dt, half)
+                and stays_inside(frame, drone, speed, turn, -1.0, period, braking, dt, half)
+                and stays_inside(frame, drone, speed, turn, 1.0, period, braking, dt, half)
+            ):
                 found = speed
                 done = True
     safe[i] = found

@@ -1,29 +1,33 @@
 """The lab's camera: what MuJoCo Warp draws, seen through a real lens by a real sensor.
 
-The scene is drawn wide, bent by the lens, blurred by the drone's turning during the exposure, exposed, darkened towards
-the corners, and made noisy: a raw picture. It is then straightened into the policy's 84° view, as a real drone's
-pictures are.
+The scene is drawn wide, bent by the lens, blurred by the drone's turning during the exposure, darkened
+towards the corners, exposed, and made noisy: a raw picture. It is then straightened into the policy's 84°
+view, as a real drone's pictures are.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from wordwing.camera import Camera, CameraConfig
+from wordwing.camera import Camera
 from wordwing.frames import Pose, quaternion_conjugate, quaternion_multiply, quaternion_rotate
 from wordwing.lens import LensConfig, Rectifier, sample, undistort
 from wordwing.sim.lab.scene import LabScene
 from wordwing.world.layout import Layout
 
+MARGIN = 1.04
+"""How much wider than the raw picture the scene is drawn: blur looks a little beyond its edges."""
+
 
 @dataclass(frozen=True)
 class LabCameraConfig:
-    """Lens, exposure and sensor; the noise figures are typical of a small rolling-shutter camera, not measured."""
+    """Lens, exposure and sensor; the noise figures are typical of a small camera indoors, not measured."""
 
     lens: LensConfig = field(default_factory=LensConfig)
     exposure_time: float = 0.02
@@ -35,11 +39,11 @@ class LabCameraConfig:
     flicker: float = 0.02
     """Standard deviation of the logarithm of the exposure from picture to picture."""
     vignetting: float = 0.25
-    """Light lost in the corners of the raw picture."""
-    read_noise: float = 0.008
-    """Standard deviation of the noise of a dark pixel, of a full scale of 1."""
-    shot_noise: float = 0.015
-    """Standard deviation of the noise of a white pixel."""
+    """Share of the light lost in the corners of the raw picture."""
+    read_noise: float = 0.012
+    """Standard deviation of the noise of a dark raw pixel, of a full scale of 1."""
+    shot_noise: float = 0.025
+    """Standard deviation that light adds to the noise of a white raw pixel; it grows as light's root."""
 
 
 class LabCamera:
@@ -51,48 +55,54 @@ class LabCamera:
         self.config = config = config or LabCameraConfig()
         self.view = Camera()
         lens = config.lens
-        sensor = Camera(lens.sensor)
-        self._straight = undistort(sensor.rays()[..., 1:], lens)  # [H, W, 2] where raw pixels look
-        # Wide enough for the corners of the raw picture and for blur.
-        reach = 1.04 * self._straight[..., 0].abs().max().item()
-        fov = math.degrees(2 * math.atan(reach))
-        size = lens.sensor
-        self._wide = Camera(
-            CameraConfig(round(size.width * 1.15), round(size.height * 1.25), fov, size.pitch_down_deg)
-        )
-        self._scene = LabScene(layout, self._wide)
+        self._straight = undistort(Camera(lens.sensor).rays()[..., 1:], lens)  # [H, W, 2]
+        self.wide = _covering(self._straight, Camera(lens.sensor))
+        self._scene = LabScene(layout, self.wide)
         self._rectify = Rectifier(lens, self.view)
-        self._rng = rng
-        self._exposure = math.exp(config.exposure_spread * rng.standard_normal())
         radius = self._straight.norm(dim=-1, keepdim=True)
         self._falloff = 1 - config.vignetting * (radius / radius.max()).square()
+        self.begin(rng)
+
+    def begin(self, rng: np.random.Generator) -> None:
+        """Begin a flight: all its noise comes from `rng`, and its exposure does now."""
+        self._rng = rng
+        self._exposure = math.exp(self.config.exposure_spread * rng.standard_normal())
 
     def raw(self, before: Pose, after: Pose) -> Tensor:
-        """The distorted, noisy picture [H, W, 3] in [0, 1] of an exposure from one drone pose [1] to another."""
-        opened, closed = self._wide.pose(before), self._wide.pose(after)
+        """The picture [H, W, 3] in [0, 1] as the sensor has it, of an exposure from one drone pose [1] to another."""
+        config, rng = self.config, self._rng
+        opened, closed = self.wide.pose(before), self.wide.pose(after)
         drawn = self._scene.draw(closed)
-        moments = torch.linspace(0.0, 1.0, self.config.blur_samples)
         turn = quaternion_multiply(quaternion_conjugate(closed.quaternion), opened.quaternion)[0]
-        bent = [sample(drawn, _turned(self._straight, turn, float(part)), self._wide) for part in moments]
-        gain = self._exposure * math.exp(self.config.flicker * self._rng.standard_normal())
-        light = torch.stack(bent).mean(0) * self._falloff * gain
-        grain = torch.from_numpy(self._rng.standard_normal(light.shape).astype(np.float32))
-        noise = (self.config.read_noise**2 + self.config.shot_noise**2 * light).sqrt()
+        shares = torch.linspace(0.0, 1.0, config.blur_samples).tolist()
+        looks = [sample(drawn, _turned(self._straight, turn, share), self.wide) for share in shares]
+        gain = self._exposure * math.exp(config.flicker * rng.standard_normal())
+        light = torch.stack(looks).mean(0) * self._falloff * gain
+        grain = torch.from_numpy(rng.standard_normal(tuple(light.shape), np.float32))
+        noise = (config.read_noise**2 + config.shot_noise**2 * light).sqrt()
         return ((light + noise * grain).clamp(0, 1) * 255).round() / 255
 
     def take(self, before: Pose, after: Pose) -> Tensor:
         """The policy's view [72, 128, 3] uint8 of such an exposure."""
-        straight = self._rectify(self.raw(before, after))
-        return (straight * 255).round().clamp(0, 255).to(torch.uint8)
+        view = self._rectify(self.raw(before, after))
+        return (view * 255).round().to(torch.uint8)
 
-    def segment(self, drone: Pose) -> np.ndarray:
-        """[height, width] landmark slots in the wide drawing from a drone pose [1]; its camera is `wide`."""
-        return self._scene.segment(self._wide.pose(drone))
+    def segment(self, drone: Pose) -> NDArray[np.int64]:
+        """Landmark slots [height, width] as the camera `wide` sees them from a drone pose [1]; -1 for none."""
+        return self._scene.segment(self.wide.pose(drone))
 
 
-def _turned(rays: Tensor, turn: Tensor, part: float) -> Tensor:
+def _covering(rays: Tensor, sensor: Camera) -> Camera:
+    """A pinhole camera as fine as the sensor whose picture holds rays [..., 2] (left, up) and a margin."""
+    reach = MARGIN * rays.abs().flatten(0, -2).amax(0)  # [2]
+    width, height = (2 * torch.ceil(sensor.focal * reach)).int().tolist()
+    fov = 2 * math.degrees(math.atan(width / 2 / sensor.focal))
+    return Camera(replace(sensor.config, width=width, height=height, horizontal_fov_deg=fov))
+
+
+def _turned(rays: Tensor, turn: Tensor, share: float) -> Tensor:
     """Rays [H, W, 2] (left, up) of a camera turned by a share of a small rotation (w, x, y, z)."""
-    share = torch.cat([turn[:1], turn[1:] * part])
+    part = torch.cat([turn[:1], turn[1:] * share])
     ahead = torch.cat([torch.ones_like(rays[..., :1]), rays], dim=-1)
-    moved = quaternion_rotate(share / share.norm(), ahead)
+    moved = quaternion_rotate(part / part.norm(), ahead)
     return moved[..., 1:] / moved[..., :1]

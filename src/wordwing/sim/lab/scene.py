@@ -1,13 +1,14 @@
 """The lab as a MuJoCo model, drawn by MuJoCo Warp's renderer: no GL, no display.
 
-The same landmarks at the same places as in `sim`, rebuilt and repainted, on grey mats between net walls in a hall
-with lamps. The renderer compiles one kernel for each combination of geom types and model extent; all lab scenes share
-both, so only the first scene ever drawn on a machine compiles.
+The same landmarks at the same places as in `sim`, rebuilt and repainted, on dark mats between net walls, in a
+hall with lamps. The renderer compiles one kernel for each combination of geom types, lights and model extent;
+all lab scenes share these, so only the first scene ever drawn on a machine compiles.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import mujoco
 import mujoco_warp as mjw
@@ -18,15 +19,33 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from wordwing.camera import Camera
-from wordwing.frames import ARENA_HALF, Pose, quaternion_multiply
-from wordwing.sim.lab.textures import bitmap, floor_bitmap, needs_colour
+from wordwing.frames import Pose, quaternion_multiply
+from wordwing.sim.lab.textures import bitmap, floor_bitmap, needs_colour, tiling
 from wordwing.sim.launch import warp_device
 from wordwing.world.assets import BOX, CAPSULE, CYLINDER, PRIMITIVES, asset, materials
-from wordwing.world.fences import FENCE_HEIGHT, FENCES
+from wordwing.world.fences import FENCE_HEIGHT, FENCES, Fence
 from wordwing.world.layout import Layout, Placement
 
 NET_HEIGHT = 2.0
+NET_MESH = 0.235
+"""Height of the net walls and distance between their ropes, metres."""
+
 HALL_HALF = 4.5
+"""Half the edge of the hall around the arena, metres."""
+
+HALL = (
+    ((HALL_HALF, 1.6, 1.0), (0.06, 0.45, 1.0), (0.30, 0.22, 0.17)),  # a door
+    ((HALL_HALF, -2.0, 1.55), (0.06, 1.1, 0.45), (0.80, 0.86, 0.92)),  # a window
+    ((4.1, -1.9, 0.35), (0.35, 0.8, 0.35), (0.52, 0.47, 0.40)),  # a bench
+    ((-2.2, -HALL_HALF, 1.4), (1.0, 0.06, 0.5), (0.88, 0.88, 0.86)),  # a whiteboard
+    ((2.0, -4.2, 0.9), (0.5, 0.25, 0.9), (0.42, 0.44, 0.46)),  # a locker
+    ((-HALL_HALF, -1.2, 1.0), (0.06, 0.45, 1.0), (0.33, 0.36, 0.38)),  # a door
+    ((-4.2, 2.0, 0.6), (0.25, 1.2, 0.6), (0.50, 0.42, 0.33)),  # a sideboard
+    ((-1.0, HALL_HALF, 1.55), (1.1, 0.06, 0.45), (0.80, 0.86, 0.92)),  # a window
+    ((2.2, 4.2, 0.75), (0.8, 0.25, 0.75), (0.36, 0.37, 0.40)),  # a rack
+)
+"""What stands around the cage: centres and half sizes of boxes, metres, and their paint."""
+
 RGB = mujoco.mjtTextureRole.mjTEXROLE_RGB
 CAMERA_AXES = torch.tensor([0.5, 0.5, -0.5, -0.5])
 """Turns our camera frame (x forward, y left, z up) into MuJoCo's (x right, y up, looking along -z)."""
@@ -36,11 +55,13 @@ def lab_spec(layout: Layout) -> mujoco.MjSpec:
     """The hall, the nets and a layout's landmarks in their `lab` look; geoms named "SLOT/…" by landmark."""
     spec = mujoco.MjSpec()
     spec.stat.extent, spec.stat.center = 6.0, [0, 0, 0]
-    spec.visual.headlight.ambient = [0.46, 0.45, 0.43]
-    spec.visual.headlight.diffuse = [0.12, 0.12, 0.12]
-    spec.visual.headlight.specular = [0.0, 0.0, 0.0]
-    _add_materials(spec)
+    _add_lights(spec)
     _add_hall(spec)
+    for fence in FENCES:
+        _add_fence(spec, fence)
+    for material in materials():
+        if material.pattern and not needs_colour(material):
+            _add_texture(spec, material.name, bitmap(material))
     for slot, placement in enumerate(layout.landmarks):
         _add_landmark(spec, slot, placement)
     for kind in sorted(PRIMITIVES):  # one of each kind below the floor: see the module's docstring
@@ -49,10 +70,30 @@ def lab_spec(layout: Layout) -> mujoco.MjSpec:
     return spec
 
 
-def _texture(
-    spec: mujoco.MjSpec, name: str, pixels: NDArray[np.uint8], repeat: tuple[float, float]
-) -> None:
-    """A texture and a material of the same name that shows it, `repeat` times a metre."""
+def _add_lights(spec: mujoco.MjSpec) -> None:
+    """A row of lamps on one side that casts shadows, daylight from the other, and light walls all around."""
+    headlight = spec.visual.headlight
+    headlight.ambient = [0.55, 0.54, 0.52]
+    headlight.diffuse = [0.10, 0.10, 0.10]
+    headlight.specular = [0.0, 0.0, 0.0]
+    directional = mujoco.mjtLightType.mjLIGHT_DIRECTIONAL
+    spec.worldbody.add_light(
+        type=directional,
+        dir=[0.40, -0.55, -1.0],
+        diffuse=[0.52, 0.50, 0.46],
+        specular=[0.3, 0.3, 0.3],
+        castshadow=True,
+    )
+    spec.worldbody.add_light(
+        type=directional,
+        dir=[-0.55, 0.35, -0.7],
+        diffuse=[0.18, 0.19, 0.21],
+        specular=[0.0, 0.0, 0.0],
+        castshadow=False,
+    )
+
+
+def _add_texture(spec: mujoco.MjSpec, name: str, pixels: NDArray[np.uint8]) -> None:
     texture = spec.add_texture(
         name=name,
         type=mujoco.mjtTexture.mjTEXTURE_2D,
@@ -61,65 +102,52 @@ def _texture(
         nchannel=3,
     )
     texture.data = pixels.tobytes()
-    material = spec.add_material(name=name, texuniform=True, texrepeat=repeat)
-    material.textures[RGB] = name
-
-
-def _add_materials(spec: mujoco.MjSpec) -> None:
-    for material in materials():
-        if not material.pattern or needs_colour(material):
-            added = spec.add_material(name=material.name, specular=material.specular, shininess=0.5)
-            added.emission = 0.6 * material.emission
-        else:
-            # MuJoCo counts repeats for each half size; a bitmap holds two or three repeats of the pattern.
-            _texture(spec, material.name, bitmap(material), _repeats(material.repeat))
-    _texture(spec, "floor", floor_bitmap(), (1.0, 1.0))
-
-
-def _repeats(repeat: tuple[float, float]) -> tuple[float, float]:
-    return tuple(max(1.0, 0.7 * number) for number in repeat)  # type: ignore[return-value]
 
 
 def _add_hall(spec: mujoco.MjSpec) -> None:
-    body = spec.worldbody
-    half, far = ARENA_HALF, HALL_HALF
-    body.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[far, far, 0.1], material="floor")
-    for sign in (-1, 1):
-        wall = {"type": BOX, "rgba": [0.78, 0.74, 0.68, 1]}
-        body.add_geom(size=[0.05, far, 1.6], pos=[sign * far, 0, 1.6], **wall)
-        body.add_geom(size=[far, 0.05, 1.6], pos=[0, sign * far, 1.6], **wall)
-    for fence in FENCES:
-        (x0, y0), (x1, y1) = fence.start, fence.end
-        middle = np.array([*fence.middle, FENCE_HEIGHT / 2])
-        middle[:2] -= 0.01 * np.array(fence.normal)  # the visible side stands on the bound
-        size = [abs(x1 - x0) / 2 + 0.01, abs(y1 - y0) / 2 + 0.01, FENCE_HEIGHT / 2]
-        paint = 0.78 * np.array(fence.rgb) + 0.07
-        body.add_geom(type=BOX, size=size, pos=middle, rgba=[*paint, 1])
-        rope = {"type": CAPSULE, "size": [0.008, 0, 0], "rgba": [0.25, 0.27, 0.25, 1]}
-        for z in np.linspace(0.55, NET_HEIGHT, 6):
-            body.add_geom(fromto=[x0, y0, z, x1, y1, z], **rope)
-        for part in np.linspace(0.0, 1.0, 9):
-            x, y = x0 + part * (x1 - x0), y0 + part * (y1 - y0)
-            body.add_geom(fromto=[x, y, FENCE_HEIGHT, x, y, NET_HEIGHT], **rope)
-        body.add_geom(
-            type=CYLINDER,
-            size=[0.035, NET_HEIGHT / 2, 0],
-            pos=[x0, y0, NET_HEIGHT / 2],
-            rgba=[0.35, 0.36, 0.38, 1],
+    _add_texture(spec, "floor", floor_bitmap())
+    # A repeat of the floor's bitmap is two mats of a metre.
+    mats = spec.add_material(name="floor", texrepeat=[HALL_HALF, HALL_HALF], specular=0.0)
+    mats.textures[RGB] = "floor"
+    plane = mujoco.mjtGeom.mjGEOM_PLANE
+    spec.worldbody.add_geom(type=plane, size=[HALL_HALF, HALL_HALF, 0.1], material="floor")
+    spec.add_material(name="matt", specular=0.0)
+    for x, y in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+        for low, high, paint in ((0.0, 1.1, (0.62, 0.68, 0.68)), (1.1, 3.2, (0.86, 0.86, 0.82))):
+            centre = [x * (HALL_HALF + 0.05), y * (HALL_HALF + 0.05), (low + high) / 2]
+            half = [HALL_HALF * abs(y) + 0.05, HALL_HALF * abs(x) + 0.05, (high - low) / 2]
+            _add_solid(spec, BOX, half, paint, centre)
+    for thing_centre, thing_half, paint in HALL:
+        _add_solid(spec, BOX, thing_half, paint, thing_centre)
+
+
+def _add_fence(spec: mujoco.MjSpec, fence: Fence) -> None:
+    """A painted board on the bound, a net above it and a post at its start."""
+    (x0, y0), (x1, y1) = fence.start, fence.end
+    x, y = np.array(fence.middle) - 0.01 * np.array(fence.normal)  # the visible side stands on the bound
+    half = [abs(x1 - x0) / 2 + 0.01, abs(y1 - y0) / 2 + 0.01, FENCE_HEIGHT / 2]
+    paint = 0.85 * np.array(fence.rgb) + 0.04
+    _add_solid(spec, BOX, half, paint, [x, y, FENCE_HEIGHT / 2])
+    ropes = [([x0, y0, z], [x1, y1, z]) for z in np.arange(FENCE_HEIGHT + NET_MESH, NET_HEIGHT, NET_MESH)]
+    for share in np.arange(NET_MESH / 2, np.hypot(x1 - x0, y1 - y0), NET_MESH) / np.hypot(x1 - x0, y1 - y0):
+        x, y = x0 + share * (x1 - x0), y0 + share * (y1 - y0)
+        ropes.append(([x, y, FENCE_HEIGHT], [x, y, NET_HEIGHT]))
+    for bottom, top in ropes:
+        spec.worldbody.add_geom(
+            type=CAPSULE, size=[0.007, 0, 0], fromto=[*bottom, *top], rgba=[0.34, 0.37, 0.36, 1], material="matt"
         )
-    body.add_light(
-        type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL,
-        dir=[0.45, 0.25, -1.0],
-        diffuse=[0.55, 0.53, 0.48],
-        specular=[0.3, 0.3, 0.3],
-        castshadow=True,
-    )
-    body.add_light(
-        type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL,
-        dir=[-0.5, -0.4, -0.8],
-        diffuse=[0.22, 0.23, 0.25],
-        castshadow=False,
-    )
+    post = [0.035, NET_HEIGHT / 2, 0]
+    _add_solid(spec, CYLINDER, post, (0.62, 0.63, 0.65), [x0, y0, NET_HEIGHT / 2])
+
+
+def _add_solid(
+    spec: mujoco.MjSpec,
+    kind: int,
+    size: Sequence[float],
+    rgb: Sequence[float] | NDArray[np.float64],
+    centre: Sequence[float],
+) -> None:
+    spec.worldbody.add_geom(type=kind, size=size, pos=centre, rgba=[*rgb, 1.0], material="matt")
 
 
 def _add_landmark(spec: mujoco.MjSpec, slot: int, placement: Placement) -> None:
@@ -130,50 +158,54 @@ def _add_landmark(spec: mujoco.MjSpec, slot: int, placement: Placement) -> None:
         quat=[math.cos(placement.yaw / 2), 0, 0, math.sin(placement.yaw / 2)],
     )
     for index in range(len(look)):
+        name, rgb = f"{slot}/{index}", look.rgb[index]
+        kind, size = int(look.kind[index]), look.size[index]
         material = materials()[look.material[index]]
-        name, rgba = material.name, [*look.rgb[index], 1.0]
+        surface = spec.add_material(name=name, specular=0.5 * material.specular, emission=0.6 * material.emission)
+        if material.pattern:
+            surface.textures[RGB] = material.name
+            surface.texrepeat = tiling(material, kind, size)
         if needs_colour(material):
-            name = f"{slot}/{index}"
-            _texture(spec, name, bitmap(material, look.rgb[index]), _repeats(material.repeat))
-            rgba = [1.0, 1.0, 1.0, 1.0]
+            _add_texture(spec, name, bitmap(material, rgb))
+            surface.textures[RGB] = name
+            rgb = np.ones(3)
         body.add_geom(
-            name=f"{slot}/{index}",
-            type=int(look.kind[index]),
-            size=look.size[index],
+            name=name,
+            type=kind,
+            size=size,
             pos=look.position[index],
             quat=look.quaternion[index],
             material=name,
-            rgba=rgba,
+            rgba=[*rgb, 1.0],
         )
 
 
 class LabScene:
-    """One lab, drawn by a pinhole camera that is moved to a pose for each picture."""
+    """One lab, drawn by a pinhole camera that is moved to a pose for each picture, a ray a pixel."""
 
     def __init__(self, layout: Layout, camera: Camera, device: torch.device | str = "cpu") -> None:
         self.camera = camera
-        self._device = warp_device(torch.device(device))
-        model = lab_spec(layout).compile()
-        model.cam_fovy[:] = camera.vertical_fov_deg
-        data = mujoco.MjData(model)
-        mujoco.mj_forward(model, data)
+        self.model = lab_spec(layout).compile()
+        self.model.cam_fovy[:] = camera.vertical_fov_deg
+        data = mujoco.MjData(self.model)
+        mujoco.mj_forward(self.model, data)
         size = (camera.config.width, camera.config.height)
         self._shape = (1, camera.config.height, camera.config.width)
+        self._device = warp_device(torch.device(device))
         with wp.ScopedDevice(self._device):
-            self._model, self._data = mjw.put_model(model), mjw.put_data(model, data)
+            self._model, self._data = mjw.put_model(self.model), mjw.put_data(self.model, data)
             self._context = mjw.create_render_context(
-                model,
+                self.model,
                 cam_res=size,
                 render_rgb=True,
                 render_depth=False,
                 render_seg=True,
                 use_shadows=True,
                 use_fast_math=False,
-                background_color=(0.62, 0.62, 0.6, 1.0),
-                samples_per_pixel=2,
+                shadow_light_fraction=0.2,
             )
             mjw.refit_bvh(self._model, self._data, self._context)
-        slots = [model.geom(index).name.partition("/")[0] for index in range(model.ngeom)]
+        slots = [self.model.geom(index).name.partition("/")[0] for index in range(self.model.ngeom)]
         self._slot = np.array([int(slot) if slot else -1 for slot in slots])
 
     def draw(self, camera_pose: Pose) -> Tensor:

@@ -1,65 +1,97 @@
-"""Bitmaps for the lab's surfaces: other textures than the `sim` camera draws, made from seeded noise."""
+"""Bitmaps for the lab's surfaces: other textures than the `sim` camera draws, made from seeded noise.
+
+A bitmap holds a few repeats of its pattern. MuJoCo lays it over a geom a number of times across (around, on
+round geoms) and up, whatever the geom measures; `tiling` says how often, for bricks of a brick's size.
+"""
 
 from __future__ import annotations
 
+import math
 import zlib
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wordwing.sim.kernels.textures import ABSOLUTE_SECOND
-from wordwing.world.assets import Material
+from wordwing.world.assets import BOX, CAPSULE, CYLINDER, SPHERE, Material
+
+Grey = NDArray[np.float64]
 
 SIZE = 64
 """Edge of a bitmap, pixels; all tile seamlessly."""
 
+REPEATS = {
+    "planks": (3, 1),
+    "grain": (8, 1),
+    "bricks": (2, 4),
+    "shingles": (2, 4),
+    "stone": (5, 5),
+    "leaves": (6, 6),
+    "bands": (1, 1),
+    "checker": (2, 2),
+    "spots": (2, 2),
+    "ribs": (1, 1),
+    "weave": (8, 8),
+    "camouflage": (3, 3),
+    "metal": (2, 10),
+    "rust": (4, 4),
+}
+"""Repeats of each pattern across and up its bitmap."""
 
-def smooth_noise(rng: np.random.Generator, rough: tuple[float, float]) -> NDArray[np.float64]:
-    """[64, 64] tileable noise in [0, 1] with `rough` bumps down and across."""
-    frequency = np.fft.fftfreq(SIZE) * SIZE
+
+def smooth_noise(rng: np.random.Generator, rough: tuple[float, float], size: int = SIZE) -> Grey:
+    """[size, size] tileable noise in [0, 1] with `rough` bumps down and across."""
+    frequency = np.fft.fftfreq(size) * size
     rows, columns = np.meshgrid(frequency / rough[0], frequency / rough[1], indexing="ij")
     envelope = np.exp(-(rows**2 + columns**2))
-    field = np.fft.ifft2(np.fft.fft2(rng.standard_normal((SIZE, SIZE))) * envelope).real
+    field = np.fft.ifft2(np.fft.fft2(rng.standard_normal((size, size))) * envelope).real
     low, high = np.percentile(field, [2, 98])
     return np.clip((field - low) / (high - low), 0.0, 1.0)
 
 
-def _amount(pattern: str, rng: np.random.Generator) -> NDArray[np.float64]:
-    """[64, 64] how much of the second colour shows; one repeat of the pattern."""
+def _near_whole(x: Grey, width: float) -> Grey:
+    """1 within `width` of a whole number, 0 elsewhere."""
+    return (np.abs(x - np.round(x)) < width).astype(np.float64)
+
+
+def _amount(pattern: str, rng: np.random.Generator) -> Grey:
+    """[64, 64] how much of the second colour shows; row 0 is the top."""
     row, column = np.mgrid[:SIZE, :SIZE] / SIZE
-    speckle = smooth_noise(rng, (20, 20))
-    if pattern in ("planks", "grain"):
-        gap = (np.abs(column * 3 - np.round(column * 3)) < 0.06) * (pattern == "planks")
-        return np.maximum(gap, 0.8 * smooth_noise(rng, (2, 16)))
+    across, up = REPEATS[pattern]
+    u, v = across * column, up * row
+    if pattern == "planks":
+        return np.maximum(_near_whole(u, 0.08), 0.8 * smooth_noise(rng, (2, 16)))
+    if pattern == "grain":
+        return 0.9 * smooth_noise(rng, (2, 12))
     if pattern in ("bricks", "shingles"):
-        shift = column * 2 + 0.5 * (np.floor(row * 4) % 2)
-        joint = (np.abs(shift - np.round(shift)) < 0.05) | (
-            np.abs(row * 4 - np.round(row * 4)) < 0.1
-        )
-        return np.maximum(joint, 0.5 * smooth_noise(rng, (6, 4)))
+        joints = np.maximum(_near_whole(u + 0.5 * (np.floor(v) % 2), 0.06), _near_whole(v, 0.11))
+        return np.maximum(joints, 0.5 * smooth_noise(rng, (6, 4)))
     if pattern == "leaves":
-        return (smooth_noise(rng, (9, 9)) > 0.55) * (0.6 + 0.4 * speckle)
+        return (smooth_noise(rng, (9, 9)) > 0.55) * (0.6 + 0.4 * smooth_noise(rng, (20, 20)))
     if pattern == "bands":
-        return np.where(row < 0.5, 1.0, 0.0)
+        return (v < 0.5).astype(np.float64)
     if pattern == "checker":
-        return (np.floor(row * 2) + np.floor(column * 2)) % 2
+        return (np.floor(u) + np.floor(v)) % 2
     if pattern == "spots":
-        return ((row - 0.5) ** 2 + (column - 0.5) ** 2 < 0.08) * 1.0
+        # Like the five of a die: one spot in the middle, a quarter of one in each corner.
+        even = np.hypot(u - np.round(u / 2) * 2, v - np.round(v / 2) * 2)
+        odd = np.hypot(u - 1, v - 1)
+        return (np.minimum(even, odd) < 0.45).astype(np.float64)
     if pattern == "ribs":
-        return 0.5 + 0.5 * np.cos(2 * np.pi * column)
+        return 0.5 + 0.5 * np.cos(2 * np.pi * u)
     if pattern == "weave":
-        return 0.5 + 0.25 * np.sin(16 * np.pi * row) + 0.25 * np.sin(16 * np.pi * column)
+        return 0.5 + 0.25 * np.sin(2 * np.pi * u) + 0.25 * np.sin(2 * np.pi * v)
     if pattern == "camouflage":
-        return (smooth_noise(rng, (3, 3)) > 0.5) * 1.0
+        return (smooth_noise(rng, (3, 3)) > 0.5).astype(np.float64)
     if pattern == "metal":
         return smooth_noise(rng, (24, 2))
     if pattern == "rust":
         return np.clip(2 * smooth_noise(rng, (4, 4)) - 0.6, 0, 1)
-    return 0.6 * smooth_noise(rng, (5, 5)) + 0.4 * speckle
+    return 0.6 * smooth_noise(rng, (5, 5)) + 0.4 * smooth_noise(rng, (20, 20))
 
 
 def bitmap(material: Material, rgb: NDArray[np.float64] | None = None) -> NDArray[np.uint8]:
-    """[64, 64, 3] one repeat of a material's pattern, to be multiplied by the geom's colour.
+    """[64, 64, 3] a material's pattern, to be multiplied by the geom's colour.
 
     A pattern whose second colour stands for itself needs the geom's colour `rgb` here, and a white geom.
     """
@@ -68,7 +100,7 @@ def bitmap(material: Material, rgb: NDArray[np.float64] | None = None) -> NDArra
     first = np.ones(3) if rgb is None else np.asarray(rgb)
     second = np.asarray(material.second)
     grime = 1 - 0.18 * smooth_noise(rng, (3, 3))[..., None]  # nothing in a lab is clean
-    return (np.clip((first * (1 - amount) + second * amount) * grime, 0, 1) * 255).astype(np.uint8)
+    return _bytes((first * (1 - amount) + second * amount) * grime)
 
 
 def needs_colour(material: Material) -> bool:
@@ -76,12 +108,47 @@ def needs_colour(material: Material) -> bool:
     return material.pattern in ABSOLUTE_SECOND
 
 
+def tiling(material: Material, kind: int, size: NDArray[np.float64]) -> tuple[float, float]:
+    """How often the bitmap goes across and up a geom of a MuJoCo type and size."""
+    counts = []
+    for held, rate, length in zip(REPEATS[material.pattern], material.repeat, _spans(kind, size), strict=True):
+        counts.append(max(1.0, rate * length) / held)  # a whole repeat even on a small thing
+    across, up = counts
+    if kind != BOX:
+        across = max(1, round(across))  # or the seam would show
+    return across, up
+
+
+def _spans(kind: int, size: NDArray[np.float64]) -> tuple[float, float]:
+    """Metres across and up over which MuJoCo spreads the texture of a geom."""
+    x, y, z = map(float, size)
+    if kind == BOX:
+        # Every face has the same number of repeats; the larger ones are to look right.
+        faces = ((x * y, x, y), (y * z, y, z), (x * z, x, z))
+        area = sum(face[0] for face in faces)
+        return (
+            2 * sum(face[0] * face[1] for face in faces) / area,
+            2 * sum(face[0] * face[2] for face in faces) / area,
+        )
+    if kind == CYLINDER and y < 0.5 * x:
+        return 2 * x, 2 * x  # a disc, seen by its end
+    if kind in (CYLINDER, CAPSULE):
+        return 2 * math.pi * x, 2 * y
+    if kind == SPHERE:
+        y = z = x
+    return math.pi * (x + y), math.pi * z
+
+
 def floor_bitmap() -> NDArray[np.uint8]:
-    """[64, 64, 3] grey rubber mats, two to a repeat on each axis."""
+    """[128, 128, 3] four dark rubber mats of two makes."""
     rng = np.random.default_rng(7)
-    row, column = np.mgrid[:SIZE, :SIZE] / SIZE
-    seam = (np.abs(row * 2 - np.round(row * 2)) < 0.03) | (
-        np.abs(column * 2 - np.round(column * 2)) < 0.03
-    )
-    tone = 0.40 + 0.16 * smooth_noise(rng, (6, 6)) + 0.06 * rng.random((SIZE, SIZE))
-    return (np.clip(np.where(seam, 0.22, tone), 0, 1)[..., None] * [250, 250, 255]).astype(np.uint8)
+    row, column = np.mgrid[:128, :128] / 64
+    seam = np.maximum(_near_whole(row, 0.02), _near_whole(column, 0.02))
+    make = (np.floor(row) + np.floor(column)) % 2
+    wear = 0.05 * smooth_noise(rng, (8, 8), 128) + 0.05 * rng.random((128, 128))
+    tone = np.where(seam > 0, 0.24, 0.37 + 0.05 * make + wear)
+    return _bytes(tone[..., None] * [0.96, 1.0, 1.06])
+
+
+def _bytes(rgb: NDArray[np.float64]) -> NDArray[np.uint8]:
+    return (np.clip(rgb, 0, 1) * 255).round().astype(np.uint8)

@@ -1,0 +1,175 @@
+"""The batched simulator: lock-step, bit-identical, world by world; safe; honest about flying through things."""
+
+import numpy as np
+import pytest
+import torch
+from conftest import random_poses
+
+from wordwing.errors import WordwingError
+from wordwing.frames import ARENA_HALF, Pose
+from wordwing.interface import Setpoint
+from wordwing.sim.bench import crowded_layout
+from wordwing.sim.render import RenderConfig
+from wordwing.sim.scene import PackedLayouts
+from wordwing.sim.simulator import Simulator
+from wordwing.world.layout import Layout, Placement
+
+
+def random_setpoints(rng: np.random.Generator, count: int) -> Setpoint:
+    forward, yaw_rate = rng.uniform(0, 0.7, count), rng.uniform(-1, 1, count)
+    return Setpoint(torch.from_numpy(forward).float(), torch.from_numpy(yaw_rate).float())
+
+
+def fly(count: int, layouts, poses: Pose, setpoints: list[Setpoint]) -> tuple[torch.Tensor, ...]:
+    """The first `count` worlds flown alone: positions, attitudes and pictures along the way."""
+    simulator = Simulator(count, render=RenderConfig(shadows=True))
+    simulator.reset(layouts[:count], poses[:count])
+    states = []
+    for setpoint in setpoints:
+        simulator.step(Setpoint(setpoint.forward[:count], setpoint.yaw_rate[:count]), safety=True)
+        observation = simulator.observe()
+        states.append((observation.pose.position, observation.pose.quaternion, observation.image))
+    return tuple(torch.stack(column) for column in zip(*states, strict=True))
+
+
+@pytest.fixture
+def flight(rng):
+    layouts = [crowded_layout(8, rng) for _ in range(19)]
+    return layouts, random_poses(rng, 19), [random_setpoints(rng, 19) for _ in range(6)]
+
+
+def test_the_same_flight_is_the_same_to_the_last_bit(flight):
+    for first, again in zip(fly(19, *flight), fly(19, *flight), strict=True):
+        assert torch.equal(first, again)
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_a_world_does_not_depend_on_how_many_others_there_are(flight, count):
+    for many, few in zip(fly(19, *flight), fly(count, *flight), strict=True):
+        assert torch.equal(many[:, :count], few)
+
+
+def test_time_passes_only_in_step(flight):
+    layouts, poses, setpoints = flight
+    simulator = Simulator(19)
+    before = simulator.reset(layouts, poses)
+    simulator.images()
+    simulator.overhead(64)
+    assert torch.equal(simulator.observe().pose.position, before.pose.position)
+    assert simulator.observe().time.unique().tolist() == [0.0]
+    simulator.step(setpoints[0])
+    assert simulator.observe().time.unique().tolist() == pytest.approx([0.3])
+
+
+def test_resetting_one_world_leaves_the_others_alone(flight):
+    layouts, poses, setpoints = flight
+    simulator = Simulator(19)
+    simulator.reset(layouts, poses)
+    simulator.step(setpoints[0])
+    before = simulator.observe()
+    simulator.reset([layouts[0]], poses[:1], worlds=torch.tensor([5]))
+    after = simulator.observe()
+    others = torch.arange(19) != 5
+    assert torch.equal(before.image[others], after.image[others])
+    assert torch.equal(before.pose.position[others], after.pose.position[others])
+    assert torch.equal(after.pose.xy[5], poses.xy[0])
+    assert after.time[5] == 0.0
+
+
+def test_packed_layouts_give_the_same_pictures_as_layouts(flight):
+    layouts, poses, _ = flight
+    simulator = Simulator(19)
+    plain = simulator.reset(layouts, poses).image
+    packed = PackedLayouts.pack(layouts[::-1]).take(torch.arange(18, -1, -1))
+    assert torch.equal(plain, simulator.reset(packed, poses).image)
+
+
+def test_a_picture_kept_is_not_drawn_over(flight):
+    layouts, poses, setpoints = flight
+    simulator = Simulator(19)
+    kept = simulator.reset(layouts, poses).image
+    copy = kept.clone()
+    simulator.step(setpoints[0])
+    simulator.observe()
+    assert torch.equal(kept, copy)
+
+
+def test_setpoints_are_limited_and_nan_hovers():
+    simulator = Simulator(3)
+    wild = Setpoint(torch.tensor([9.0, -1.0, float("nan")]), torch.tensor([-9.0, float("nan"), 9.0]))
+    flown = simulator.step(wild)
+    assert flown.forward.tolist() == pytest.approx([0.7, 0.0, 0.0])
+    assert flown.yaw_rate.tolist() == [-1.0, 0.0, 1.0]
+    assert torch.isfinite(simulator.pose.position).all()
+
+
+def test_no_drone_crosses_a_fence_in_10000_random_setpoints_near_the_fences(rng):
+    count, steps = 500, 25
+    simulator = Simulator(count)
+    simulator.images = lambda: None  # type: ignore[method-assign,assignment,return-value]
+    edge = rng.uniform(1.9, 2.3, count) * rng.choice([-1, 1], count)
+    other = rng.uniform(-2.3, 2.3, count)
+    swap = rng.random(count) < 0.5
+    xy = np.where(swap[:, None], np.column_stack([edge, other]), np.column_stack([other, edge]))
+    yaw = rng.uniform(-np.pi, np.pi, count)
+    poses = Pose.level(torch.from_numpy(xy).float(), torch.from_numpy(yaw).float())
+    simulator.reset([Layout(())] * count, poses)
+    slowed = 0
+    for _ in range(steps):
+        asked = random_setpoints(rng, count)
+        # Half of them fly flat out: the worst that a policy can ask for.
+        asked = Setpoint(torch.where(torch.from_numpy(rng.random(count)) < 0.5, 0.7, asked.forward), asked.yaw_rate)
+        flown = simulator.step(asked, safety=True)
+        assert torch.equal(flown.yaw_rate, asked.yaw_rate)
+        assert (flown.forward <= asked.forward).all()
+        assert simulator.pose.xy.abs().max() <= ARENA_HALF
+        slowed += int((flown.forward < asked.forward).sum())
+    assert slowed > 1000
+
+
+def test_safety_leaves_a_drone_alone_that_has_room():
+    simulator = Simulator(1)
+    flown = simulator.step(Setpoint(torch.tensor([0.7]), torch.tensor([0.5])), safety=True)
+    assert flown.forward.item() == pytest.approx(0.7)
+
+
+def test_safety_still_lets_a_drone_fly_up_to_the_fence():
+    simulator = Simulator(1)
+    simulator.reset([Layout(())], Pose.level(torch.tensor([[0.0, 0.0]]), torch.zeros(1)))
+    for _ in range(40):
+        simulator.step(Setpoint(torch.tensor([0.7]), torch.tensor([0.0])), safety=True)
+    assert 2.1 < simulator.pose.xy[0, 0] <= ARENA_HALF
+
+
+def test_without_safety_a_drone_can_leave():
+    simulator = Simulator(1)
+    simulator.reset([Layout(())], Pose.level(torch.tensor([[2.2, 0.0]]), torch.zeros(1)))
+    for _ in range(5):
+        simulator.step(Setpoint(torch.tensor([0.7]), torch.tensor([0.0])))
+    assert simulator.pose.xy[0, 0] > ARENA_HALF
+
+
+def test_flying_through_a_landmark_is_counted_and_flying_over_one_is_not():
+    simulator = Simulator(2)
+    through, over = Layout((Placement("Fridge", 1.0, 0.0),)), Layout((Placement("Boat", 1.0, 0.0),))
+    simulator.reset([through, over], Pose.level(torch.zeros(2, 2), torch.zeros(2)))
+    for _ in range(12):
+        simulator.step(Setpoint(torch.full((2,), 0.5), torch.zeros(2)))
+    seconds = simulator.seconds_inside_landmarks
+    assert 0.5 < seconds[0] < 2.0  # about half a metre of fridge at half a metre a second
+    assert seconds[1] == 0.0
+
+
+def test_a_simulator_of_no_worlds_or_of_an_unknown_device_is_refused():
+    with pytest.raises(WordwingError, match="at least one world"):
+        Simulator(0)
+    with pytest.raises(WordwingError, match='no device is called "gpu0"'):
+        Simulator(1, "gpu0")
+
+
+def test_too_few_layouts_and_nan_poses_are_refused():
+    simulator = Simulator(2)
+    with pytest.raises(WordwingError, match="2 worlds need as many layouts and poses, not 1 and 2"):
+        simulator.reset([Layout(())], Pose.level(torch.zeros(2, 2), torch.zeros(2)))
+    with pytest.raises(WordwingError, match="NaN"):
+        simulator.reset([Layout(())] * 2, Pose.level(torch.full((2, 2), float("nan")), torch.zeros(2)))
