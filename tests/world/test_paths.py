@@ -14,6 +14,20 @@ UNIT = 0.0047
 CONFIGS = {"field": WalkConfig.field(), "cage": WalkConfig.cage(), "house": WalkConfig.house()}
 
 
+STAR = Layout(
+    (
+        Placement("Barrel", 0.0, 0.0),
+        Placement("Apple", 0.9, 0.0),
+        Placement("Rock", -1.2, 0.0),
+        Placement("Stump", 0.0, 1.2),
+        Placement("Gorilla", 0.0, -1.2),
+        Placement("Pumpkin", 1.4, 1.0),
+        Placement("Anvil", -1.9, -1.9),
+    )
+)
+"""Around the Barrel, four landmarks qualify before the Anvil; the Apple is too near to be next."""
+
+
 @pytest.fixture(scope="module", params=CONFIGS)
 def walked(request):
     """A corpus's rules, layouts of it, and a walk in each where there is one."""
@@ -49,7 +63,7 @@ def test_the_rules_are_the_authors_in_metres():
 
 def test_nearly_every_layout_has_a_walk(walked):
     _, pairs = walked
-    assert len(pairs) >= 35
+    assert len(pairs) >= 30
 
 
 def test_walks_stay_off_the_fences(walked):
@@ -65,6 +79,14 @@ def test_walks_and_the_lines_between_their_points_stay_out_of_all_circles(walked
         for entry in layout.landmarks:
             assert np.hypot(path[:, 0] - entry.x, path[:, 1] - entry.y).min() >= entry.keep_out - 0.02
         assert not layout.inside(path).any()
+
+
+def test_lines_between_points_far_apart_stay_out_of_all_circles_too(rng):
+    config = WalkConfig(spacing=0.4, visits=3, linger=0)
+    for walk in sample_walks([STAR] * 50, rng, config):
+        path = resample(walk.points, 0.005)
+        for entry in STAR.landmarks:
+            assert np.hypot(path[:, 0] - entry.x, path[:, 1] - entry.y).min() >= entry.keep_out - 0.02
 
 
 def test_points_are_a_spacing_apart_along_the_walk(walked):
@@ -148,20 +170,6 @@ def test_a_block_of_five_goes_on_where_the_last_walk_ended(rng):
             assert len(after.visited) == min(4, len(layout.landmarks) - 1)
 
 
-STAR = Layout(
-    (
-        Placement("Barrel", 0.0, 0.0),
-        Placement("Apple", 0.9, 0.0),
-        Placement("Rock", -1.2, 0.0),
-        Placement("Stump", 0.0, 1.2),
-        Placement("Gorilla", 0.0, -1.2),
-        Placement("Pumpkin", 1.4, 1.0),
-        Placement("Anvil", -1.9, -1.9),
-    )
-)
-"""Around the Barrel, four landmarks qualify before the Anvil; the Apple is too near to be next."""
-
-
 def test_the_next_landmark_is_any_of_the_four_closest_that_are_far_enough(rng):
     config = WalkConfig(visits=2, linger=0)
     begin = sample_walks([STAR] * 200, rng, config)
@@ -226,20 +234,29 @@ def reference_walk(layout: Layout, config: WalkConfig, rng: np.random.Generator)
     return np.array(points)
 
 
+def assert_same_mean(a: list[float], b: list[float]) -> None:
+    error = math.hypot(np.std(a) / math.sqrt(len(a)), np.std(b) / math.sqrt(len(b)))
+    assert np.mean(a) == pytest.approx(np.mean(b), abs=4 * error)
+
+
 @pytest.mark.parametrize("margin", [0.0, 0.752])
 def test_walking_many_at_once_draws_the_same_walks_as_one_at_a_time(margin, rng):
     config = WalkConfig(visits=3, linger=0, edge_margin=margin)
-    lengths = []
-    while len(lengths) < 100:
+    plain = []
+    while len(plain) < 100:
         points = reference_walk(STAR, config, rng)
         if points is not None:
-            lengths.append(path_length(points))
-    batched = [path_length(walk.points) for walk in sample_walks([STAR] * 600, rng, config)]
-    error = math.hypot(np.std(lengths) / math.sqrt(len(lengths)), np.std(batched) / math.sqrt(len(batched)))
-    assert np.mean(batched) == pytest.approx(np.mean(lengths), abs=3.5 * error)
-    # Were the first to arrive taken, walks would be far shorter.
+            plain.append(points)
+    batched = [walk.points for walk in sample_walks([STAR] * 600, rng, config)]
+    assert_same_mean([path_length(path) for path in batched], [path_length(path) for path in plain])
+    # How much of the way is lost to noise.
+    assert_same_mean(
+        [path_length(path) / (len(path) - 1) for path in batched],
+        [path_length(path) / (len(path) - 1) for path in plain],
+    )
+    # Thousands race for one layout; were the first to arrive taken, it would be a very short one.
     alone = [path_length(sample_walks([STAR], rng, config)[0].points) for _ in range(12)]
-    assert np.mean(alone) == pytest.approx(np.mean(lengths), abs=3.5 * np.std(lengths) / math.sqrt(12))
+    assert_same_mean(alone, [path_length(path) for path in plain])
 
 
 def test_layouts_without_room_for_a_walk_have_none(rng):

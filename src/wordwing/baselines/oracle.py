@@ -57,8 +57,8 @@ class Oracle:
         padded = [torch.cat([path, path[-1:].expand(longest - len(path), 2)]) for path in paths]
         self._path = torch.stack(padded)  # [N, P, 2]
         steps = (self._path[:, 1:] - self._path[:, :-1]).norm(dim=-1)
-        self._along = torch.cat([torch.zeros_like(steps[:, :1]), steps.cumsum(1)], 1)  # [N, P]
         self._done = torch.zeros(len(paths), device=device)  # [N] metres of the path flown
+        self._along = torch.cat([self._done[:, None], steps.cumsum(1)], 1)  # [N, P]
 
     def act(self, observation: Observation) -> Action:
         """Chase the dynamic goal."""

@@ -18,7 +18,7 @@ from wordwing.world.layout import Layout
 MAX_STEPS = 50
 """Decisions before a flight is ended (100 on house)."""
 
-SETTLE_STEPS = 5
+SETTLE_STEPS = 6
 """Control periods that a drone is given to come to rest after its flight has ended."""
 
 

@@ -1,6 +1,6 @@
-"""Instruction following as a vector environment for Gymnasium: N worlds in one batched simulator.
+"""Instruction following as a Gymnasium vector environment: N worlds in one batched simulator.
 
-`wordwing.sim.envs` has the environment of one drone, and registers both.
+`wordwing.sim.envs` has the environment of one drone and registers both.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import torch
 from gymnasium.error import InvalidAction, ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 from torch import Tensor
 
+from wordwing.camera import CameraConfig
 from wordwing.errors import WordwingError, did_you_mean
 from wordwing.evaluation.metrics import SUCCESS_DISTANCE, emd, final_distance
 from wordwing.evaluation.rollout import MAX_STEPS, SETTLE_STEPS, Task, start_poses
@@ -30,104 +31,90 @@ from wordwing.world.paths import WalkConfig, sample_flights
 from wordwing.world.samplers import Corpus, sample_layout
 
 STOP_BONUS = 1.0
-"""Reward for stopping where the demonstration ends."""
+"""Reward for a STOP that brings the drone to rest where the demonstration ends."""
 
 PICTURE_SIZE = 300
-"""Edge of a rendered frame, pixels."""
+"""Edge of a rendered picture, pixels."""
+
+RENDERING: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 1 / CONTROL_PERIOD}
+"""What Gymnasium wants to know about rendering; at this rate a film runs at the flight's pace."""
 
 CHARACTERS = "".join(map(chr, range(32, 127)))
-"""What instructions are written with: printable ASCII."""
-
-MAX_CHARACTERS = 2000
-"""Length of the longest instruction."""
+"""What instructions may be written with: printable ASCII."""
 
 
-def single_observation_space() -> gym.spaces.Dict:
-    """What one drone observes: `rgb`, `pose` (x, y, z, qw, qx, qy, qz; world frame), `instruction`."""
-    # Finite, because Gymnasium asks for it, but out of reach; a quaternion is unit to rounding only.
-    reach = np.array([ARENA_SIZE] * 3 + [1 + 1e-6] * 4, np.float32)
-    return gym.spaces.Dict(
-        rgb=gym.spaces.Box(0, 255, (72, 128, 3), np.uint8),
-        pose=gym.spaces.Box(-reach, reach, dtype=np.float32),
-        instruction=gym.spaces.Text(MAX_CHARACTERS, charset=CHARACTERS),
+def single_spaces() -> tuple[gym.spaces.Dict, gym.spaces.Box]:
+    """What one drone observes and what it is told; `FollowEnv` says what they mean."""
+    # Gymnasium wants finite bounds: no drone gets that far, and quaternions are unit to rounding.
+    most = np.array([ARENA_SIZE] * 3 + [1 + 1e-6] * 4, np.float32)
+    observation = gym.spaces.Dict(
+        rgb=gym.spaces.Box(0, 255, (CameraConfig.height, CameraConfig.width, 3), np.uint8),
+        pose=gym.spaces.Box(-most, most),
+        instruction=gym.spaces.Text(2000, charset=CHARACTERS),
     )
-
-
-def single_action_space() -> gym.spaces.Box:
-    """What one drone is told: forward m/s, yaw rate rad/s (positive left), and STOP above 0.5."""
     low = np.array([0.0, -MAX_YAW_RATE, 0.0], np.float32)
     high = np.array([MAX_FORWARD, MAX_YAW_RATE, 1.0], np.float32)
-    return gym.spaces.Box(low, high, dtype=np.float32)
+    return observation, gym.spaces.Box(low, high)
 
 
 def sample_tasks(corpus: Corpus, count: int, rng: np.random.Generator) -> list[Task]:
-    """Draw layouts of a corpus and a flight of 1 to 3 m in each; layouts without room for one are redrawn.
+    """Draw layouts of a corpus with a flight of 1 to 3 m in each.
 
-    The instructions are generated, not written by people, and name only the goal: "fly to the
-    barrel", where a barrel is the landmark nearest to the end of the path. Many tasks at once take
-    about 20 ms each, a single one 100 to 300 ms.
+    A layout that leaves no room for a flight is replaced by another. The instructions are generated
+    and name only the goal, by the landmark nearest to the end of the path: "fly to the barrel". One
+    task takes 0.1 to 0.3 s; a hundred at once, about 20 ms each.
     """
     config = getattr(WalkConfig, corpus)()
     tasks: list[Task] = []
     while len(tasks) < count:
         layouts = [sample_layout(corpus, rng) for _ in range(count - len(tasks))]
-        flights = sample_flights(layouts, rng, config)
-        for layout, flight in zip(layouts, flights, strict=True):
+        for layout, flight in zip(layouts, sample_flights(layouts, rng, config), strict=True):
             if flight is not None:
-                start, end = flight.path[0], flight.path[-1]
-                words = _name_goal(layout, end, rng)
-                start_xy = (float(start[0]), float(start[1]))
-                tasks.append(Task(words, layout, start_xy, flight.start_yaw, flight.path))
+                x, y = flight.path[0].tolist()
+                words = _name_goal(layout, flight.path[-1], rng)
+                tasks.append(Task(words, layout, (x, y), flight.start_yaw, flight.path))
     return tasks
 
 
-def _name_goal(layout: Layout, end: NDArray[np.float64], rng: np.random.Generator) -> str:
-    nearest = np.linalg.norm(layout.centres - end, axis=-1).argmin()
+def _name_goal(layout: Layout, goal: NDArray[np.float64], rng: np.random.Generator) -> str:
+    nearest = np.linalg.norm(layout.centres - goal, axis=-1).argmin()
     return f"fly to the {rng.choice(layout.landmarks[nearest].kind.nouns)}"
 
 
 class FollowVectorEnv(VectorEnv[dict[str, Any], NDArray[np.float32], NDArray[Any]]):
-    """N drones in N worlds, each following its own instruction.
+    """N drones in N worlds, each with an instruction to follow.
 
-    Observations, actions, rewards, endings and `info` are those of `wordwing.sim.envs.FollowEnv`,
-    batched: `rgb` [N, 72, 128, 3], `pose` [N, 7], `instruction` a tuple of N strings, actions
-    [N, 3]. All worlds live in one `Simulator` on `device`, and a step is a few kernel launches
-    however many there are. What comes out is always numpy on the host, as Gymnasium has it; code
-    that learns on the device should use `Simulator` itself.
+    Observations, actions, rewards, endings and infos are those of `FollowEnv`, batched: `rgb`
+    [N, 72, 128, 3], `pose` [N, 7], `instruction` a tuple of N strings, actions [N, 3]. All worlds
+    are in one `Simulator` on `device`, but what goes in and out is numpy on the host, as Gymnasium
+    has it; code that learns on the device should use `Simulator` itself.
 
-    Seeds are Gymnasium's: `reset(seed=s)` gives world i the seed s + i, and its n-th episode
-    follows from this seed and n alone. So world i is the same to the last bit however many others
-    there are and whenever they end, the same as a `FollowEnv` with seed s + i, and the whole the
-    same as a `SyncVectorEnv` of such. Runs that shall have no task in common need seeds at least N
-    apart. A list of N seeds is also taken; without a seed a reset goes on to the next episode.
+    Seeds work as in Gymnasium's `SyncVectorEnv`: `reset(seed=s)` gives world i the seed s + i, and
+    its n-th episode follows from that seed and n alone. So world i is the same to the last bit
+    however many others there are and whenever they end, and the same as a `FollowEnv` with the seed
+    s + i. Runs that shall share no task need seeds at least N apart.
 
-    What happens to worlds whose episode has ended is `metadata["autoreset_mode"]`:
+    What becomes of a world whose episode has ended is `metadata["autoreset_mode"]`:
 
-    - `NEXT_STEP`: the next `step` ignores their actions, resets them and returns their first
-      observation, with reward 0 and neither flag set.
-    - `SAME_STEP`: they are reset at once. `step` returns the first observation of the new episode
-      with the reward and flags of the old one; its last observation and its info are in
+    - `NEXT_STEP`: the next `step` ignores its action and begins its next episode; it returns the
+      first observation with reward 0 and neither flag set.
+    - `SAME_STEP`: its next episode begins at once. `step` returns the first observation of the new
+      episode with the reward and the flags of the old one, whose last observation and info are in
       `infos["final_obs"]` and `infos["final_info"]`.
-    - `DISABLED`: the caller resets them with `reset(options={"reset_mask": mask})`, `mask` [N]
-      bool, before the next `step`; the other worlds are left as they are.
+    - `DISABLED`: it must be reset before the next `step`, with
+      `reset(options={"reset_mask": mask})`, mask [N] bool. The other worlds fly on.
 
     Args:
-        num_envs: How many worlds.
-        corpus: Where tasks are sampled from, see `sample_tasks`; a single one takes 100 to 300 ms.
-        tasks: The tasks to fly, instead; every world flies each of them once, in an order of its
-            own, before it flies any again.
+        num_envs: N.
+        corpus: Tasks are drawn from it by `sample_tasks`, one at each reset of a world.
+        tasks: Tasks to fly instead. Each world flies all of them, in an order of its own, before it
+            flies one again. No time is spent on drawing them at resets.
         max_steps: Steps after which an episode is truncated; 100 is usual on `house`.
-        safety: Whether to slow drones down that would leave the arena (paper: Quadcopter Safety).
+        safety: Slow down drones that would leave the arena (paper: Quadcopter Safety).
         device: Where to simulate.
-        render_mode: "rgb_array", or None.
+        render_mode: "rgb_array", or None for no pictures.
         autoreset_mode: One of the above.
     """
-
-    metadata: dict[str, Any] = {  # noqa: RUF012 - as Gymnasium declares it
-        "render_modes": ["rgb_array"],
-        "render_fps": 1 / CONTROL_PERIOD,
-        "autoreset_mode": AutoresetMode.NEXT_STEP,
-    }
 
     def __init__(
         self,
@@ -141,35 +128,38 @@ class FollowVectorEnv(VectorEnv[dict[str, Any], NDArray[np.float32], NDArray[Any
         render_mode: str | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
     ) -> None:
-        self.single_observation_space = single_observation_space()
-        self.single_action_space = single_action_space()
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self.num_envs = num_envs
-        self.corpus = _choice("corpus", corpus, get_args(Corpus))
-        self.tasks = None if tasks is None else self._checked(tasks)
+        _check_choice("corpus", corpus, get_args(Corpus))
+        if render_mode is not None:
+            _check_choice("render mode", render_mode, RENDERING["render_modes"])
         if max_steps < 1:
             raise WordwingError(f"max_steps is {max_steps}; it must be at least 1")
+        observation, action = single_spaces()
+        if tasks is not None:
+            _check_tasks(tasks, observation["instruction"])
+        self.simulator = Simulator(num_envs, device)
+        self.single_observation_space, self.single_action_space = observation, action
+        self.observation_space = batch_space(observation, num_envs)
+        self.action_space = batch_space(action, num_envs)
+        self.num_envs = num_envs
+        self.corpus = corpus
+        self.tasks = None if tasks is None else tuple(tasks)
         self.max_steps = max_steps
         self.safety = safety
-        if render_mode is not None:
-            _choice("render mode", render_mode, self.metadata["render_modes"])
         self.render_mode = render_mode
         self.autoreset_mode = AutoresetMode(autoreset_mode)
-        self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
-        self.simulator = Simulator(num_envs, device)
+        self.metadata = {**RENDERING, "autoreset_mode": self.autoreset_mode}
 
-        self.flying: list[Task] = []
-        """The task that each world flies now; empty before the first reset."""
+        self.current_tasks: dict[int, Task] = {}
+        """What each world flies now; nothing before the first reset."""
         luck = int(np.random.default_rng().integers(2**31))
         self._seeds = [luck + world for world in range(num_envs)]
-        self._episodes = np.full(num_envs, -1)
+        self._episode = np.full(num_envs, -1)
         self._steps = np.zeros(num_envs, int)
         self._ended = np.zeros(num_envs, bool)
-        self._goal = np.zeros((num_envs, 2))
+        self._instructions = [""] * num_envs
+        self._goal = np.zeros((num_envs, 2))  # metres, world frame, as all below
         self._pose = np.zeros((num_envs, 7), np.float32)
         self._path = np.zeros((num_envs, max_steps + 1, 2), np.float32)
-        self._instructions: tuple[str, ...] = ()
         self._overhead: NDArray[np.uint8] | None = None
 
     def reset(
@@ -178,93 +168,222 @@ class FollowVectorEnv(VectorEnv[dict[str, Any], NDArray[np.float32], NDArray[Any
         seed: int | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Begin a new episode in all worlds, or in those of `options["reset_mask"]` [N] bool.
+        """Begin the next episode, or the first one of a seed.
 
         Args:
-            seed: s for seeds s + i, or one for each world; None for the next episode.
-            options: Nothing else in it is looked at.
+            seed: s for the seeds s + i, or a list with one for each world; None goes on.
+            options: `reset_mask` [N] bool leaves the other worlds as they are.
         """
-        worlds = np.flatnonzero(self._reset_mask(options or {}))
+        worlds = self._worlds_to_reset(options or {})
         if not isinstance(seed, Sequence):
             super().reset(seed=seed)
-            seed = None if seed is None else [seed + world for world in range(self.num_envs)]
-        if seed is not None:
-            if len(seed) != self.num_envs:
-                raise WordwingError(f"{self.num_envs} worlds need as many seeds, not {len(seed)}")
-            for world in worlds:
-                given = seed[world]
-                if given is not None:
-                    self._seeds[world], self._episodes[world] = given, -1
+            seed = [None if seed is None else seed + world for world in range(self.num_envs)]
+        if len(seed) != self.num_envs:
+            raise WordwingError(f"{self.num_envs} worlds need as many seeds, not {len(seed)}")
+        for world in worlds:
+            if (new := seed[world]) is not None:
+                self._seeds[world], self._episode[world] = new, -1
         return self._see(self._begin(worlds)), {}
 
     def step(
-        self, actions: NDArray[np.float32]
-    ) -> tuple[
-        dict[str, Any],
-        NDArray[np.float64],
-        NDArray[np.bool_],
-        NDArray[np.bool_],
-        dict[str, Any],
-    ]:
-        """Fly one control period of 0.3 s under actions [N, 3]; what is beyond their limits is clipped."""
-        self._check_ready()
-        actions = np.array(actions, np.float32)  # a copy, for it is written to
-        if actions.shape != (self.num_envs, 3):
-            raise InvalidAction(f"actions must be [{self.num_envs}, 3], not {list(actions.shape)}")
+        self,
+        actions: NDArray[np.float32],
+    ) -> tuple[dict[str, Any], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
+        """Fly one control period of 0.3 s.
+
+        Args:
+            actions: [N, 3]; setpoints are brought into their limits, and NaN hovers.
+        """
+        actions = np.array(actions, np.float32)  # a copy to write to
+        self._check_step(actions)
         flying = ~self._ended
         stop = flying & (actions[:, 2] > 0.5)
         actions[stop | ~flying, :2] = 0.0
         forward, yaw_rate, _ = torch.from_numpy(actions).to(self.simulator.device).unbind(-1)
         self.simulator.step(Setpoint(forward, yaw_rate), safety=self.safety)
-        self._steps[flying] += 1
-
-        before = self._distances()
-        due = np.flatnonzero(~flying)
-        observations = self._see(self._begin(due) if due.size else self.simulator.observe())
-        rewards = np.where(flying, before - self._distances(), 0.0)
+        self._steps += flying
+        before = self._goal_distance()
+        due = np.flatnonzero(~flying).tolist()
+        observations = self._see(self._begin(due) if due else self.simulator.observe())
+        rewards = np.where(flying, before - self._goal_distance(), 0.0)
 
         left = flying & (np.abs(self._pose[:, :2]) > ARENA_HALF).any(axis=-1)
         terminated = stop | left
         truncated = flying & ~terminated & (self._steps >= self.max_steps)
         self._ended = terminated | truncated
         infos: dict[str, Any] = {}
-        if self._ended.any():
-            over = np.flatnonzero(self._ended)
+        over = np.flatnonzero(self._ended).tolist()
+        if over:
+            same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
             rest = self._come_to_rest()
             for world in over:
-                info = self._judge(world, rest[: SETTLE_STEPS - stop[world], world], left[world])
+                # The period after STOP was already the first one of coming to rest.
+                settling = rest[: SETTLE_STEPS - stop[world], world]
+                info = self._outcome(world, settling, bool(left[world]))
                 rewards[world] += STOP_BONUS * (stop[world] and info["success"])
-                if self.autoreset_mode == AutoresetMode.SAME_STEP:
+                if same_step:
                     info = {"final_obs": single(observations, world), "final_info": info}
                 infos = self._add_info(infos, info, world)
-            if self.autoreset_mode == AutoresetMode.SAME_STEP:
+            if same_step:
                 observations = self._see(self._begin(over))
         return observations, rewards, terminated, truncated, infos
 
-    def render(self) -> tuple[NDArray[np.uint8], ...] | None:  # type: ignore[override]
+    def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """The worlds from above, x up and y left, each with its drone and the path so far.
 
         Returns:
-            N pictures [300, 300, 3] of 5 m across; None without a render mode.
+            N pictures [300, 300, 3], 5 m across, or None without a render mode.
         """
         if self.render_mode is None:
             return None
-        if not self.flying:
-            raise ResetNeeded("call reset before render")
-        from wordwing.evaluation.animation import MAP_EXTENT  # takes a second to import
+        if not self.current_tasks:
+            raise ResetNeeded("there is nothing to render before the first reset")
+        from wordwing.evaluation.animation import MAP_EXTENT  # a second's worth of imports
 
         if self._overhead is None:
             self._overhead = self.simulator.overhead(PICTURE_SIZE, MAP_EXTENT).cpu().numpy()
         pose = torch.from_numpy(self._pose)
         yaws = Pose(pose[:, :3], pose[:, 3:]).yaw.tolist()
         paths = (path[: steps + 1] for path, steps in zip(self._path, self._steps, strict=True))
-        return tuple(map(_picture, self._overhead, paths, yaws))
+        return tuple(map(_draw_flight, self._overhead, paths, yaws))
 
-    def _begin(self, worlds: NDArray[np.int64]) -> Observation:
-        """Put the next episode into worlds [M]; the others stay as they are."""
-        self._episodes[worlds] += 1
-        self.flying = self.flying or [self._draw(world) for world in range(self.num_envs)]
-        return self.simulator.observe()
+    def _begin(self, worlds: list[int]) -> Observation:
+        """Begin the next episode in some worlds."""
+        self._episode[worlds] += 1
+        self._steps[worlds] = 0
+        self._ended[worlds] = False
+        self._overhead = None
+        tasks = [self._next_task(world) for world in worlds]
+        for world, task in zip(worlds, tasks, strict=True):
+            self.current_tasks[world] = task
+            self._instructions[world] = task.instruction
+            self._goal[world] = task.gold_path[-1]
+        layouts = [task.layout for task in tasks]
+        return self.simulator.reset(layouts, start_poses(tasks), torch.tensor(worlds))
 
-    def _checked(self, tasks: Sequence[Task]) -> Sequence[Task]:
-        raise NotImplementedError
+    def _next_task(self, world: int) -> Task:
+        """The task of a world's seed and episode."""
+        seed, episode = self._seeds[world], int(self._episode[world])
+        if self.tasks is None:
+            return sample_tasks(self.corpus, 1, _generator(seed, episode))[0]
+        rounds, place = divmod(episode, len(self.tasks))
+        return self.tasks[_generator(seed, rounds).permutation(len(self.tasks))[place]]
+
+    def _see(self, observation: Observation) -> dict[str, Any]:
+        """Copy an observation to the host and note where the drones are."""
+        pose = torch.cat([observation.pose.position, observation.pose.quaternion], dim=-1)
+        self._pose = pose.cpu().numpy()
+        self._path[np.arange(self.num_envs), self._steps] = self._pose[:, :2]
+        return {
+            "rgb": observation.image.cpu().numpy(),
+            "pose": self._pose.copy(),
+            "instruction": tuple(self._instructions),
+        }
+
+    def _goal_distance(self) -> NDArray[np.float64]:
+        """[N] metres from the drones to the ends of their demonstrations."""
+        return np.linalg.norm(self._pose[:, :2] - self._goal, axis=-1)
+
+    def _come_to_rest(self) -> NDArray[np.float32]:
+        """Where the drones would be after each period of `fly_tasks`'s time to come to rest.
+
+        Nothing changes in the simulator: other worlds are still flying.
+
+        Returns:
+            [SETTLE_STEPS, N, 2] metres, world frame.
+        """
+        drones = vars(self.simulator.drones).values()
+        state = [self.simulator.time, *(value for value in drones if isinstance(value, Tensor))]
+        kept = [tensor.clone() for tensor in state]
+        hover = Setpoint.zero(self.num_envs, self.simulator.device)
+        path = []
+        for _ in range(SETTLE_STEPS):
+            self.simulator.step(hover)
+            path.append(self.simulator.pose.xy)
+        for tensor, value in zip(state, kept, strict=True):
+            tensor.copy_(value)
+        return torch.stack(path).cpu().numpy()
+
+    def _outcome(self, world: int, settling: NDArray[np.float32], left: bool) -> dict[str, Any]:
+        """How a flight went that ends by coming to rest along `settling` [P, 2], world frame."""
+        steps = int(self._steps[world])
+        path = np.concatenate([self._path[world, : steps + 1], settling])
+        gold = self.current_tasks[world].gold_path
+        distance = final_distance(path, gold)
+        return {
+            "success": distance < SUCCESS_DISTANCE and not left,
+            "distance": distance,
+            "emd": emd(path, gold),
+            "steps": steps,
+            "left_arena": left,
+        }
+
+    def _check_step(self, actions: NDArray[np.float32]) -> None:
+        if not self.current_tasks:
+            raise ResetNeeded("call reset before the first step")
+        if self.autoreset_mode == AutoresetMode.DISABLED and self._ended.any():
+            worlds = ", ".join(map(str, np.flatnonzero(self._ended)))
+            raise ResetNeeded(f"the episode has ended in world {worlds}; reset it before a step")
+        if actions.shape != self.action_space.shape:
+            expected = list(self.action_space.shape or ())
+            raise InvalidAction(f"actions must be {expected}, not {list(actions.shape)}")
+
+    def _worlds_to_reset(self, options: dict[str, Any]) -> list[int]:
+        mask = options.get("reset_mask")
+        if mask is None:
+            return list(range(self.num_envs))
+        mask = np.asarray(mask)
+        if mask.dtype != bool or mask.shape != (self.num_envs,) or not mask.any():
+            raise WordwingError(f"reset_mask must be {self.num_envs} booleans, one of them true")
+        if not self.current_tasks:
+            raise ResetNeeded("reset all worlds before some of them; leave reset_mask out")
+        return np.flatnonzero(mask).tolist()
+
+
+def single(observations: dict[str, Any], world: int) -> dict[str, Any]:
+    """One world's part of batched observations; a copy, lest keeping it keep all the others."""
+    return {
+        "rgb": observations["rgb"][world].copy(),
+        "pose": observations["pose"][world].copy(),
+        "instruction": observations["instruction"][world],
+    }
+
+
+def _generator(seed: int, number: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
+
+
+def _check_choice(what: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        hint = did_you_mean(str(value), known) or f"; there is {', '.join(known)}"
+        raise WordwingError(f'no {what} is called "{value}"{hint}')
+
+
+def _check_tasks(tasks: Sequence[Task], instructions: gym.Space[Any]) -> None:
+    if not tasks:
+        raise WordwingError("there are no tasks; give at least one, or none for those of a corpus")
+    for number, task in enumerate(tasks, start=1):
+        if task.instruction not in instructions:
+            raise WordwingError(
+                f"task {number}: an instruction is 1 to 2000 printable ASCII characters, "
+                f"which {task.instruction[:40]!r} is not"
+            )
+
+
+def _draw_flight(
+    overhead: NDArray[np.uint8],
+    path: NDArray[np.float32],
+    yaw: float,
+) -> NDArray[np.uint8]:
+    """A world from above with the path so far and, at its end, the drone as an arrow."""
+    from wordwing.evaluation.animation import FLOWN, map_pixels
+
+    picture = Image.fromarray(overhead)
+    draw = ImageDraw.Draw(picture)
+    if len(path) > 1:
+        draw.line([tuple(point) for point in map_pixels(path, len(overhead))], FLOWN, 3)
+    arrow = np.array([[0.16, 0.0], [-0.1, 0.1], [-0.05, 0.0], [-0.1, -0.1]])
+    turn = np.array([[math.cos(yaw), -math.sin(yaw)], [math.sin(yaw), math.cos(yaw)]])
+    corners = map_pixels(path[-1] + arrow @ turn.T, len(overhead))
+    draw.polygon([tuple(corner) for corner in corners], FLOWN, "white")
+    return np.array(picture)

@@ -34,12 +34,12 @@ HALL_HALF = 4.5
 """Half the edge of the hall around the arena, metres."""
 
 HALL = (
-    ((HALL_HALF, 1.6, 1.0), (0.06, 0.45, 1.0), (0.30, 0.22, 0.17)),  # a door
+    ((HALL_HALF, 1.6, 1.0), (0.06, 0.45, 1.0), (0.44, 0.35, 0.28)),  # a door
     ((HALL_HALF, -2.0, 1.55), (0.06, 1.1, 0.45), (0.80, 0.86, 0.92)),  # a window
     ((4.1, -1.9, 0.35), (0.35, 0.8, 0.35), (0.52, 0.47, 0.40)),  # a bench
     ((-2.2, -HALL_HALF, 1.4), (1.0, 0.06, 0.5), (0.88, 0.88, 0.86)),  # a whiteboard
     ((2.0, -4.2, 0.9), (0.5, 0.25, 0.9), (0.42, 0.44, 0.46)),  # a locker
-    ((-HALL_HALF, -1.2, 1.0), (0.06, 0.45, 1.0), (0.33, 0.36, 0.38)),  # a door
+    ((-HALL_HALF, -1.2, 1.0), (0.06, 0.45, 1.0), (0.40, 0.44, 0.46)),  # a door
     ((-4.2, 2.0, 0.6), (0.25, 1.2, 0.6), (0.50, 0.42, 0.33)),  # a sideboard
     ((-1.0, HALL_HALF, 1.55), (1.1, 0.06, 0.45), (0.80, 0.86, 0.92)),  # a window
     ((2.2, 4.2, 0.75), (0.8, 0.25, 0.75), (0.36, 0.37, 0.40)),  # a rack
@@ -134,7 +134,7 @@ def _add_fence(spec: mujoco.MjSpec, fence: Fence) -> None:
         ropes.append(([x, y, FENCE_HEIGHT], [x, y, NET_HEIGHT]))
     for bottom, top in ropes:
         spec.worldbody.add_geom(
-            type=CAPSULE, size=[0.007, 0, 0], fromto=[*bottom, *top], rgba=[0.34, 0.37, 0.36, 1], material="matt"
+            type=CAPSULE, size=[0.012, 0, 0], fromto=[*bottom, *top], rgba=[0.50, 0.53, 0.52, 1], material="matt"
         )
     post = [0.035, NET_HEIGHT / 2, 0]
     _add_solid(spec, CYLINDER, post, (0.62, 0.63, 0.65), [x0, y0, NET_HEIGHT / 2])

@@ -147,7 +147,7 @@ def floor_bitmap() -> NDArray[np.uint8]:
     make = (np.floor(row) + np.floor(column)) % 2
     wear = 0.05 * smooth_noise(rng, (8, 8), 128) + 0.05 * rng.random((128, 128))
     tone = np.where(seam > 0, 0.24, 0.37 + 0.05 * make + wear)
-    return _bytes(tone[..., None] * [0.96, 1.0, 1.06])
+    return _bytes(tone[..., None] * [0.91, 1.0, 1.07])
 
 
 def _bytes(rgb: NDArray[np.float64]) -> NDArray[np.uint8]:

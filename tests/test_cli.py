@@ -1,0 +1,155 @@
+"""The command line as a person meets it: what it writes, what it says, how it fails."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import av
+import pytest
+from PIL import Image
+
+from wordwing import __version__
+from wordwing.cli import main
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "wordwing", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The one sentence on stderr of a command that must exit with 2."""
+    with pytest.raises(SystemExit) as stop:
+        main(list(arguments))
+    assert stop.value.code == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("wordwing: ")
+    assert said.err.count("\n") == 1
+    return said.err
+
+
+def test_it_tells_its_version():
+    assert run("--version").stdout == f"wordwing {__version__}\n"
+
+
+def test_help_names_every_command_and_teaches_the_first():
+    said = run("--help").stdout
+    for command in ("fly", "data", "bench"):
+        assert command in said
+    assert "wordwing fly" in said
+
+
+def test_a_flight_writes_its_film_a_still_and_the_layout(tmp_path):
+    done = run("fly", "go to the barrel", "--seed", "1", "--out", str(tmp_path / "a"))
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert "ORACLE came to rest" in done.stdout
+    assert done.stdout.splitlines()[-1] == str(tmp_path / "a" / "flight.mp4")
+    with av.open(str(tmp_path / "a" / "flight.mp4")) as film:
+        frames = list(film.decode(video=0))
+    assert len(frames) > 10
+    assert frames[0].to_ndarray().std() > 10
+    assert abs(frames[0].to_ndarray().astype(int) - frames[-1].to_ndarray()).mean() > 1
+    with Image.open(tmp_path / "a" / "filmstrip.png") as still:
+        assert still.width > 1000
+    assert len(json.loads((tmp_path / "a" / "layout.json").read_text())["landmarks"]) >= 5
+    assert {path.name for path in (tmp_path / "a").iterdir()} == {"flight.mp4", "filmstrip.png", "layout.json"}
+
+
+def test_the_same_seed_flies_the_same_flight_and_its_layout_can_be_flown_again(tmp_path, capsys):
+    main(["fly", "go", "--seed", "4", "--out", str(tmp_path / "a")])
+    main(["fly", "go", "--seed", "4", "--out", str(tmp_path / "b")])
+    a, b = (tmp_path / name / "flight.mp4" for name in "ab")
+    assert a.read_bytes() == b.read_bytes()
+    layout = str(tmp_path / "a" / "layout.json")
+    main(["fly", "go", "--layout", layout, "--policy", "average", "--out", str(tmp_path / "c")])
+    assert "AVERAGE came to rest" in capsys.readouterr().out
+
+
+def test_the_lab_flies_from_the_command_line(tmp_path, capsys):
+    main(["fly", "go to the pumpkin", "--vehicle", "lab", "--seed", "2", "--out", str(tmp_path)])
+    assert "ORACLE came to rest" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["", "   \n\t "])
+def test_an_empty_instruction_is_refused(capsys, text):
+    assert "the instruction is empty" in refused(capsys, "fly", text)
+
+
+def test_an_endless_instruction_is_refused(capsys):
+    assert "2000 are the most" in refused(capsys, "fly", "left " * 1000)
+
+
+def test_a_missing_layout_is_refused(capsys, tmp_path):
+    assert "there is no such file" in refused(capsys, "fly", "go", "--layout", str(tmp_path / "none.json"))
+
+
+def test_an_unknown_landmark_in_a_layout_is_refused_with_a_hint(capsys, tmp_path):
+    file = tmp_path / "yard.json"
+    file.write_text('{"schema": 1, "arena": 4.7, "landmarks": [{"name": "Barell", "x": 0, "y": 0}]}')
+    said = refused(capsys, "data", "show", "layout", str(file), "--out", str(tmp_path / "x.png"))
+    assert 'yard.json: landmark 1 is called "Barell"; did you mean "Barrel"?' in said
+    assert not (tmp_path / "x.png").exists()
+
+
+def test_a_layout_with_no_room_for_a_path_is_refused(capsys, tmp_path):
+    file = tmp_path / "bare.json"
+    file.write_text('{"schema": 1, "arena": 4.7, "landmarks": []}')
+    assert "no path fits" in refused(capsys, "fly", "go", "--layout", str(file))
+
+
+def test_an_output_folder_that_is_a_file_is_refused(capsys, tmp_path):
+    (tmp_path / "taken").write_text("")
+    assert "cannot be written" in refused(capsys, "fly", "go", "--out", str(tmp_path / "taken"))
+
+
+def test_wrong_arguments_exit_with_2_and_no_traceback():
+    for arguments in (["fly"], ["fly", "go", "--seed", "x"], ["flly"], ["fly", "go", "--policy", "pvn9"]):
+        done = run(*arguments)
+        assert done.returncode == 2
+        assert "Traceback" not in done.stderr
+
+
+def test_a_layout_can_be_drawn(tmp_path, capsys):
+    file = tmp_path / "yard.json"
+    file.write_text('{"schema": 1, "arena": 4.7, "landmarks": [{"name": "Barrel", "x": 0, "y": 1}]}')
+    main(["data", "show", "layout", str(file), "--out", str(tmp_path / "yard.png")])
+    with Image.open(tmp_path / "yard.png") as picture:
+        assert picture.size == (720, 720)
+
+
+def test_frames_of_both_domains_can_be_drawn(tmp_path):
+    for domain in ("sim", "lab"):
+        out = tmp_path / f"{domain}.png"
+        main(["data", "show", "frames", "--domain", domain, "--count", "2", "--out", str(out)])
+        with Image.open(out) as sheet:
+            assert sheet.width > 500
+
+
+def test_the_bench_prints_json_lines_with_their_conditions(capsys):
+    main(["bench", "sim", "--worlds", "2", "--landmarks", "4", "--seconds", "0.05", "--device", "cpu"])
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    figures = {(row["figure"], row.get("renderer"), row.get("shadows")) for row in rows}
+    assert ("frames/s", "wordwing", True) in figures
+    assert ("frames/s", "mujoco_warp", False) in figures
+    assert ("ratio to mujoco_warp", None, True) in figures
+    for row in rows:
+        if "skipped" not in row:
+            assert row["value"] > 0
+            assert (row["worlds"], row["landmarks"], row["width"], row["height"]) == (2, 4, 128, 72)
+
+
+def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path):
+    """/dev/full answers every write with "no space left", as a full disk does."""
+    from wordwing.errors import WordwingError
+    from wordwing.files import replacing
+
+    target = tmp_path / "result.json"
+    target.write_text("old")
+    with pytest.raises(WordwingError, match="the disk is full"), replacing(target), open("/dev/full", "w") as full:
+        full.write("new")
+    assert target.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
