@@ -41,6 +41,10 @@ class Setpoint:
         """Hover in place."""
         return cls(torch.zeros(count, device=device), torch.zeros(count, device=device))
 
+    def to(self, device: torch.device | str) -> Setpoint:
+        """The same setpoints on another device."""
+        return Setpoint(self.forward.to(device), self.yaw_rate.to(device))
+
     def clamp(self) -> Setpoint:
         """Bring both into their limits; NaN becomes zero, so that a broken policy hovers."""
         forward = torch.nan_to_num(self.forward, nan=0.0)

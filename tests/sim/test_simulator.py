@@ -3,12 +3,16 @@
 import numpy as np
 import pytest
 import torch
+import warp as wp
 from conftest import random_poses
 
 from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF, Pose
 from wordwing.interface import Setpoint
 from wordwing.sim.bench import crowded_layout
+from wordwing.sim.dynamics import SUBSTEP
+from wordwing.sim.kernels.drone import restrain
+from wordwing.sim.launch import launch
 from wordwing.sim.render import RenderConfig
 from wordwing.sim.scene import PackedLayouts
 from wordwing.sim.simulator import Simulator
@@ -103,8 +107,8 @@ def test_setpoints_are_limited_and_nan_hovers():
     assert torch.isfinite(simulator.pose.position).all()
 
 
-def test_no_drone_crosses_a_fence_in_10000_random_setpoints_near_the_fences(rng):
-    count, steps = 500, 25
+def near_the_fences(rng: np.random.Generator, count: int) -> Simulator:
+    """Drones at rest within half a metre of a fence, headed anywhere; nobody looks at pictures."""
     simulator = Simulator(count)
     simulator.images = lambda: None  # type: ignore[method-assign,assignment,return-value]
     edge = rng.uniform(1.9, 2.3, count) * rng.choice([-1, 1], count)
@@ -114,17 +118,41 @@ def test_no_drone_crosses_a_fence_in_10000_random_setpoints_near_the_fences(rng)
     yaw = rng.uniform(-np.pi, np.pi, count)
     poses = Pose.level(torch.from_numpy(xy).float(), torch.from_numpy(yaw).float())
     simulator.reset([Layout(())] * count, poses)
-    slowed = 0
-    for _ in range(steps):
-        asked = random_setpoints(rng, count)
-        # Half of them fly flat out: the worst that a policy can ask for.
-        asked = Setpoint(torch.where(torch.from_numpy(rng.random(count)) < 0.5, 0.7, asked.forward), asked.yaw_rate)
+    return simulator
+
+
+def bold_setpoints(rng: np.random.Generator, count: int) -> Setpoint:
+    """Half of them flat out: the worst that a policy can ask for."""
+    asked = random_setpoints(rng, count)
+    flat_out = torch.from_numpy(rng.random(count) < 0.5)
+    return Setpoint(torch.where(flat_out, 0.7, asked.forward), asked.yaw_rate)
+
+
+def test_no_drone_crosses_a_fence_in_10000_random_setpoints_near_the_fences(rng):
+    simulator, slowed = near_the_fences(rng, 500), 0
+    for _ in range(20):
+        asked = bold_setpoints(rng, 500)
         flown = simulator.step(asked, safety=True)
         assert torch.equal(flown.yaw_rate, asked.yaw_rate)
         assert (flown.forward <= asked.forward).all()
         assert simulator.pose.xy.abs().max() <= ARENA_HALF
         slowed += int((flown.forward < asked.forward).sum())
     assert slowed > 1000
+
+
+def test_the_one_second_rule_alone_would_let_some_cross(rng):
+    """Why safety also asks whether the drone could brake: without braking the kernel is the paper's rule."""
+    simulator, outside = near_the_fences(rng, 500), 0
+    drones = simulator.drones
+    for _ in range(20):
+        asked, safe = bold_setpoints(rng, 500), torch.empty(500)
+        steps = {"horizon": 100, "period": 30, "braking": 0, "choices": 8}
+        arrays = (wp.from_torch(asked.forward), wp.from_torch(asked.yaw_rate))
+        inputs = (drones._fleet, drones._frame, *arrays, ARENA_HALF, *steps.values(), SUBSTEP, wp.from_torch(safe))
+        launch(restrain, 500, inputs, simulator.device)
+        simulator.step(Setpoint(safe, asked.yaw_rate))
+        outside += int((simulator.pose.xy.abs() > ARENA_HALF).any(dim=-1).sum())
+    assert 0 < outside < 500
 
 
 def test_safety_leaves_a_drone_alone_that_has_room():

@@ -32,7 +32,7 @@ STAR = Layout(
 def walked(request):
     """A corpus's rules, layouts of it, and a walk in each where there is one."""
     rng = np.random.default_rng(4)
-    layouts = [sample_layout(request.param, rng) for _ in range(40)]
+    layouts = [sample_layout(request.param, rng) for _ in range(30)]
     config = CONFIGS[request.param]
     walks = sample_walks(layouts, rng, config)
     return config, [(layout, walk) for layout, walk in zip(layouts, walks, strict=True) if walk is not None]
@@ -63,7 +63,7 @@ def test_the_rules_are_the_authors_in_metres():
 
 def test_nearly_every_layout_has_a_walk(walked):
     _, pairs = walked
-    assert len(pairs) >= 30
+    assert len(pairs) >= 24
 
 
 def test_walks_stay_off_the_fences(walked):
@@ -146,7 +146,7 @@ def test_walks_come_to_their_landmarks_in_order(walked):
 
 
 def test_equal_seeds_give_equal_walks_and_others_do_not():
-    layouts = [sample_layout("field", np.random.default_rng(9))] * 5
+    layouts = [sample_layout("field", np.random.default_rng(9))] * 2
     first, again, other = (sample_walks(layouts, np.random.default_rng(seed), WalkConfig.field()) for seed in (1, 1, 2))
     for a, b, c in zip(first, again, other, strict=True):
         assert np.array_equal(a.points, b.points)
@@ -156,12 +156,12 @@ def test_equal_seeds_give_equal_walks_and_others_do_not():
 
 def test_a_block_of_five_goes_on_where_the_last_walk_ended(rng):
     config = WalkConfig.cage()
-    chains = [(layout,) for layout in (sample_layout("cage", rng) for _ in range(10))]
+    chains = [(layout,) for layout in (sample_layout("cage", rng) for _ in range(8))]
     for _ in range(5):
         starts = [chain[-1] if len(chain) > 1 else None for chain in chains]
         walks = sample_walks([chain[0] for chain in chains], rng, config, starts=starts)
         chains = [(*chain, walk) for chain, walk in zip(chains, walks, strict=True) if walk is not None]
-    assert len(chains) >= 5
+    assert len(chains) >= 4
     for layout, *block in chains:
         assert len(block) == 5
         for before, after in pairwise(block):
@@ -243,11 +243,11 @@ def assert_same_mean(a: list[float], b: list[float]) -> None:
 def test_walking_many_at_once_draws_the_same_walks_as_one_at_a_time(margin, rng):
     config = WalkConfig(visits=3, linger=0, edge_margin=margin)
     plain = []
-    while len(plain) < 100:
+    while len(plain) < 80:
         points = reference_walk(STAR, config, rng)
         if points is not None:
             plain.append(points)
-    batched = [walk.points for walk in sample_walks([STAR] * 600, rng, config)]
+    batched = [walk.points for walk in sample_walks([STAR] * 400, rng, config)]
     assert_same_mean([path_length(path) for path in batched], [path_length(path) for path in plain])
     # How much of the way is lost to noise.
     assert_same_mean(
@@ -255,7 +255,7 @@ def test_walking_many_at_once_draws_the_same_walks_as_one_at_a_time(margin, rng)
         [path_length(path) / (len(path) - 1) for path in plain],
     )
     # Thousands race for one layout; were the first to arrive taken, it would be a very short one.
-    alone = [path_length(sample_walks([STAR], rng, config)[0].points) for _ in range(12)]
+    alone = [path_length(sample_walks([STAR], rng, config)[0].points) for _ in range(8)]
     assert_same_mean(alone, [path_length(path) for path in plain])
 
 
@@ -305,7 +305,7 @@ def test_resampling_takes_repeated_points_and_single_ones():
 @pytest.mark.parametrize("corpus", CONFIGS)
 def test_flights_are_stretches_of_walks(corpus):
     rng = np.random.default_rng(8)
-    layouts = [sample_layout(corpus, rng) for _ in range(12)]
+    layouts = [sample_layout(corpus, rng) for _ in range(8)]
     walks = sample_walks(layouts, np.random.default_rng(1), CONFIGS[corpus])
     flights = sample_flights(layouts, np.random.default_rng(1), CONFIGS[corpus], length=(1.0, 3.0))
     for layout, walk, flight in zip(layouts, walks, flights, strict=True):

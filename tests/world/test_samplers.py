@@ -19,7 +19,7 @@ def distance(a, b) -> float:
 @pytest.fixture(scope="module")
 def fields():
     rng = np.random.default_rng(1)
-    return [sample_layout("field", rng) for _ in range(200)]
+    return [sample_layout("field", rng) for _ in range(120)]
 
 
 @pytest.fixture(scope="module")

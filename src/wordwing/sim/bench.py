@@ -68,9 +68,9 @@ def bench_sim(worlds: int, landmarks: int, device_name: str, seconds: float, com
         ours[textures, shadows] = rate
         report("frames/s", rate, renderer="wordwing", textures=textures, shadows=shadows)
     rate = worlds * rate_of(_stepper(simulator, rng), seconds, device)
-    report("environment steps/s", rate, of="dynamics and rendering", textures=True, shadows=False)
+    report("environment steps/s", rate, textures=True, shadows=False, note="dynamics and rendering")
     rate = worlds * rate_of(_stepper(simulator, rng, safety=True), seconds, device)
-    report("environment steps/s", rate, of="safety, dynamics and rendering", textures=True, shadows=False)
+    report("environment steps/s", rate, textures=True, shadows=False, note="safety, dynamics and rendering")
     if device.type == "cuda":
         report("GPU memory, GiB", (free - torch.cuda.mem_get_info()[0]) / 2**30)
     if not compare:
@@ -80,7 +80,7 @@ def bench_sim(worlds: int, landmarks: int, device_name: str, seconds: float, com
         rate = worlds * rate_of(other.draw, seconds, device)
         report("frames/s", rate, renderer="mujoco_warp", textures=False, shadows=shadows)
         ratio = ours[True, shadows] / rate
-        report("ratio to mujoco_warp", ratio, ours="textured", theirs="untextured", shadows=shadows)
+        report("ratio to mujoco_warp", ratio, shadows=shadows, note="ours textured, theirs not")
     _bench_gl(layouts[0], camera_pose[:1], simulator.camera, seconds, ours[True, True], report)
 
 
@@ -262,5 +262,5 @@ def _bench_gl(
         return renderer.render()
 
     rate = rate_of(draw, seconds, torch.device("cpu"))
-    report("frames/s", rate, renderer="mujoco GL, one world", textures=True, shadows=True)
-    report("ratio to mujoco GL", ours / rate, ours="textured, shadows")
+    report("frames/s", rate, renderer="mujoco GL", textures=True, shadows=True, note="one world, lab look")
+    report("ratio to mujoco GL", ours / rate, shadows=True, note="both textured")

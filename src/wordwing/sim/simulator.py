@@ -76,7 +76,7 @@ class Simulator:
         Returns:
             What was really flown, after the limits and, with `safety`, after the paper's safety rule.
         """
-        flown = setpoint.clamp()
+        flown = setpoint.to(self.device).clamp()
         if safety:
             flown = self.drones.restrain(flown, ARENA_HALF)
         self.drones.advance(flown, CONTROL_PERIOD, self.scene.worlds, self.scene.geoms)

@@ -62,7 +62,7 @@ def sample_tasks(corpus: Corpus, count: int, rng: np.random.Generator) -> list[T
 
     A layout that leaves no room for a flight is replaced by another. The instructions are generated
     and name only the goal, by the landmark nearest to the end of the path: "fly to the barrel". One
-    task takes 0.1 to 0.3 s; a hundred at once, about 20 ms each.
+    task takes 0.1 to 0.3 s, a hundred at once 2 to 4 s.
     """
     config = getattr(WalkConfig, corpus)()
     tasks: list[Task] = []
@@ -292,6 +292,7 @@ class FollowVectorEnv(VectorEnv[dict[str, Any], NDArray[np.float32], NDArray[Any
         Returns:
             [SETTLE_STEPS, N, 2] metres, world frame.
         """
+        # Written back in place, because the simulator's kernels hold on to these very tensors.
         drones = vars(self.simulator.drones).values()
         state = [self.simulator.time, *(value for value in drones if isinstance(value, Tensor))]
         kept = [tensor.clone() for tensor in state]

@@ -31,20 +31,14 @@ UNIT = ARENA_SIZE / CONFIG_UNITS
 TOLERANCE = 0.02
 """How deep a path, the straight lines between its points included, may cut a circle, metres."""
 
-START_EDGE = 45 * UNIT
-"""Least distance from the fences of the random place from which a start is chosen, metres."""
-
 MAX_POINTS = 128
-"""Longest walk kept; field walks have 48 points on average, and none of 5,000 had 90."""
+"""Longest walk kept; field walks have 48 points on average, and hardly any has 90."""
 
 LANES = 4096
 """Candidate walks in one batch."""
 
-FLIGHT_SPACING = 0.02
-"""Distance between the points of a flight, metres."""
-
-HEADING_REACH = 0.2
-"""Length over which the first heading of a flight is taken, metres."""
+FLIGHT_SPACING, HEADING_REACH = 0.02, 0.2
+"""Distance between the points of a flight, and along which its first heading is taken, metres."""
 
 
 @dataclass(frozen=True)
@@ -216,7 +210,7 @@ class _Walkers:
 
     def set_out(self, starts: Sequence[Walk | None], rng: np.random.Generator) -> None:
         """Go to the starts and choose first targets; rows without either are forgotten."""
-        limit = ARENA_HALF - START_EDGE
+        limit = ARENA_HALF - 45 * UNIT
         self.position = rng.uniform(-limit, limit, self.position.shape)
         for row, index in enumerate(self.layout):
             if (before := starts[index]) is not None:
@@ -288,8 +282,7 @@ class _Walkers:
 
     def _add_points(self) -> None:
         """Note positions as they fall due; rows near the fences or their own path die."""
-        due = self.travelled >= self.count * self.config.spacing
-        rows = np.flatnonzero(due & self.alive)
+        rows = np.flatnonzero(self.alive & (self.travelled >= self.count * self.config.spacing))
         here, count = self.position[rows], self.count[rows]
         most = count.max(initial=0)
         apart = _length(self.points[rows, :most] - here[:, None])  # [R, most]
@@ -301,8 +294,7 @@ class _Walkers:
         self.alive[rows] = self._within_margin(here) & ~meets & (count + 1 < MAX_POINTS)
 
     def _within_margin(self, places: Floats) -> Bools:
-        limit = ARENA_HALF - self.config.edge_margin
-        return np.all(np.abs(places) <= limit, axis=-1)
+        return np.all(np.abs(places) <= ARENA_HALF - self.config.edge_margin, axis=-1)
 
     def _is_good(self, row: int) -> bool:
         """Whether a finished walk lingers at its landmarks and cuts across no circle."""

@@ -26,8 +26,8 @@ UNIT = ARENA_SIZE / CONFIG_UNITS
 GAP = 60 * UNIT
 """Least distance between the circles of two scattered landmarks, metres."""
 
-BLOCK = 50
-"""Places tried at once."""
+FEW = 50
+"""Places for a landmark tried at once before all the others."""
 
 CAGE_RADIUS = 100 * UNIT
 """Keep-out radius of all landmarks in the cage, whatever the catalogue says, metres."""
@@ -77,7 +77,7 @@ def _scatter(
     Args:
         reach: [L] radii, metres.
         edge: Least distance of a centre from the fences, metres.
-        tries: Places tried for each circle, a multiple of `BLOCK`.
+        tries: Places tried for each circle, more than `FEW`.
         rng: Source of the places.
 
     Returns:
@@ -88,9 +88,10 @@ def _scatter(
     for index, radius in enumerate(reach):
         x, y = placed[:, :index]
         needed = np.square(radius + reach[:index] + GAP)
-        for _ in range(tries // BLOCK):
-            candidates = rng.integers(-limit, limit, (2, BLOCK, 1), endpoint=True) / 1000
-            apart = np.square(candidates[0] - x) + np.square(candidates[1] - y)  # [BLOCK, index]
+        # Early circles find a place at once, the last ones hardly any.
+        for block in (FEW, tries - FEW):
+            candidates = rng.integers(-limit, limit, (2, block, 1), endpoint=True) / 1000
+            apart = np.square(candidates[0] - x) + np.square(candidates[1] - y)  # [block, index]
             free = (apart >= needed).all(axis=1)
             if free.any():
                 placed[:, index] = candidates[:, free.argmax(), 0]

@@ -26,9 +26,7 @@ def test_without_thrust_and_drag_it_falls_freely():
     fly(airframe, OFF, 0.5)
     assert airframe.velocity == pytest.approx([0.0, 0.0, -9.81 * 0.5], abs=1e-9)
     first_order_error = 9.81 * 0.5 * CONFIG.timestep / 2
-    assert airframe.position == pytest.approx(
-        [1.0, -2.0, 10.0 - 9.81 * 0.5**2 / 2], abs=1.1 * first_order_error
-    )
+    assert airframe.position == pytest.approx([1.0, -2.0, 10.0 - 9.81 * 0.5**2 / 2], abs=1.1 * first_order_error)
 
 
 def test_drag_slows_the_fall_to_its_terminal_velocity():
@@ -36,9 +34,7 @@ def test_drag_slows_the_fall_to_its_terminal_velocity():
     airframe.reset((0.0, 0.0, 100.0), 0.0, flying=False)
     fly(airframe, OFF, 3.0)
     rate = 0.60 / 1.37
-    assert airframe.velocity[2] == pytest.approx(
-        -9.81 / rate * (1 - math.exp(-rate * 3.0)), rel=1e-3
-    )
+    assert airframe.velocity[2] == pytest.approx(-9.81 / rate * (1 - math.exp(-rate * 3.0)), rel=1e-3)
 
 
 @pytest.mark.parametrize("yaw", [0.0, 1.0])
@@ -47,9 +43,7 @@ def test_wind_pushes_in_its_own_direction(yaw):
     airframe.reset((0.0, 0.0, 1.0), yaw)
     fly(airframe, HOVER, 0.1, wind=(2.0, 0.0, 0.0))
     rate = 0.35 / 1.37
-    assert airframe.velocity == pytest.approx(
-        [2.0 * (1 - math.exp(-rate * 0.1)), 0.0, 0.0], abs=2e-4
-    )
+    assert airframe.velocity == pytest.approx([2.0 * (1 - math.exp(-rate * 0.1)), 0.0, 0.0], abs=2e-4)
 
 
 def test_hover_thrust_balances_the_weight():
@@ -59,9 +53,7 @@ def test_hover_thrust_balances_the_weight():
     fly(airframe, HOVER, 2.0)
     assert airframe.motor_thrusts.sum() == pytest.approx(1.37 * 9.81)
     assert airframe.position == pytest.approx([0.5, 0.6, 0.7], abs=1e-9)
-    assert airframe.quaternion == pytest.approx(
-        [math.cos(-1.0), 0.0, 0.0, math.sin(-1.0)], abs=1e-9
-    )
+    assert airframe.quaternion == pytest.approx([math.cos(-1.0), 0.0, 0.0, math.sin(-1.0)], abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -89,9 +81,7 @@ def test_a_yaw_torque_turns_the_heading_left_and_nothing_else():
     fly(airframe, commands, 0.2)  # ten time constants
     before = airframe.body_rates
     fly(airframe, commands, 0.1)
-    assert airframe.body_rates - before == pytest.approx(
-        [0.0, 0.0, 0.1 * 4 * 0.016 * 0.05 * 5.77 / 0.0185], rel=1e-3
-    )
+    assert airframe.body_rates - before == pytest.approx([0.0, 0.0, 0.1 * 4 * 0.016 * 0.05 * 5.77 / 0.0185], rel=1e-3)
     assert Rotation.from_quat(airframe.quaternion, scalar_first=True).as_euler("ZYX")[0] > 0.0
     assert airframe.position == pytest.approx([0.0, 0.0, 5.0], abs=1e-9)
 

@@ -36,9 +36,7 @@ def wrench(commands) -> np.ndarray:
 
 
 def test_in_hover_all_motors_carry_a_quarter_of_the_weight():
-    assert autopilot().update(HOVERING, 0.0, 0.0, 0.7) == pytest.approx(
-        [1.37 * 9.81 / 4 / 5.77] * 4
-    )
+    assert autopilot().update(HOVERING, 0.0, 0.0, 0.7) == pytest.approx([1.37 * 9.81 / 4 / 5.77] * 4)
 
 
 @pytest.mark.parametrize("rates", [(0.2, 0.0, 0.0), (0.0, -0.2, 0.0), (0.0, 0.0, 0.2)])
@@ -58,12 +56,8 @@ def test_a_tilt_is_righted_with_the_gain_of_the_attitude_loop(axis, gain):
 
 def test_an_error_in_height_becomes_a_limited_climb():
     low, high = (HOVERING._replace(position=(0.0, 0.0, z)) for z in (0.6, 5.0))
-    assert wrench(autopilot().update(low, 0.0, 0.0, 0.7))[0] == pytest.approx(
-        1.37 * (9.81 + 4.0 * 1.5 * 0.1)
-    )
-    assert wrench(autopilot().update(high, 0.0, 0.0, 0.7))[0] == pytest.approx(
-        1.37 * (9.81 - 4.0 * 0.3)
-    )
+    assert wrench(autopilot().update(low, 0.0, 0.0, 0.7))[0] == pytest.approx(1.37 * (9.81 + 4.0 * 1.5 * 0.1))
+    assert wrench(autopilot().update(high, 0.0, 0.0, 0.7))[0] == pytest.approx(1.37 * (9.81 - 4.0 * 0.3))
 
 
 def test_speed_is_asked_for_along_the_heading():
@@ -71,9 +65,7 @@ def test_speed_is_asked_for_along_the_heading():
     turned = HOVERING._replace(quaternion=tuple(heading.as_quat(scalar_first=True).tolist()))
     ahead, left = autopilot(), autopilot()
     for _ in range(100):
-        assert ahead.update(HOVERING, 0.5, 0.0, 0.7) == pytest.approx(
-            left.update(turned, 0.5, 0.0, 0.7)
-        )
+        assert ahead.update(HOVERING, 0.5, 0.0, 0.7) == pytest.approx(left.update(turned, 0.5, 0.0, 0.7))
     assert wrench(ahead.update(HOVERING, 0.5, 0.0, 0.7))[2] > 0.0  # noses down
 
 

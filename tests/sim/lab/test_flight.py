@@ -25,9 +25,7 @@ def calm() -> LabFlight:
     return flight_in(0.0)
 
 
-def watch(
-    flight: LabFlight, seconds: float, forward: float, yaw_rate: float
-) -> Iterator[LabFlight]:
+def watch(flight: LabFlight, seconds: float, forward: float, yaw_rate: float) -> Iterator[LabFlight]:
     """Fly, stopping to look every 10 ms."""
     for _ in range(round(seconds / 0.01)):
         flight.advance(0.01, forward, yaw_rate)

@@ -1,0 +1,52 @@
+"""What the README shows works as it stands there."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def test_the_python_examples_run_on_the_readmes_own_layout(tmp_path, monkeypatch):
+    [layout] = blocks("json")
+    (tmp_path / "yard.json").write_text(layout)
+    monkeypatch.chdir(tmp_path)
+    batched, gym = blocks("python")
+    names: dict = {}
+    exec(batched.replace("1024", "4").replace('"cuda"', '"cpu"'), names)  # fewer worlds, no GPU
+    assert names["pictures"].shape == (4, 72, 128, 3)
+    assert names["flown"].forward.shape == (4,)
+    exec(gym.replace("64", "2"), names)
+    names["env"].close()
+    names["envs"].close()
+
+
+def test_every_command_of_the_tour_exists():
+    from wordwing.cli import application
+
+    app = application()
+    for line in blocks("sh")[-1].splitlines():
+        words = line.split("#")[0].split()
+        assert words[0] == "wordwing"
+        here = app
+        for word in words[1:]:
+            if not hasattr(here, "_subcommands"):
+                break
+            assert word in here._subcommands, line
+            here = here._subcommands[word].target
+
+
+def test_every_link_and_picture_in_the_documents_is_there():
+    for document in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text("utf-8")):
+            if not target.startswith("http"):
+                assert (document.parent / target).exists(), f"{document.name} points to {target}"
+
+
+def test_ci_runs_the_readmes_test_command():
+    assert "make test" in (ROOT / ".ci" / "run").read_text()
+    assert "make test" in README
