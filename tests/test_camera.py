@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 import torch
-from conftest import random_poses
 from scipy.spatial.transform import Rotation
 
+from conftest import random_poses
 from wordwing.camera import Camera
 from wordwing.frames import Pose
 

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 import torch
-from conftest import random_quaternions
 from scipy.spatial.transform import Rotation
 
+from conftest import random_quaternions
 from wordwing import frames
 from wordwing.frames import Pose
 

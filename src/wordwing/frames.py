@@ -181,6 +181,9 @@ def quaternion_to_ned(quaternion: Tensor) -> Tensor:
 CONFIG_UNITS = 1000.0
 """Edge of the arena in the units of the LANI and drif layout files."""
 
+CONFIG_UNIT = ARENA_SIZE / CONFIG_UNITS
+"""One of those units, metres."""
+
 UNITY_ORIGIN, UNITY_SIZE = 225.0, 50.0
 """Corner and edge of the arena in LANI's annotations, Unity metres."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-import torch
 from torch import Tensor
 from torch.nn.functional import grid_sample
 
@@ -19,9 +18,7 @@ from wordwing.camera import Camera, CameraConfig
 class LensConfig:
     """A camera as it is built: wider and finer than the policy's view, behind a lens that bends lines."""
 
-    sensor: CameraConfig = field(
-        default_factory=lambda: CameraConfig(width=304, height=176, horizontal_fov_deg=94.0)
-    )
+    sensor: CameraConfig = field(default_factory=lambda: CameraConfig(width=304, height=176, horizontal_fov_deg=94.0))
     """Size of the raw picture, and its field of view if the lens did not bend."""
     k1: float = -0.10
     """First radial coefficient; negative is a barrel."""

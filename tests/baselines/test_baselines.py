@@ -8,13 +8,12 @@ import torch
 
 from wordwing.baselines import Average, Oracle, OracleConfig, Stop
 from wordwing.evaluation.metrics import emd, final_distance
-from wordwing.evaluation.rollout import SETTLE_STEPS, Task, fly_tasks
+from wordwing.evaluation.rollout import SETTLE_STEPS, fly_tasks
 from wordwing.frames import Pose
 from wordwing.interface import Observation
 from wordwing.sim.simulator import Simulator
 from wordwing.world.layout import Layout
-from wordwing.world.paths import WalkConfig, sample_flights
-from wordwing.world.samplers import sample_layout
+from wordwing.world.tasks import Task, sample_tasks
 
 
 def at(x: float, y: float, yaw: float) -> Observation:
@@ -35,22 +34,8 @@ def blind_simulator(count: int) -> Simulator:
     return simulator
 
 
-def sampled_tasks(corpus: str, count: int, rng: np.random.Generator) -> list[Task]:
-    """`count` curved paths of 1 to 3 m in as many layouts."""
-    tasks: list[Task] = []
-    while len(tasks) < count:
-        layouts = [sample_layout(corpus, rng) for _ in range(count - len(tasks))]
-        found = sample_flights(layouts, rng, getattr(WalkConfig, corpus)())
-        tasks += [
-            Task("", layout, (float(flight.path[0, 0]), float(flight.path[0, 1])), flight.start_yaw, flight.path)
-            for layout, flight in zip(layouts, found, strict=True)
-            if flight is not None
-        ]
-    return tasks
-
-
 def test_stop_stops_at_once_and_does_not_move(rng):
-    tasks = sampled_tasks("cage", 3, rng)
+    tasks = sample_tasks("cage", 3, rng)
     for flight in fly_tasks(Stop(), blind_simulator(3), tasks):
         assert flight.decisions == 0
         assert np.abs(flight.path - flight.path[0]).max() < 1e-3
@@ -110,7 +95,7 @@ def test_a_path_of_one_point_makes_the_oracle_stop():
 
 
 def test_batched_oracles_decide_as_single_ones(rng):
-    tasks = sampled_tasks("field", 6, rng)
+    tasks = sample_tasks("field", 6, rng)
     together = fly_tasks(Oracle(), blind_simulator(6), tasks)
     for task, flight in zip(tasks, together, strict=True):
         [alone] = fly_tasks(Oracle(), blind_simulator(1), [task])
@@ -120,7 +105,7 @@ def test_batched_oracles_decide_as_single_ones(rng):
 
 def test_the_oracle_comes_to_rest_at_the_end_of_500_curved_paths(rng):
     """At least 99 % within 0.47 m and a mean EMD of at most 0.17 m, the paper's ORACLE in simulation."""
-    tasks = sampled_tasks("field", 250, rng) + sampled_tasks("cage", 250, rng)
+    tasks = sample_tasks("field", 250, rng) + sample_tasks("cage", 250, rng)
     flights = fly_tasks(Oracle(), blind_simulator(500), tasks)
     ends = np.array([final_distance(flight.path, flight.task.gold_path) for flight in flights])
     distances = np.array([emd(flight.path, flight.task.gold_path) for flight in flights])
@@ -140,7 +125,7 @@ def test_the_oracle_comes_to_rest_at_the_end_of_40_paths_in_the_lab(rng):
     from wordwing.sim.lab.vehicle import LabVehicle
 
     ends, distances = [], []
-    for seed, task in enumerate(sampled_tasks("cage", 40, rng)):
+    for seed, task in enumerate(sample_tasks("cage", 40, rng)):
         with LabVehicle(task.layout, task.start_xy, task.start_yaw, seed=seed) as drone:
             flight = fly_vehicle(Oracle(), drone, task)
             rest = drone.true_pose.xy.numpy()

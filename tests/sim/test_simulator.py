@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 import warp as wp
-from conftest import random_poses
 
+from conftest import random_poses
 from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF, Pose
 from wordwing.interface import Setpoint

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from wordwing.baselines import Average, Oracle, Stop
-from wordwing.errors import WordwingError
 from wordwing.evaluation.animation import (
     MAP_EXTENT,
     MAP_SIZE,
@@ -17,14 +17,14 @@ from wordwing.evaluation.animation import (
     write_video,
 )
 from wordwing.evaluation.metrics import SUCCESS_DISTANCE, emd, final_distance
-from wordwing.evaluation.rollout import Flight, Task, fly_tasks
-from wordwing.files import replacing
+from wordwing.evaluation.rollout import Flight, fly_tasks, start_poses
+from wordwing.evaluation.sheets import save
 from wordwing.interface import Policy
 from wordwing.sim.render import RenderConfig
 from wordwing.sim.simulator import Simulator
 from wordwing.world.layout import Layout
-from wordwing.world.paths import WalkConfig, sample_flights
-from wordwing.world.samplers import Corpus, sample_layout
+from wordwing.world.samplers import Corpus
+from wordwing.world.tasks import sample_task_in, sample_tasks
 
 BASELINES: dict[str, type[Policy]] = {"oracle": Oracle, "average": Average, "stop": Stop}
 TITLES = {"oracle": "ORACLE", "average": "AVERAGE", "stop": "STOP"}
@@ -33,22 +33,6 @@ HABITS = {
     "average": "flies straight on; it does not read the text",
     "stop": "stays where it is; it does not read the text",
 }
-
-
-def sample_task(instruction: str, corpus: Corpus, rng: np.random.Generator, layout: Layout | None = None) -> Task:
-    """A layout, unless one is given, and a curved path of 1 to 3 m in it."""
-    config = getattr(WalkConfig, corpus)()
-    for _attempt in range(30 if layout is None else 1):
-        place = layout if layout is not None else sample_layout(corpus, rng)
-        [found] = sample_flights([place], rng, config)
-        if found is not None:
-            path, yaw = found
-            start = (float(path[0, 0]), float(path[0, 1]))
-            return Task(instruction, place, start, float(yaw), path)
-    raise WordwingError(
-        "no path fits between the landmarks of this layout; at least three must stand on the floor, "
-        "with open floor between them"
-    )
 
 
 def film_flight(
@@ -61,8 +45,12 @@ def film_flight(
     out: Path,
 ) -> None:
     """Fly once and write the film, a still of it and the layout into a folder."""
-    layout = Layout.load(layout_file) if layout_file else None
-    task = sample_task(instruction, corpus, np.random.default_rng(seed), layout)
+    rng = np.random.default_rng(seed)
+    if layout_file:
+        task = sample_task_in(Layout.load(layout_file), corpus, rng)
+    else:
+        [task] = sample_tasks(corpus, 1, rng)
+    task = replace(task, instruction=instruction)
     policy = BASELINES[policy_name]()
     viewer = Simulator(1, render=RenderConfig(shadows=True))
     if vehicle == "sim":
@@ -82,14 +70,11 @@ def film_flight(
 
 def write_films(flight: Flight, viewer: Simulator, title: str, out: Path) -> None:
     """`flight.mp4` and `filmstrip.png` of a flight that kept its images."""
-    from wordwing.evaluation.rollout import start_poses
-
     viewer.reset([flight.task.layout], start_poses([flight.task]))
     overhead = viewer.overhead(MAP_SIZE, MAP_EXTENT)[0].numpy()
     frames = list(flight_frames(flight, overhead, title))
     write_video(frames, out / "flight.mp4")
-    with replacing(out / "filmstrip.png") as temporary:
-        filmstrip(frames).save(temporary)
+    save(filmstrip(frames), out / "filmstrip.png")
 
 
 def summary(flight: Flight, policy_name: str) -> str:

@@ -9,6 +9,8 @@ import numpy as np
 import ot
 from numpy.typing import ArrayLike, NDArray
 
+from wordwing.world.paths import resample
+
 SUCCESS_DISTANCE = 0.47
 """A flight succeeds when the drone comes to rest within this of the demonstration's end, metres."""
 
@@ -26,11 +28,7 @@ def evenly(path: ArrayLike, spacing: float = EMD_SPACING) -> NDArray[np.float64]
         raise ValueError("a path needs at least one point")
     if not np.isfinite(points).all():
         raise ValueError("a path holds NaN or infinity")
-    along = np.append(0.0, np.hypot(*np.diff(points, axis=0).T).cumsum())
-    if along[-1] < 1e-9:
-        return points[:1]
-    at = np.linspace(0.0, along[-1], max(2, round(along[-1] / spacing) + 1))
-    return np.stack([np.interp(at, along, points[:, axis]) for axis in (0, 1)], axis=-1)
+    return resample(points, spacing)
 
 
 def emd(flown: ArrayLike, gold: ArrayLike, spacing: float = EMD_SPACING) -> float:

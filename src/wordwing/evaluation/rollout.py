@@ -13,27 +13,13 @@ from numpy.typing import NDArray
 from wordwing.frames import Pose
 from wordwing.interface import Observation, Policy, Setpoint
 from wordwing.sim.simulator import Simulator
-from wordwing.world.layout import Layout
+from wordwing.world.tasks import Task
 
 MAX_STEPS = 50
 """Decisions before a flight is ended (100 on house)."""
 
 SETTLE_STEPS = 6
 """Control periods that a drone is given to come to rest after its flight has ended."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """One flight to fly."""
-
-    instruction: str
-    layout: Layout
-    start_xy: tuple[float, float]
-    """World frame, metres."""
-    start_yaw: float
-    """World frame, radians."""
-    gold_path: NDArray[np.float64]
-    """[P, 2] the demonstration, world frame, metres."""
 
 
 @dataclass

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from wordwing.evaluation.rollout import MAX_STEPS, SETTLE_STEPS, Flight, Task
+from wordwing.evaluation.rollout import MAX_STEPS, SETTLE_STEPS, Flight
 from wordwing.flight.vehicle import Vehicle
 from wordwing.frames import Pose
 from wordwing.interface import CONTROL_PERIOD, Policy, Setpoint
+from wordwing.world.tasks import Task
 
 
 def fly_vehicle(
@@ -25,9 +26,7 @@ def fly_vehicle(
     """
     observation = vehicle.observe()
     gold = torch.from_numpy(np.asarray(task.gold_path, np.float32))
-    policy.reset(
-        [task.instruction], observation.pose, gold_paths=[gold] if policy.needs_gold_path else None
-    )
+    policy.reset([task.instruction], observation.pose, gold_paths=[gold] if policy.needs_gold_path else None)
     states, setpoints, images = [observation.pose[0]], [], [observation.image[0]]
     decisions, stopped = max_steps, False
     for step in range(max_steps):

@@ -89,6 +89,19 @@ class FleetState:
         for entry in fields(config):
             setattr(self._frame, entry.name, getattr(config, entry.name))
 
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All that changes in flight; the kernels hold on to these very tensors."""
+        return (
+            self.position,
+            self.velocity,
+            self.attitude,
+            self.rates,
+            self.thrust,
+            self.target,
+            self.yaw_target,
+            self.hits,
+        )
+
     def reset(self, poses: Pose, which: Tensor) -> None:
         """Let the drones with indices `which` [M] hover at rest at level poses [M], world frame."""
         self.position[which] = poses.position.to(self.device, torch.float32)

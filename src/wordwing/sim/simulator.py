@@ -83,6 +83,15 @@ class Simulator:
         self.time += CONTROL_PERIOD
         return flown
 
+    def snapshot(self) -> list[Tensor]:
+        """The drones' states and clocks, to `restore` later; layouts are not part of it."""
+        return [tensor.clone() for tensor in (self.time, *self.drones.tensors())]
+
+    def restore(self, snapshot: list[Tensor]) -> None:
+        """Go back to a snapshot of this simulator, to the last bit."""
+        for tensor, kept in zip((self.time, *self.drones.tensors()), snapshot, strict=True):
+            tensor.copy_(kept)
+
     @property
     def pose(self) -> Pose:
         """[N] true poses of the drones, world frame; a copy."""

@@ -13,23 +13,21 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from wordwing.frames import ARENA_HALF, ARENA_SIZE, CONFIG_UNITS
+from wordwing.frames import ARENA_HALF, ARENA_SIZE, CONFIG_UNIT
 from wordwing.world.catalogue import Landmark, landmark, landmarks
 from wordwing.world.fences import FENCES
 from wordwing.world.layout import Layout, Placement
 
 Corpus = Literal["field", "cage", "house"]
 
-UNIT = ARENA_SIZE / CONFIG_UNITS
-"""The authors' unit of length, metres."""
 
-GAP = 60 * UNIT
+GAP = 60 * CONFIG_UNIT
 """Least distance between the circles of two scattered landmarks, metres."""
 
 FEW = 50
 """Places for a landmark tried at once before all the others."""
 
-CAGE_RADIUS = 100 * UNIT
+CAGE_RADIUS = 100 * CONFIG_UNIT
 """Keep-out radius of all landmarks in the cage, whatever the catalogue says, metres."""
 
 
@@ -49,7 +47,7 @@ def _field(rng: np.random.Generator) -> Layout:
         chosen = _draw(landmarks("field"), count, rng)
         scale = rng.uniform(1.0, 1.3, count)
         radii = (np.array([kind.radius for kind in chosen]) * scale).round(4)
-        places = _scatter(radii, edge=90 * UNIT, tries=1000, rng=rng)
+        places = _scatter(radii, edge=90 * CONFIG_UNIT, tries=1000, rng=rng)
         if places is not None:
             return _layout(chosen, places, radii, rng)
 
@@ -60,7 +58,7 @@ def _cage(rng: np.random.Generator) -> Layout:
         chosen = _draw(landmarks("cage"), count, rng)
         # The authors' last check asks as much room for the Container as its own radius needs.
         reach = [kind.radius if kind.name == "Container" else CAGE_RADIUS for kind in chosen]
-        places = _scatter(np.array(reach), edge=100 * UNIT, tries=100, rng=rng)
+        places = _scatter(np.array(reach), edge=100 * CONFIG_UNIT, tries=100, rng=rng)
         if places is not None:
             return _layout(chosen, places, np.full(count, CAGE_RADIUS), rng)
 

@@ -113,8 +113,7 @@ def mjcf(config: AirframeConfig) -> str:
         for i, (x, y, _) in enumerate(MOTOR_LAYOUT, start=1)
     )
     feet = "".join(
-        f'<geom type="sphere" size="{FOOT_RADIUS}" pos="{x * 0.1} {y * 0.1} {foot}"/>'
-        for x, y, _ in MOTOR_LAYOUT
+        f'<geom type="sphere" size="{FOOT_RADIUS}" pos="{x * 0.1} {y * 0.1} {foot}"/>' for x, y, _ in MOTOR_LAYOUT
     )
     motors = "".join(
         f'<general site="motor{i}" gear="0 0 1 0 0 {spin * config.torque_ratio}" '

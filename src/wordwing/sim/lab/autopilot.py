@@ -101,9 +101,7 @@ class Autopilot:
         self._yaw_rate = 0.0
         self._heading: float | None = None
 
-    def update(
-        self, state: State, forward: float, yaw_rate: float, height: float
-    ) -> tuple[float, float, float, float]:
+    def update(self, state: State, forward: float, yaw_rate: float, height: float) -> tuple[float, float, float, float]:
         """One turn of all loops.
 
         Args:
@@ -174,9 +172,7 @@ class Autopilot:
         self._heading = heading + lead
         return self._yaw_rate + config.yaw_gain * lead, acceleration
 
-    def _wanted_rates(
-        self, axes: tuple[Vector, Vector, Vector], thrust: Vector, turn: float
-    ) -> Vector:
+    def _wanted_rates(self, axes: tuple[Vector, Vector, Vector], thrust: Vector, turn: float) -> Vector:
         """Body rates that bring the z axis onto the thrust by the shortest way, and turn."""
         x_axis, y_axis, z_axis = axes
         tx, ty, tz = _dot(x_axis, thrust), _dot(y_axis, thrust), _dot(z_axis, thrust)
@@ -185,9 +181,7 @@ class Autopilot:
         roll, pitch = _shorten(-gain * ty, gain * tx, self.config.max_tilt_rate)
         return roll + turn * x_axis[2], pitch + turn * y_axis[2], turn * z_axis[2]
 
-    def _mix(
-        self, lift: float, roll: float, pitch: float, yaw: float
-    ) -> tuple[float, float, float, float]:
+    def _mix(self, lift: float, roll: float, pitch: float, yaw: float) -> tuple[float, float, float, float]:
         """Share a lift, newtons, and angular accelerations, rad/s², among the motors.
 
         What they cannot do together is cut: yaw first, then lift, roll and pitch last.
@@ -203,9 +197,7 @@ class Autopilot:
             roll, pitch, used = roll / used * most / 2, pitch / used * most / 2, most / 2
         lift = min(max(lift / 4, used), most - used)
         yaw = _clamp(yaw, min(lift, most - lift) - used)
-        m1, m2, m3, m4 = (
-            (lift + y * roll - x * pitch + spin * yaw) / most for x, y, spin in MOTOR_LAYOUT
-        )
+        m1, m2, m3, m4 = ((lift + y * roll - x * pitch + spin * yaw) / most for x, y, spin in MOTOR_LAYOUT)
         return m1, m2, m3, m4
 
 

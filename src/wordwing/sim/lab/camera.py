@@ -49,9 +49,7 @@ class LabCameraConfig:
 class LabCamera:
     """Takes pictures of one lab."""
 
-    def __init__(
-        self, layout: Layout, rng: np.random.Generator, config: LabCameraConfig | None = None
-    ) -> None:
+    def __init__(self, layout: Layout, rng: np.random.Generator, config: LabCameraConfig | None = None) -> None:
         self.config = config = config or LabCameraConfig()
         self.view = Camera()
         lens = config.lens

@@ -61,9 +61,7 @@ class LabFlight:
         self._wind = Wind(config.wind, self._timestep)
         self.reset((0.0, 0.0), 0.0, 0)
 
-    def reset(
-        self, position_xy: Sequence[float], yaw: float, seed: int, *, flying: bool = True
-    ) -> None:
+    def reset(self, position_xy: Sequence[float], yaw: float, seed: int, *, flying: bool = True) -> None:
         """Begin a flight at time 0, at rest.
 
         Args:
@@ -145,8 +143,7 @@ class LabFlight:
         moments = self._moments
         if not moments[0].time <= time <= moments[-1].time:
             raise ValueError(
-                f"the pose at {time} s is unknown; "
-                f"kept are {moments[0].time:.3f} s to {moments[-1].time:.3f} s"
+                f"the pose at {time} s is unknown; kept are {moments[0].time:.3f} s to {moments[-1].time:.3f} s"
             )
         index = max(bisect_left(moments, time, key=lambda moment: moment.time), 1)
         before, after = moments[index - 1], moments[index]

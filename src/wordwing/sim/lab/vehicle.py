@@ -89,9 +89,7 @@ class LabVehicle(Vehicle):
 
     def wait(self, seconds: float) -> None:
         """Fly the last setpoint for some simulated seconds."""
-        self._flight.advance(
-            seconds, float(self._setpoint.forward[0]), float(self._setpoint.yaw_rate[0])
-        )
+        self._flight.advance(seconds, float(self._setpoint.forward[0]), float(self._setpoint.yaw_rate[0]))
 
     def land(self) -> None:
         """Come down at the autopilot's pace."""

@@ -1,6 +1,6 @@
 """Instruction following as a Gymnasium vector environment: N worlds in one batched simulator.
 
-`wordwing.sim.envs` has the environment of one drone and registers both.
+`wordwing.envs.follow` has the environment of one drone.
 """
 
 from __future__ import annotations
@@ -17,18 +17,16 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
-from torch import Tensor
 
 from wordwing.camera import CameraConfig
 from wordwing.errors import WordwingError, did_you_mean
 from wordwing.evaluation.metrics import SUCCESS_DISTANCE, emd, final_distance
-from wordwing.evaluation.rollout import MAX_STEPS, SETTLE_STEPS, Task, start_poses
+from wordwing.evaluation.rollout import MAX_STEPS, SETTLE_STEPS, start_poses
 from wordwing.frames import ARENA_HALF, ARENA_SIZE, Pose
 from wordwing.interface import CONTROL_PERIOD, MAX_FORWARD, MAX_YAW_RATE, Observation, Setpoint
 from wordwing.sim.simulator import Simulator
-from wordwing.world.layout import Layout
-from wordwing.world.paths import WalkConfig, sample_flights
-from wordwing.world.samplers import Corpus, sample_layout
+from wordwing.world.samplers import Corpus
+from wordwing.world.tasks import Task, sample_tasks
 
 STOP_BONUS = 1.0
 """Reward for a STOP that brings the drone to rest where the demonstration ends."""
@@ -55,30 +53,6 @@ def single_spaces() -> tuple[gym.spaces.Dict, gym.spaces.Box]:
     low = np.array([0.0, -MAX_YAW_RATE, 0.0], np.float32)
     high = np.array([MAX_FORWARD, MAX_YAW_RATE, 1.0], np.float32)
     return observation, gym.spaces.Box(low, high)
-
-
-def sample_tasks(corpus: Corpus, count: int, rng: np.random.Generator) -> list[Task]:
-    """Draw layouts of a corpus with a flight of 1 to 3 m in each.
-
-    A layout that leaves no room for a flight is replaced by another. The instructions are generated
-    and name only the goal, by the landmark nearest to the end of the path: "fly to the barrel". One
-    task takes 0.1 to 0.3 s, a hundred at once 2 to 4 s.
-    """
-    config = getattr(WalkConfig, corpus)()
-    tasks: list[Task] = []
-    while len(tasks) < count:
-        layouts = [sample_layout(corpus, rng) for _ in range(count - len(tasks))]
-        for layout, flight in zip(layouts, sample_flights(layouts, rng, config), strict=True):
-            if flight is not None:
-                x, y = flight.path[0].tolist()
-                words = _name_goal(layout, flight.path[-1], rng)
-                tasks.append(Task(words, layout, (x, y), flight.start_yaw, flight.path))
-    return tasks
-
-
-def _name_goal(layout: Layout, goal: NDArray[np.float64], rng: np.random.Generator) -> str:
-    nearest = np.linalg.norm(layout.centres - goal, axis=-1).argmin()
-    return f"fly to the {rng.choice(layout.landmarks[nearest].kind.nouns)}"
 
 
 class FollowVectorEnv(VectorEnv[dict[str, Any], NDArray[np.float32], NDArray[Any]]):
@@ -292,17 +266,13 @@ class FollowVectorEnv(VectorEnv[dict[str, Any], NDArray[np.float32], NDArray[Any
         Returns:
             [SETTLE_STEPS, N, 2] metres, world frame.
         """
-        # Written back in place, because the simulator's kernels hold on to these very tensors.
-        drones = vars(self.simulator.drones).values()
-        state = [self.simulator.time, *(value for value in drones if isinstance(value, Tensor))]
-        kept = [tensor.clone() for tensor in state]
+        before = self.simulator.snapshot()
         hover = Setpoint.zero(self.num_envs, self.simulator.device)
         path = []
         for _ in range(SETTLE_STEPS):
             self.simulator.step(hover)
             path.append(self.simulator.pose.xy)
-        for tensor, value in zip(state, kept, strict=True):
-            tensor.copy_(value)
+        self.simulator.restore(before)
         return torch.stack(path).cpu().numpy()
 
     def _outcome(self, world: int, settling: NDArray[np.float32], left: bool) -> dict[str, Any]:

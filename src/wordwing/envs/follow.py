@@ -1,10 +1,4 @@
-"""Instruction following as a Gymnasium environment: `wordwing/Follow-v0`.
-
-Importing this module registers it, by itself or as Gymnasium does it:
-
-    gymnasium.make("wordwing.sim.envs:wordwing/Follow-v0", corpus="cage")
-    gymnasium.make_vec("wordwing.sim.envs:wordwing/Follow-v0", num_envs=8)
-"""
+"""Instruction following as a Gymnasium environment of one drone."""
 
 from __future__ import annotations
 
@@ -17,13 +11,10 @@ import torch
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from wordwing.evaluation.rollout import MAX_STEPS, Task
-from wordwing.sim.vector_env import RENDERING, FollowVectorEnv, sample_tasks, single
+from wordwing.envs.vector import RENDERING, FollowVectorEnv, single
+from wordwing.evaluation.rollout import MAX_STEPS
 from wordwing.world.samplers import Corpus
-
-__all__ = ["ENV_ID", "FollowEnv", "FollowVectorEnv", "register_envs", "sample_tasks"]
-
-ENV_ID = "wordwing/Follow-v0"
+from wordwing.world.tasks import Task
 
 
 class FollowEnv(gym.Env[dict[str, Any], NDArray[np.float32]]):
@@ -119,16 +110,3 @@ class FollowEnv(gym.Env[dict[str, Any], NDArray[np.float32]]):
         """The world from above [300, 300, 3], x up and y left, with the drone and its path."""
         pictures = self._worlds.render()
         return None if pictures is None else pictures[0]
-
-
-def register_envs() -> None:
-    """Make `wordwing/Follow-v0` known to Gymnasium, once."""
-    if ENV_ID not in gym.registry:
-        gym.register(
-            ENV_ID,
-            entry_point="wordwing.sim.envs:FollowEnv",
-            vector_entry_point="wordwing.sim.vector_env:FollowVectorEnv",
-        )
-
-
-register_envs()

@@ -10,15 +10,15 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from numpy.testing import assert_array_equal
 
+from wordwing.envs import ENV_ID, FollowEnv, FollowVectorEnv, register_envs, vector
 from wordwing.errors import WordwingError
 from wordwing.evaluation import metrics
 from wordwing.evaluation.animation import FLOWN, map_pixels
-from wordwing.evaluation.rollout import Task, fly_tasks
+from wordwing.evaluation.rollout import fly_tasks
 from wordwing.interface import Action, Setpoint
-from wordwing.sim import vector_env
-from wordwing.sim.envs import ENV_ID, FollowEnv, FollowVectorEnv, register_envs, sample_tasks
 from wordwing.sim.simulator import Simulator
 from wordwing.world.layout import Layout
+from wordwing.world.tasks import Task, sample_tasks
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -59,7 +59,7 @@ def fly(env: FollowEnv, actions: list[np.ndarray]) -> list[tuple]:
 
 
 def test_gymnasium_finds_nothing_to_complain_about():
-    check_env(gymnasium.make(f"wordwing.sim.envs:{ENV_ID}").unwrapped)
+    check_env(gymnasium.make(f"wordwing.envs:{ENV_ID}").unwrapped)
 
 
 def test_registering_again_changes_nothing_and_warns_of_nothing():
@@ -175,7 +175,7 @@ def test_same_step_autoreset_keeps_the_last_observation_and_shows_the_first(task
     assert same(infos["final_obs"][0], last)
     assert {key: infos["final_info"][key][0] for key in info} == info
     assert rewards[0] == reward
-    assert same(vector_env.single(observations, 0), alone.reset()[0])
+    assert same(vector.single(observations, 0), alone.reset()[0])
 
 
 def test_what_was_returned_may_be_written_to(tasks):
@@ -314,7 +314,7 @@ def test_no_emd_is_computed_before_the_end(monkeypatch):
     def forbidden(*_):
         raise AssertionError("computed too early")
 
-    monkeypatch.setattr(vector_env, "emd", forbidden)
+    monkeypatch.setattr(vector, "emd", forbidden)
     env = FollowEnv(tasks=[straight()])
     env.reset(seed=0)
     env.step(AHEAD)

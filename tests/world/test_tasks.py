@@ -1,0 +1,88 @@
+"""Tasks: stretches of walks with instructions that name their goal."""
+
+import math
+
+import numpy as np
+import pytest
+
+from wordwing.errors import WordwingError
+from wordwing.world.layout import Layout, Placement
+from wordwing.world.paths import path_length, resample
+from wordwing.world.samplers import sample_layout
+from wordwing.world.tasks import sample_stretches, sample_task_in, sample_tasks
+from wordwing.world.walks import WalkConfig, sample_walks
+
+STAR = Layout(
+    tuple(
+        Placement(name, x, y)
+        for name, x, y in [
+            ("Barrel", 0, 0),
+            ("Rock", -1.2, 0),
+            ("Stump", 0, 1.2),
+            ("Gorilla", 0, -1.2),
+            ("Boat", 1.6, 1),
+        ]
+    )
+)
+
+
+@pytest.mark.parametrize("corpus", ["field", "cage", "house"])
+def test_stretches_are_parts_of_walks(corpus):
+    rng = np.random.default_rng(8)
+    layouts = [sample_layout(corpus, rng) for _ in range(8)]
+    walks = sample_walks(layouts, np.random.default_rng(1), WalkConfig.of(corpus))
+    stretches = sample_stretches(layouts, np.random.default_rng(1), WalkConfig.of(corpus), length=(1.0, 3.0))
+    for layout, walk, stretch in zip(layouts, walks, stretches, strict=True):
+        assert (walk is None) == (stretch is None)
+        if stretch is None:
+            continue
+        path, start_yaw = stretch
+        steps = np.linalg.norm(np.diff(path, axis=0), axis=1)
+        assert 0.99 <= steps.sum() <= 3.0 + 1e-9
+        # Where the walk turns, the straight line between two points 2 cm apart along it is shorter.
+        assert np.median(steps) == pytest.approx(0.02, rel=0.02)
+        assert steps.max() <= 0.0204
+        whole = resample(walk.points, 0.001)
+        assert max(np.linalg.norm(whole - point, axis=1).min() for point in path) < 0.001
+        reach = path[np.searchsorted(steps.cumsum(), 0.2) + 1] - path[0]
+        assert abs(math.remainder(start_yaw - math.atan2(reach[1], reach[0]), math.tau)) < 0.15
+        assert not layout.inside(path).any()
+
+
+def test_stretch_lengths_fill_their_range(rng):
+    stretches = sample_stretches([STAR] * 200, rng, WalkConfig(visits=4, linger=0), length=(0.5, 1.5))
+    lengths = [path_length(stretch.path) for stretch in stretches]
+    assert 0.48 < min(lengths) < 0.6
+    assert 1.4 < max(lengths) <= 1.5 + 1e-9
+
+
+def test_a_layout_without_room_for_a_path_is_answered_with_a_sentence(rng):
+    with pytest.raises(WordwingError, match="no path fits this layout; at least three landmarks"):
+        sample_task_in(Layout(()), "field", rng)
+
+
+def test_a_walk_shorter_than_asked_gives_no_stretch(rng):
+    assert sample_stretches([STAR], rng, WalkConfig(visits=2, linger=0), length=(20.0, 30.0)) == [None]
+
+
+@pytest.mark.parametrize("corpus", ["field", "cage", "house"])
+def test_a_tasks_instruction_names_the_landmark_nearest_to_the_end_of_its_path(corpus, rng):
+    for task in sample_tasks(corpus, 4, rng):
+        distances = [math.dist(task.gold_path[-1], (mark.x, mark.y)) for mark in task.layout.landmarks]
+        nearest = task.layout.landmarks[int(np.argmin(distances))]
+        assert task.instruction.removeprefix("fly to the ") in nearest.kind.nouns
+        assert task.start_xy == tuple(task.gold_path[0])
+
+
+def test_no_task_starts_or_ends_inside_a_landmark(rng):
+    for corpus in ("field", "cage", "house"):
+        for task in sample_tasks(corpus, 10, rng):
+            assert not task.layout.inside(task.gold_path[[0, -1]]).any()
+
+
+def test_equal_seeds_give_equal_tasks():
+    first, again = (sample_tasks("cage", 2, np.random.default_rng(5)) for _ in range(2))
+    for a, b in zip(first, again, strict=True):
+        assert a.layout == b.layout
+        assert a.instruction == b.instruction
+        assert np.array_equal(a.gold_path, b.gold_path)
