@@ -16,10 +16,7 @@ from wordwing.sim.kernels.textures import ABSOLUTE_SECOND, PATTERNS
 from wordwing.sim.launch import warp_device
 from wordwing.world.assets import ELLIPSOID, SPHERE, Asset, asset, materials, rotation_matrix
 from wordwing.world.catalogue import catalogue, landmark
-from wordwing.world.layout import Layout
-
-MAX_LANDMARKS = 40
-"""Slots for landmarks in a world."""
+from wordwing.world.layout import MAX_LANDMARKS, Layout
 
 
 @dataclass(frozen=True)

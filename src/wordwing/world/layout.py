@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Collection
-from contextlib import suppress
 from dataclasses import dataclass, fields
 from itertools import combinations
 from pathlib import Path
@@ -21,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wordwing.errors import WordwingError, did_you_mean
+from wordwing.files import replacing
 from wordwing.frames import ARENA_HALF, ARENA_SIZE
 from wordwing.world.catalogue import Landmark, catalogue, landmark
 
@@ -225,17 +224,9 @@ class Layout:
 
     def save(self, path: str | Path) -> None:
         """Write a layout file, all of it or nothing."""
-        path = Path(path)
         self.validate(str(path))
-        temporary = path.parent / f".{path.name}.{os.getpid()}.tmp"
-        try:
+        with replacing(path) as temporary:
             temporary.write_text(self.to_json(), "utf-8")
-            temporary.replace(path)
-        except OSError as error:
-            raise WordwingError(f"{path}: the file cannot be written ({error.strerror})") from error
-        finally:
-            with suppress(OSError):
-                temporary.unlink()
 
 
 def _parse(text: str, where: str) -> object:
