@@ -47,7 +47,8 @@ def test_a_flight_writes_its_film_a_still_and_the_layout(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert "ORACLE came to rest" in done.stdout
-    assert done.stdout.splitlines()[-1] == str(tmp_path / "a" / "flight.mp4")
+    assert done.stdout.splitlines()[-1] == f"film: {tmp_path / 'a' / 'flight.mp4'}"
+    assert "does not read the text" in done.stdout
     with av.open(str(tmp_path / "a" / "flight.mp4")) as film:
         frames = list(film.decode(video=0))
     assert len(frames) > 10

@@ -64,8 +64,10 @@ def film_flight(
     title = f"{TITLES[policy_name]} in {vehicle}: {HABITS[policy_name]}"
     write_films(flight, viewer, title, out)
     task.layout.save(out / "layout.json")
+    print(f'"{instruction}"')
+    print(f"{TITLES[policy_name]} {HABITS[policy_name]}")
     print(summary(flight, policy_name))
-    print(out / "flight.mp4")
+    print(f"film: {out / 'flight.mp4'}")
 
 
 def write_films(flight: Flight, viewer: Simulator, title: str, out: Path) -> None:
@@ -82,6 +84,6 @@ def summary(flight: Flight, policy_name: str) -> str:
     distance = final_distance(flight.path, flight.task.gold_path)
     verdict = "within" if distance < SUCCESS_DISTANCE else "not within"
     return (
-        f"{TITLES[policy_name]} came to rest {distance:.2f} m from the end of its path, {verdict} "
+        f"{TITLES[policy_name]} came to rest {distance:.2f} m from the end of the path, {verdict} "
         f"{SUCCESS_DISTANCE} m (EMD {emd(flight.path, flight.task.gold_path):.2f} m)"
     )

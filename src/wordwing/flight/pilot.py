@@ -20,38 +20,36 @@ def fly_vehicle(
     max_steps: int = MAX_STEPS,
     keep_images: bool = False,
 ) -> Flight:
-    """Fly a task on a connected vehicle that hovers at its start, down to rest.
+    """Fly a task on a connected vehicle that hovers at its start, until it hovers at rest.
 
     The record holds the poses that the vehicle reported, with their noise and delay.
     """
-    observation = vehicle.observe()
-    gold = torch.from_numpy(np.asarray(task.gold_path, np.float32))
-    policy.reset([task.instruction], observation.pose, gold_paths=[gold] if policy.needs_gold_path else None)
-    states, setpoints, images = [observation.pose[0]], [], [observation.image[0]]
-    decisions, stopped = max_steps, False
-    for step in range(max_steps):
-        action = policy.act(observation)
-        if bool(action.stop[0]):
-            decisions, stopped = step, True
-            break
-        setpoints.append(vehicle.send(action.setpoint))
+    seen = [vehicle.observe()]
+    sent: list[Setpoint] = []
+
+    def fly(setpoint: Setpoint) -> None:
+        sent.append(vehicle.send(setpoint))
         vehicle.wait(CONTROL_PERIOD)
-        observation = vehicle.observe()
-        states.append(observation.pose[0])
-        images.append(observation.image[0])
-    for _settle in range(SETTLE_STEPS):
-        setpoints.append(vehicle.send(Setpoint.zero(1)))
-        vehicle.wait(CONTROL_PERIOD)
-        observation = vehicle.observe()
-        states.append(observation.pose[0])
-        images.append(observation.image[0])
-    history = Pose.stack(states)
+        seen.append(vehicle.observe())
+
+    gold = [torch.from_numpy(np.asarray(task.gold_path, np.float32))]
+    policy.reset([task.instruction], seen[0].pose, gold_paths=gold if policy.needs_gold_path else None)
+    stopped = False
+    while not stopped and len(sent) < max_steps:
+        action = policy.act(seen[-1])
+        stopped = bool(action.stop[0])
+        if not stopped:
+            fly(action.setpoint)
+    decisions = len(sent)
+    for _period in range(SETTLE_STEPS):
+        fly(Setpoint.zero(1))
+    poses = Pose.stack([observation.pose[0] for observation in seen]).to("cpu")
     return Flight(
         task=task,
-        positions=history.position.numpy(),
-        quaternions=history.quaternion.numpy(),
-        setpoints=np.array([(float(s.forward[0]), float(s.yaw_rate[0])) for s in setpoints], np.float32),
+        positions=poses.position.numpy(),
+        quaternions=poses.quaternion.numpy(),
+        setpoints=np.array([[float(s.forward[0]), float(s.yaw_rate[0])] for s in sent], np.float32),
         decisions=decisions,
         ended_by="stop" if stopped else "steps",
-        images=[image.numpy() for image in images] if keep_images else [],
+        images=[observation.image[0].cpu().numpy() for observation in seen] if keep_images else [],
     )

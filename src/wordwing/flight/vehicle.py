@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -12,7 +13,8 @@ from wordwing.interface import Observation, Setpoint
 class Vehicle(ABC):
     """A drone that takes setpoints.
 
-    Use it as a context manager: it connects on entry, and lands and closes on exit, whatever has happened.
+    Use it as a context manager: it connects on entry, and lands and closes on exit, whatever has happened;
+    also if connecting fails halfway.
     """
 
     @abstractmethod
@@ -37,14 +39,20 @@ class Vehicle(ABC):
 
     @abstractmethod
     def land(self) -> None:
-        """Come down and stop the motors; does nothing on the ground."""
+        """Come down and stop the motors; does nothing on the ground or before it has connected."""
 
     @abstractmethod
     def close(self) -> None:
         """Let go of the drone; may be called twice."""
 
     def __enter__(self) -> Self:
-        self.connect()
+        try:
+            self.connect()
+        except BaseException:
+            with suppress(Exception):  # why it could not connect is the better story
+                self.land()
+            self.close()
+            raise
         return self
 
     def __exit__(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from wordwing.camera import Camera
-from wordwing.frames import Pose, quaternion_multiply
+from wordwing.frames import ARENA_SIZE, Pose, quaternion_multiply
 from wordwing.sim.lab.textures import bitmap, floor_bitmap, needs_colour, tiling
 from wordwing.sim.launch import warp_device
 from wordwing.world.assets import BOX, CAPSULE, CYLINDER, PRIMITIVES, asset, materials
@@ -29,6 +29,9 @@ from wordwing.world.layout import Layout, Placement
 NET_HEIGHT = 2.0
 NET_MESH = 0.235
 """Height of the net walls and distance between their ropes, metres."""
+
+ROPE = 0.012
+"""Radius of the ropes, metres: with thinner ones, far nets break up into dashes."""
 
 HALL_HALF = 4.5
 """Half the edge of the hall around the arena, metres."""
@@ -106,8 +109,8 @@ def _add_texture(spec: mujoco.MjSpec, name: str, pixels: NDArray[np.uint8]) -> N
 
 def _add_hall(spec: mujoco.MjSpec) -> None:
     _add_texture(spec, "floor", floor_bitmap())
-    # A repeat of the floor's bitmap is two mats of a metre.
-    mats = spec.add_material(name="floor", texrepeat=[HALL_HALF, HALL_HALF], specular=0.0)
+    repeats = 2 * HALL_HALF / 2.0  # the bitmap shows mats of a metre, two by two
+    mats = spec.add_material(name="floor", texrepeat=[repeats, repeats], specular=0.0)
     mats.textures[RGB] = "floor"
     plane = mujoco.mjtGeom.mjGEOM_PLANE
     spec.worldbody.add_geom(type=plane, size=[HALL_HALF, HALL_HALF, 0.1], material="floor")
@@ -117,27 +120,26 @@ def _add_hall(spec: mujoco.MjSpec) -> None:
             centre = [x * (HALL_HALF + 0.05), y * (HALL_HALF + 0.05), (low + high) / 2]
             half = [HALL_HALF * abs(y) + 0.05, HALL_HALF * abs(x) + 0.05, (high - low) / 2]
             _add_solid(spec, BOX, half, paint, centre)
-    for thing_centre, thing_half, paint in HALL:
-        _add_solid(spec, BOX, thing_half, paint, thing_centre)
+    for place, extent, paint in HALL:
+        _add_solid(spec, BOX, extent, paint, place)
 
 
 def _add_fence(spec: mujoco.MjSpec, fence: Fence) -> None:
     """A painted board on the bound, a net above it and a post at its start."""
-    (x0, y0), (x1, y1) = fence.start, fence.end
+    start, end = np.array(fence.start), np.array(fence.end)
     x, y = np.array(fence.middle) - 0.01 * np.array(fence.normal)  # the visible side stands on the bound
-    half = [abs(x1 - x0) / 2 + 0.01, abs(y1 - y0) / 2 + 0.01, FENCE_HEIGHT / 2]
+    half = [*(np.abs(end - start) / 2 + 0.01), FENCE_HEIGHT / 2]
     paint = 0.85 * np.array(fence.rgb) + 0.04
     _add_solid(spec, BOX, half, paint, [x, y, FENCE_HEIGHT / 2])
-    ropes = [([x0, y0, z], [x1, y1, z]) for z in np.arange(FENCE_HEIGHT + NET_MESH, NET_HEIGHT, NET_MESH)]
-    for share in np.arange(NET_MESH / 2, np.hypot(x1 - x0, y1 - y0), NET_MESH) / np.hypot(x1 - x0, y1 - y0):
-        x, y = x0 + share * (x1 - x0), y0 + share * (y1 - y0)
-        ropes.append(([x, y, FENCE_HEIGHT], [x, y, NET_HEIGHT]))
-    for bottom, top in ropes:
+    shares = np.arange(NET_MESH / 2, ARENA_SIZE, NET_MESH) / ARENA_SIZE
+    feet = [start + share * (end - start) for share in shares]
+    levels = np.arange(FENCE_HEIGHT + NET_MESH, NET_HEIGHT, NET_MESH)
+    ropes = [(*foot, FENCE_HEIGHT, *foot, NET_HEIGHT) for foot in feet] + [(*start, z, *end, z) for z in levels]
+    for rope in ropes:
         spec.worldbody.add_geom(
-            type=CAPSULE, size=[0.012, 0, 0], fromto=[*bottom, *top], rgba=[0.50, 0.53, 0.52, 1], material="matt"
+            type=CAPSULE, size=[ROPE, 0, 0], fromto=rope, rgba=[0.50, 0.53, 0.52, 1], material="matt"
         )
-    post = [0.035, NET_HEIGHT / 2, 0]
-    _add_solid(spec, CYLINDER, post, (0.62, 0.63, 0.65), [x0, y0, NET_HEIGHT / 2])
+    _add_solid(spec, CYLINDER, [0.035, NET_HEIGHT / 2, 0], (0.62, 0.63, 0.65), [*start, NET_HEIGHT / 2])
 
 
 def _add_solid(

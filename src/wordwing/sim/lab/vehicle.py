@@ -26,15 +26,20 @@ class LabConfig:
     pose_latency: float = 0.03
     """Age of the newest pose, seconds: a motion-capture system and a radio link."""
     image_latency: float = 0.06
-    """Age of the newest picture, seconds."""
+    """Time since the newest picture's shutter closed, seconds."""
     position_noise: float = 0.003
     """Standard deviation of a pose's position on each axis, metres: under a centimetre, as the paper's Vicon."""
     attitude_noise: float = 0.003
     """Standard deviation of a pose's roll, pitch and yaw, radians."""
+    fence_margin: float = 0.3
+    """Where safety stops a drone that flies at a fence, metres before it: room for its hull, for gusts, and for what
+    the drone does otherwise than the simple model that safety predicts with."""
+    side_margin: float = 0.05
+    """Where it stops one that flies along a fence."""
 
 
 class LabVehicle(Vehicle):
-    """One drone in one lab; the same seed gives the same flight."""
+    """One drone in one lab; the same seed gives the same flight, each time it connects."""
 
     def __init__(
         self,
@@ -47,49 +52,50 @@ class LabVehicle(Vehicle):
         safety: bool = True,
     ) -> None:
         self.config = config = config or LabConfig()
-        self._start = (float(start_xy[0]), float(start_xy[1]), float(start_yaw))
+        oldest = max(config.pose_latency, config.image_latency + config.camera.exposure_time)
+        if oldest > config.flight.memory:
+            raise ValueError(
+                f"a pose {oldest} s old is needed, but the flight remembers {config.flight.memory} s; "
+                "lower the latencies or raise LabFlightConfig.memory"
+            )
+        self._start_xy = (float(start_xy[0]), float(start_xy[1]))
+        self._start_yaw = float(start_yaw)
         self._seed = seed
         self._safety = safety
-        self._rng = np.random.default_rng([seed, 1])
-        self._camera = LabCamera(layout, np.random.default_rng([seed, 2]), config.camera)
         self._flight = LabFlight(config.flight)
+        self._camera = LabCamera(layout, np.random.default_rng(seed), config.camera)
         # Safety predicts with the simple model; the true body answers a little differently.
         self._model = FleetState(1, torch.device("cpu"), DynamicsConfig())
-        self._setpoint = Setpoint.zero(1)
+        self.connect()
 
     def connect(self) -> None:
-        """Hover at the start."""
-        x, y, yaw = self._start
-        self._flight.reset((x, y), yaw, self._seed)
+        """Hover at the start, at time 0."""
+        self._flight.reset(self._start_xy, self._start_yaw, self._seed)
+        self._rng = np.random.default_rng([self._seed, 1])
+        self._camera.begin(np.random.default_rng([self._seed, 2]))
         self._setpoint = Setpoint.zero(1)
 
     def observe(self) -> Observation:
         """The newest picture and pose, each as old as its latency."""
         now = self._flight.time
-        pose = self._pose_at(now - self.config.pose_latency)
-        noise = self._rng.standard_normal(6)
-        wobble = torch.from_numpy(noise[3:] * self.config.attitude_noise).float()
-        noisy = Pose(
-            pose.position + torch.from_numpy(noise[:3] * self.config.position_noise).float(),
-            quaternion_multiply(pose.quaternion, quaternion_from_euler(*wobble)[None]),
-        )
-        shot = now - self.config.image_latency
-        opened = self._pose_at(shot - self.config.camera.exposure_time)
-        image = self._camera.take(opened, self._pose_at(shot))
-        return Observation(image[None], noisy, torch.tensor([now]))
+        closed = now - self.config.image_latency
+        opened = closed - self.config.camera.exposure_time
+        image = self._camera.take(self._pose_at(opened), self._pose_at(closed))
+        pose = self._with_noise(self._pose_at(now - self.config.pose_latency))
+        return Observation(image[None], pose, torch.tensor([now]))
 
     def send(self, setpoint: Setpoint) -> Setpoint:
         """Limits and the paper's safety rule, then the autopilot."""
-        sent = setpoint.clamp()
+        sent = Setpoint(setpoint.forward.detach().cpu(), setpoint.yaw_rate.detach().cpu()).clamp()
         if self._safety:
-            self._copy_state()
-            sent = self._model.restrain(sent, ARENA_HALF)
+            sent = self._restrained(sent)
         self._setpoint = sent
         return sent
 
     def wait(self, seconds: float) -> None:
         """Fly the last setpoint for some simulated seconds."""
-        self._flight.advance(seconds, float(self._setpoint.forward[0]), float(self._setpoint.yaw_rate[0]))
+        forward, yaw_rate = float(self._setpoint.forward[0]), float(self._setpoint.yaw_rate[0])
+        self._flight.advance(seconds, forward, yaw_rate)
 
     def land(self) -> None:
         """Come down at the autopilot's pace."""
@@ -99,22 +105,57 @@ class LabVehicle(Vehicle):
         """Nothing to let go of."""
 
     @property
+    def time(self) -> float:
+        """Simulated seconds since it connected."""
+        return self._flight.time
+
+    @property
+    def flying(self) -> bool:
+        """Whether the motors run."""
+        return self._flight.motors_on
+
+    @property
     def true_pose(self) -> Pose:
         """[1] where the drone really is, world frame."""
         return self._pose_at(self._flight.time)
 
     def _pose_at(self, time: float) -> Pose:
+        # The memory reaches back beyond the start of a flight, but not for ever.
         position, quaternion = self._flight.pose_at(max(time, -self.config.flight.memory))
         return Pose(torch.tensor(position[None]).float(), torch.tensor(quaternion[None]).float())
 
-    def _copy_state(self) -> None:
-        """Put the drone's state into the model that safety predicts with."""
-        flight = self._flight
-        pose = self.true_pose
-        self._model.reset(pose, torch.arange(1))
-        velocity = torch.from_numpy(flight.velocity).float()
-        self._model.velocity[0] = velocity
-        self._model.rates[0] = torch.from_numpy(flight.body_rates).float()
-        ahead = torch.stack([pose.yaw[0].cos(), pose.yaw[0].sin()])
-        self._model.target[0, 0] = velocity[:2] @ ahead
-        self._model.yaw_target[0] = self._model.rates[0, 2]
+    def _with_noise(self, pose: Pose) -> Pose:
+        """The pose as motion capture measures it."""
+        offset, angles = torch.from_numpy(self._rng.standard_normal((2, 1, 3), np.float32))
+        wobble = quaternion_from_euler(*(self.config.attitude_noise * angles).unbind(-1))
+        return Pose(
+            pose.position + self.config.position_noise * offset,
+            quaternion_multiply(pose.quaternion, wobble),
+        )
+
+    def _restrained(self, setpoint: Setpoint) -> Setpoint:
+        """The paper's safety rule, with the drone's state put into the simple model that predicts."""
+        model, pose = self._model, self.true_pose
+        model.reset(pose, torch.arange(1))
+        model.velocity[0] = torch.from_numpy(self._flight.velocity)
+        model.rates[0] = torch.from_numpy(self._flight.body_rates)
+        model.target[0, 0] = model.velocity[0, :2] @ _heading(pose.yaw)[0]
+        model.yaw_target[0] = model.rates[0, 2]
+        # The rule knows one bound for x and y; the model stands as near to it as the drone to its own.
+        bounds = self._bounds(pose, setpoint)
+        model.position[:, :2] += pose.xy.sign() * (ARENA_HALF - bounds)
+        return model.restrain(setpoint, ARENA_HALF)
+
+    def _bounds(self, pose: Pose, setpoint: Setpoint) -> torch.Tensor:
+        """[1, 2] how far from the arena's centre the drone may go along x and along y, metres."""
+        headings = torch.stack([_heading(pose.yaw), _heading(pose.yaw + setpoint.yaw_rate)])  # now, in a second
+        outwards = (headings * pose.xy.sign()).amax(0)  # [1, 2]
+        config = self.config
+        bounds = torch.where(outwards > 0.3, ARENA_HALF - config.fence_margin, ARENA_HALF - config.side_margin)
+        # Pushed out by a gust, it may come back once it looks back, or it would hover there for ever.
+        return torch.where(outwards < 0, torch.maximum(bounds, pose.xy.abs() + 0.03), bounds)
+
+
+def _heading(yaw: torch.Tensor) -> torch.Tensor:
+    """[..., 2] horizontal unit vectors along yaws [...]."""
+    return torch.stack([yaw.cos(), yaw.sin()], dim=-1)

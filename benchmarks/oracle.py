@@ -1,0 +1,60 @@
+"""How well ORACLE follows sampled curved paths of 1 to 3 m, in both domains; one JSON line for each figure.
+
+Usage: python benchmarks/oracle.py [SIM_PATHS] [LAB_PATHS]     (500 and 40 by default)
+"""
+
+import json
+import sys
+
+import numpy as np
+import torch
+
+from wordwing.baselines import Oracle
+from wordwing.evaluation.metrics import SUCCESS_DISTANCE, emd, final_distance
+from wordwing.evaluation.rollout import Flight, fly_tasks
+from wordwing.flight.lab import LabVehicle
+from wordwing.flight.pilot import fly_vehicle
+from wordwing.sim.simulator import Simulator
+from wordwing.world.tasks import Task, sample_tasks
+
+
+def interval(values: np.ndarray, rng: np.random.Generator) -> list[float]:
+    """95 % bootstrap interval of the mean."""
+    means = rng.choice(values, (2000, len(values))).mean(axis=1)
+    return [round(float(bound), 3) for bound in np.percentile(means, [2.5, 97.5])]
+
+
+def report(domain: str, flights: list[Flight]) -> None:
+    """Print success rate and EMD with their intervals."""
+    rng = np.random.default_rng(0)
+    ends = np.array([final_distance(flight.path, flight.task.gold_path) for flight in flights])
+    distances = np.array([emd(flight.path, flight.task.gold_path) for flight in flights])
+    figures = {
+        "success rate, %": 100.0 * (ends < SUCCESS_DISTANCE),
+        "EMD, m": distances,
+        "final distance, m": ends,
+    }
+    for figure, values in figures.items():
+        row = {"figure": figure, "value": round(float(values.mean()), 4), "interval_95": interval(values, rng)}
+        print(json.dumps({**row, "policy": "ORACLE", "domain": domain, "n": len(flights)}), flush=True)
+
+
+def fly_lab(seed: int, task: Task) -> Flight:
+    """One flight in the lab; its record holds the poses that the lab's motion capture reported."""
+    with LabVehicle(task.layout, task.start_xy, task.start_yaw, seed=seed) as drone:
+        return fly_vehicle(Oracle(), drone, task)
+
+
+def main() -> None:
+    """Fly and report."""
+    sim_paths, lab_paths = (int(number) for number in (*sys.argv[1:], 500, 40)[:2])
+    rng = np.random.default_rng(0)
+    tasks = sample_tasks("field", sim_paths // 2, rng) + sample_tasks("cage", sim_paths - sim_paths // 2, rng)
+    simulator = Simulator(len(tasks))
+    simulator.images = lambda: torch.empty(0)  # type: ignore[method-assign]  # ORACLE does not look
+    report("sim", fly_tasks(Oracle(), simulator, tasks))
+    report("lab", [fly_lab(seed, task) for seed, task in enumerate(sample_tasks("cage", lab_paths, rng))])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""The control loop on a vehicle that writes down what is done to it."""
+
+import numpy as np
+import pytest
+import torch
+
+from wordwing.evaluation.rollout import SETTLE_STEPS
+from wordwing.flight.pilot import fly_vehicle
+from wordwing.flight.vehicle import Vehicle
+from wordwing.frames import Pose
+from wordwing.interface import Action, Observation, Setpoint
+from wordwing.world.layout import Layout
+from wordwing.world.tasks import Task
+
+TASK = Task("go", Layout(()), (0.0, 0.0), 0.0, np.array([[0.0, 0.0], [1.0, 0.0]]))
+
+
+class Notebook(Vehicle):
+    """Moves along x by its forward speed, at most 0.5 m/s."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.x = self.speed = self.time = 0.0
+        self.failing: set[str] = set()
+
+    def _note(self, call: str) -> None:
+        self.calls.append(call)
+        if call in self.failing:
+            raise OSError(f"cannot {call}")
+
+    def connect(self) -> None:
+        self._note("connect")
+
+    def observe(self) -> Observation:
+        self._note("observe")
+        pose = Pose.level(torch.tensor([[self.x, 0.0]]), torch.zeros(1), 0.7)
+        image = torch.full((1, 72, 128, 3), round(self.time * 10), dtype=torch.uint8)
+        return Observation(image, pose, torch.tensor([self.time]))
+
+    def send(self, setpoint: Setpoint) -> Setpoint:
+        self._note("send")
+        self.speed = min(setpoint.forward.item(), 0.5)
+        return Setpoint(torch.tensor([self.speed]), setpoint.yaw_rate)
+
+    def wait(self, seconds: float) -> None:
+        self._note("wait")
+        self.x += self.speed * seconds
+        self.time += seconds
+
+    def land(self) -> None:
+        self._note("land")
+
+    def close(self) -> None:
+        self._note("close")
+
+
+class Script:
+    """Asks for 0.7 m/s until it stops after a number of decisions."""
+
+    def __init__(self, decisions: int, needs_gold_path: bool = False) -> None:
+        self.left = decisions
+        self.needs_gold_path = needs_gold_path
+        self.seen: list[float] = []
+
+    def reset(self, instructions, start, gold_paths=None) -> None:
+        self.begun = (list(instructions), start.position.tolist(), gold_paths)
+
+    def act(self, observation: Observation) -> Action:
+        self.seen.append(observation.time.item())
+        self.left -= 1
+        return Action(Setpoint(torch.tensor([0.7]), torch.tensor([0.2])), torch.tensor([self.left < 0]))
+
+
+def test_a_flight_ends_with_stop_and_is_recorded_down_to_rest():
+    vehicle, policy = Notebook(), Script(4)
+    flight = fly_vehicle(policy, vehicle, TASK)
+    assert flight.ended_by == "stop"
+    assert flight.decisions == 4
+    assert policy.seen == pytest.approx([0.0, 0.3, 0.6, 0.9, 1.2])
+    assert flight.positions.shape == (4 + SETTLE_STEPS + 1, 3)
+    assert flight.quaternions.shape == (4 + SETTLE_STEPS + 1, 4)
+    steps = np.minimum(np.arange(4 + SETTLE_STEPS + 1), 4)
+    assert flight.path[:, 0] == pytest.approx(0.5 * 0.3 * steps)
+    assert flight.images == []
+
+
+def test_the_setpoints_recorded_are_those_really_sent():
+    flight = fly_vehicle(Script(3), Notebook(), TASK)
+    assert flight.setpoints == pytest.approx(np.array([[0.5, 0.2]] * 3 + [[0.0, 0.0]] * SETTLE_STEPS))
+
+
+def test_a_policy_that_never_stops_is_ended():
+    flight = fly_vehicle(Script(1000), Notebook(), TASK, max_steps=7)
+    assert (flight.ended_by, flight.decisions) == ("steps", 7)
+    assert len(flight.setpoints) == 7 + SETTLE_STEPS
+
+
+def test_a_policy_that_stops_at_once_does_not_move():
+    flight = fly_vehicle(Script(0), Notebook(), TASK)
+    assert (flight.ended_by, flight.decisions) == ("stop", 0)
+    assert (flight.path == 0).all()
+
+
+def test_pictures_are_kept_on_request_one_for_each_state():
+    flight = fly_vehicle(Script(2), Notebook(), TASK, keep_images=True)
+    assert [image[0, 0, 0] for image in flight.images] == [3 * step for step in range(len(flight.positions))]
+
+
+@pytest.mark.parametrize("needs", [True, False])
+def test_only_a_policy_that_needs_it_is_shown_the_path(needs):
+    policy = Script(1, needs)
+    fly_vehicle(policy, Notebook(), TASK)
+    instructions, start, gold = policy.begun
+    assert instructions == ["go"]
+    assert start == [pytest.approx([0.0, 0.0, 0.7])]
+    assert gold[0].tolist() == [[0.0, 0.0], [1.0, 0.0]] if needs else gold is None
+
+
+def test_every_setpoint_is_followed_by_one_control_period_and_a_look():
+    vehicle = Notebook()
+    fly_vehicle(Script(2), vehicle, TASK)
+    assert vehicle.calls == ["observe"] + ["send", "wait", "observe"] * (2 + SETTLE_STEPS)
+
+
+def test_the_context_connects_lands_and_closes():
+    with Notebook() as vehicle:
+        assert vehicle.calls == ["connect"]
+    assert vehicle.calls == ["connect", "land", "close"]
+
+
+def test_the_context_lands_and_closes_after_an_error():
+    vehicle = Notebook()
+    with pytest.raises(KeyError), vehicle:
+        raise KeyError
+    assert vehicle.calls == ["connect", "land", "close"]
+
+
+def test_a_vehicle_that_cannot_land_is_closed_all_the_same():
+    vehicle = Notebook()
+    vehicle.failing = {"land"}
+    with pytest.raises(OSError, match="cannot land"), vehicle:
+        pass
+    assert vehicle.calls == ["connect", "land", "close"]
+
+
+@pytest.mark.parametrize("failing", [{"connect"}, {"connect", "land"}])
+def test_a_vehicle_that_connects_halfway_is_brought_down_and_says_why(failing):
+    vehicle = Notebook()
+    vehicle.failing = failing
+    with pytest.raises(OSError, match="cannot connect"), vehicle:
+        pytest.fail("it must not fly")
+    assert vehicle.calls == ["connect", "land", "close"]

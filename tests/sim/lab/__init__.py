@@ -1,0 +1,1 @@
+"""A package, because its `test_camera.py` has a namesake."""
