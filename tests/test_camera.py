@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.spatial.transform import Rotation
 
-from conftest import random_poses
+from randomly import random_poses
 from wordwing.camera import Camera
 from wordwing.frames import Pose
 

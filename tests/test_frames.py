@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.spatial.transform import Rotation
 
-from conftest import random_quaternions
+from randomly import random_quaternions
 from wordwing import frames
 from wordwing.frames import Pose
 

@@ -121,8 +121,8 @@ def test_the_oracle_comes_to_rest_at_the_end_of_500_curved_paths(rng):
 @pytest.mark.long
 def test_the_oracle_comes_to_rest_at_the_end_of_40_paths_in_the_lab(rng):
     """At least 95 % within 0.47 m where the body, the wind, the delays and the noise are the lab's."""
+    from wordwing.flight.lab import LabVehicle
     from wordwing.flight.pilot import fly_vehicle
-    from wordwing.sim.lab.vehicle import LabVehicle
 
     ends, distances = [], []
     for seed, task in enumerate(sample_tasks("cage", 40, rng)):

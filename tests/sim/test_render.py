@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from mujoco_oracle import cast, mujoco_world, slots_of_geoms
 
-from conftest import random_poses
+from mujoco_oracle import cast, mujoco_world, slots_of_geoms
+from randomly import random_poses
 from wordwing.camera import Camera
 from wordwing.frames import ARENA_HALF, Pose, quaternion_rotate
 from wordwing.sim.bench import crowded_layout

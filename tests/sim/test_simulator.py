@@ -5,7 +5,7 @@ import pytest
 import torch
 import warp as wp
 
-from conftest import random_poses
+from randomly import random_poses
 from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF, Pose
 from wordwing.interface import Setpoint

@@ -56,8 +56,8 @@ def film_flight(
     if vehicle == "sim":
         [flight] = fly_tasks(policy, viewer, [task], keep_images=True)
     else:
+        from wordwing.flight.lab import LabVehicle
         from wordwing.flight.pilot import fly_vehicle
-        from wordwing.sim.lab.vehicle import LabVehicle
 
         with LabVehicle(task.layout, task.start_xy, task.start_yaw, seed=seed) as drone:
             flight = fly_vehicle(policy, drone, task, keep_images=True)

@@ -6,10 +6,10 @@ import mujoco
 import numpy as np
 import pytest
 import torch
-from mujoco_oracle import cast
 from scipy.spatial.transform import Rotation
 
-from conftest import random_poses
+from mujoco_oracle import cast
+from randomly import random_poses
 from wordwing.camera import Camera, CameraConfig
 from wordwing.frames import ARENA_HALF, Pose, quaternion_from_euler, quaternion_rotate
 from wordwing.sim.lab import scene as lab

@@ -1,1 +1,0 @@
-"""A package, because its `test_camera.py` has a namesake."""
