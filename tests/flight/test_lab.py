@@ -236,6 +236,20 @@ def test_a_drone_too_near_to_a_fence_may_fly_back_but_not_on():
     assert vehicle.true_pose.xy[0, 0] < 1.5
 
 
+@pytest.mark.parametrize("towards", [-0.3, 0.0, 0.2])
+def test_along_a_fence_it_flies_unhindered(towards):
+    vehicle = LabVehicle(EMPTY, (2.1, -1.5), math.pi / 2 - towards, config=QUICK)
+    for _ in range(3):
+        assert vehicle.send(setpoint(0.7, 0.0)).forward.item() == pytest.approx(0.7)
+        vehicle.wait(0.3)
+
+
+def test_a_drone_that_looks_along_a_fence_and_turns_to_it_is_held():
+    vehicle = LabVehicle(EMPTY, (2.1, -1.5), math.pi / 2, config=QUICK)
+    assert vehicle.send(setpoint(0.7, -1.0)).forward.item() == 0.0
+    assert vehicle.send(setpoint(0.7, 1.0)).forward.item() == pytest.approx(0.7)
+
+
 def test_leaving_the_context_lands_even_when_something_has_gone_wrong():
     def go_wrong() -> None:
         vehicle.send(setpoint(0.7, 0.0))

@@ -49,12 +49,12 @@ def flight_frames(flight: Flight, overhead: NDArray[np.uint8], title: str) -> It
     for index in range(len(flight.positions)):
         frame = Image.new("RGB", (1180, 690), PAPER)
         draw = ImageDraw.Draw(frame)
-        draw.text((20, 14), title, INK, font(24))
+        draw.text((20, 8), title, INK, font(22))
         frame.paste(_map(flight, overhead, index, float(yaws[index])), (20, 60))
         _legend(draw, (20, 668))
         seen = Image.fromarray(flight.images[index])
         frame.paste(seen.resize((512, 288), Image.Resampling.NEAREST), (648, 60))
-        draw.text((648, 38), "camera, 128 x 72 pixels", GREY, font(15))
+        draw.text((648, 41), "camera, 128 x 72 pixels", GREY, font(15))
         _words(draw, flight.task.instruction, (648, 366))
         _setpoint(draw, flight, index, (648, 520))
         yield frame

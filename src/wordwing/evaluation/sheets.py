@@ -103,7 +103,9 @@ def frame_sheet(domain: Look, corpus: Corpus, count: int, seed: int) -> Image.Im
         xy = rng.uniform(-1.8, 1.8, 2)
         while layout.inside(xy):
             xy = rng.uniform(-1.8, 1.8, 2)
-        pose = Pose.level(torch.tensor(xy[None]).float(), torch.tensor([rng.uniform(-3.1, 3.1)]).float(), 0.7)
+        # Roughly towards the middle: a sheet of fences would show little.
+        yaw = math.atan2(-xy[1], -xy[0]) + rng.uniform(-0.8, 0.8)
+        pose = Pose.level(torch.tensor(xy[None]).float(), torch.tensor([yaw]).float(), 0.7)
         if domain == "sim":
             scene = Scene(1, torch.device("cpu"))
             scene.place(PackedLayouts.pack([layout]), torch.arange(1))
