@@ -93,8 +93,8 @@ def test_each_pixel_is_the_mean_of_the_raw_pixels_that_it_covers(rng):
 
 
 def test_a_camera_that_does_not_see_the_whole_view_is_refused():
-    with pytest.raises(ValueError, match=r"80.0° and 304×176 pixels .* does not see all of the policy's 84.0° view"):
-        Rectifier(replace(LENS, sensor=replace(LENS.sensor, horizontal_fov_deg=80.0)))
+    with pytest.raises(ValueError, match=r"75.0° and 248×140 pixels .* does not see all of the policy's 84.0° view"):
+        Rectifier(replace(LENS, sensor=replace(LENS.sensor, horizontal_fov_deg=75.0)))
 
 
 def test_a_camera_at_another_pitch_is_refused():

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from wordwing.frames import Pose, quaternion_from_euler
+from wordwing.frames import Pose, quaternion_multiply
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ class Camera:
 
     def pose(self, drone: Pose) -> Pose:
         """The camera's 6-DOF pose [...] for a drone's pose [...], in the same frame."""
-        zero = torch.zeros_like(drone.position[..., 0])
-        tilt = quaternion_from_euler(zero, zero + math.radians(self.config.pitch_down_deg), zero)
-        return drone @ Pose(torch.zeros_like(drone.position), tilt)
+        half = math.radians(self.config.pitch_down_deg) / 2
+        tilt = drone.quaternion.new_tensor([math.cos(half), 0.0, math.sin(half), 0.0])
+        return Pose(drone.position, quaternion_multiply(drone.quaternion, tilt.expand_as(drone.quaternion)))
 
     def project(self, points: Tensor, camera: Pose) -> tuple[Tensor, Tensor]:
         """Project points [..., 3] through camera poses that broadcast against them.

@@ -59,6 +59,10 @@ def quaternion_from_euler(roll: Tensor, pitch: Tensor, yaw: Tensor) -> Tensor:
 
     With z up and x forward a positive pitch points the nose *down*.
     """
+    # Vector instructions and their scalar remainders differ in the last bit of a sine, so world i would depend on
+    # how many worlds there are. In double, rounded afterwards, they do not.
+    kind = roll.dtype
+    roll, pitch, yaw = roll.double(), pitch.double(), yaw.double()
     cr, sr = torch.cos(roll / 2), torch.sin(roll / 2)
     cp, sp = torch.cos(pitch / 2), torch.sin(pitch / 2)
     cy, sy = torch.cos(yaw / 2), torch.sin(yaw / 2)
@@ -70,7 +74,7 @@ def quaternion_from_euler(roll: Tensor, pitch: Tensor, yaw: Tensor) -> Tensor:
             cr * cp * sy - sr * sp * cy,
         ],
         dim=-1,
-    )
+    ).to(kind)
 
 
 @dataclass(frozen=True)
@@ -118,8 +122,8 @@ class Pose:
     @property
     def yaw(self) -> Tensor:
         """[...] heading of the body x axis, radians in [-π, π]."""
-        w, x, y, z = self.quaternion.unbind(-1)
-        return torch.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
+        w, x, y, z = self.quaternion.double().unbind(-1)  # for the reason in `quaternion_from_euler`
+        return torch.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z)).to(self.quaternion.dtype)
 
     def to(self, device: torch.device | str) -> Pose:
         """The same poses on another device."""

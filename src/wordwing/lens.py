@@ -18,8 +18,8 @@ from wordwing.camera import Camera, CameraConfig
 class LensConfig:
     """A camera as it is built: wider and finer than the policy's view, behind a lens that bends lines."""
 
-    sensor: CameraConfig = field(default_factory=lambda: CameraConfig(width=304, height=176, horizontal_fov_deg=94.0))
-    """Size of the raw picture, and its field of view if the lens did not bend."""
+    sensor: CameraConfig = field(default_factory=lambda: CameraConfig(width=248, height=140, horizontal_fov_deg=82.0))
+    """Size of the raw picture, and its field of view if the lens did not bend; this barrel makes 82° 86°."""
     k1: float = -0.10
     """First radial coefficient; negative is a barrel."""
     k2: float = 0.015

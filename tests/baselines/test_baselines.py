@@ -27,23 +27,16 @@ def oracle_on(path: list[list[float]], **config: float) -> Oracle:
     return oracle
 
 
-def blind_simulator(count: int) -> Simulator:
-    """A simulator that does not draw: baselines see nothing anyway."""
-    simulator = Simulator(count)
-    simulator.images = lambda: torch.zeros(count, 1, 1, 3)  # type: ignore[method-assign]
-    return simulator
-
-
 def test_stop_stops_at_once_and_does_not_move(rng):
     tasks = sample_tasks("cage", 3, rng)
-    for flight in fly_tasks(Stop(), blind_simulator(3), tasks):
+    for flight in fly_tasks(Stop(), Simulator(3, draw=False), tasks):
         assert flight.decisions == 0
         assert np.abs(flight.path - flight.path[0]).max() < 1e-3
 
 
 def test_average_flies_its_constant_setpoint_for_its_steps():
     task = Task("", Layout(()), (-2.0, 0.0), 0.0, np.array([[-2.0, 0.0], [0.0, 0.0]]))
-    [flight] = fly_tasks(Average(forward=0.4, yaw_rate=0.1, steps=7), blind_simulator(1), [task])
+    [flight] = fly_tasks(Average(forward=0.4, yaw_rate=0.1, steps=7), Simulator(1, draw=False), [task])
     assert flight.decisions == 7
     assert np.allclose(flight.setpoints[:7], [0.4, 0.1])
     assert np.allclose(flight.setpoints[7:], 0.0)
@@ -96,9 +89,9 @@ def test_a_path_of_one_point_makes_the_oracle_stop():
 
 def test_batched_oracles_decide_as_single_ones(rng):
     tasks = sample_tasks("field", 6, rng)
-    together = fly_tasks(Oracle(), blind_simulator(6), tasks)
+    together = fly_tasks(Oracle(), Simulator(6, draw=False), tasks)
     for task, flight in zip(tasks, together, strict=True):
-        [alone] = fly_tasks(Oracle(), blind_simulator(1), [task])
+        [alone] = fly_tasks(Oracle(), Simulator(1, draw=False), [task])
         assert flight.decisions == alone.decisions
         assert np.allclose(flight.path, alone.path, atol=1e-5)
 
@@ -106,7 +99,7 @@ def test_batched_oracles_decide_as_single_ones(rng):
 def test_the_oracle_comes_to_rest_at_the_end_of_500_curved_paths(rng):
     """At least 99 % within 0.47 m and a mean EMD of at most 0.17 m, the paper's ORACLE in simulation."""
     tasks = sample_tasks("field", 250, rng) + sample_tasks("cage", 250, rng)
-    flights = fly_tasks(Oracle(), blind_simulator(500), tasks)
+    flights = fly_tasks(Oracle(), Simulator(500, draw=False), tasks)
     ends = np.array([final_distance(flight.path, flight.task.gold_path) for flight in flights])
     distances = np.array([emd(flight.path, flight.task.gold_path) for flight in flights])
     assert all(1.0 - 0.03 <= np.hypot(*np.diff(t.gold_path, axis=0).T).sum() <= 3.0 + 0.03 for t in tasks)

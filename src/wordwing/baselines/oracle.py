@@ -66,7 +66,7 @@ class Oracle:
         pose = observation.pose
         self._done = self._progress(pose.xy)
         goal = self._point(self._done + config.lookahead) - pose.xy  # [N, 2]
-        bearing = torch.atan2(goal[:, 1], goal[:, 0])
+        bearing = torch.atan2(goal[:, 1].double(), goal[:, 0].double()).float()  # as in `Pose.yaw`
         error = wrap_angle(bearing - pose.yaw)
         asked = config.yaw_gain * error
         forward = (MAX_FORWARD - config.slowdown * asked.abs()).clamp(0.0, MAX_FORWARD)

@@ -35,8 +35,8 @@ class LabConfig:
     """Where safety stops a drone that flies at a fence, metres before it: room for its hull, for gusts, and for what
     the drone does otherwise than the simple model that safety predicts with."""
     side_margin: float = 0.1
-    """Where it stops a drone that flies along a fence. With these margins ORACLE flew 120 of 120 field paths, some of
-    them 5 cm from a fence, and none of 180 wild flights left the arena; the widest came within 2 cm."""
+    """Where it stops a drone that flies along a fence. With these margins none of 480 wild flights left the arena, and
+    ORACLE flew 198 of 200 field paths, many along fences, to their ends."""
 
 
 AT_A_FENCE = 0.45

@@ -15,6 +15,7 @@ import torch
 import warp as wp
 from torch import Tensor
 
+from wordwing.errors import WordwingError
 from wordwing.frames import Pose
 from wordwing.interface import CONTROL_PERIOD, FLIGHT_HEIGHT, Setpoint
 from wordwing.sim.kernels.drone import GRAVITY, Airframe, Fleet, advance, restrain
@@ -47,6 +48,10 @@ class DynamicsConfig:
     """Altitude hold, 1/s (P: MPC_Z_P is 1)."""
     climb_gain: float = 4.0
     """Climb-rate loop, 1/s (P: MPC_Z_VEL_P_ACC)."""
+    max_climb: float = 0.5
+    """Limit of the climb rate, m/s (A: WP_SPD_UP as flown)."""
+    max_climb_acceleration: float = 3.0
+    """Limit of the climb-rate loop, m/s² (P: MPC_ACC_DOWN_MAX)."""
     max_tilt: float = 0.35
     """Tilt limit, rad (L)."""
     attitude_gain: float = 6.5
@@ -61,6 +66,20 @@ class DynamicsConfig:
     """Deceleration for each m/s of airspeed, 1/s (L)."""
     height: float = FLIGHT_HEIGHT
     """Altitude that is held, metres."""
+
+
+@dataclass(frozen=True)
+class SafetyConfig:
+    """How far ahead the safety rule looks."""
+
+    horizon: float = 1.0
+    """Seconds that a setpoint is forward-simulated for (paper)."""
+    braking: float = 1.2
+    """Seconds that braking after this control period is looked at; from full speed it takes less."""
+    choices: int = 8
+    """Even fractions of the forward velocity that are tried before standstill."""
+    margin: float = 0.01
+    """Metres kept for turns that the prediction does not try."""
 
 
 class FleetState:
@@ -117,35 +136,45 @@ class FleetState:
             self._frame,
             worlds,
             geoms,
-            wp.from_torch(setpoint.forward.float().contiguous()),
-            wp.from_torch(setpoint.yaw_rate.float().contiguous()),
+            *self._arrays(setpoint),
             round(seconds / SUBSTEP),
             SUBSTEP,
             wp.from_torch(self.hits),
         )
         launch(advance, len(self.position), inputs, self.device)
 
-    def restrain(self, setpoint: Setpoint, half: float) -> Setpoint:
+    def restrain(self, setpoint: Setpoint, half: float, safety: SafetyConfig | None = None) -> Setpoint:
         """The safety rule of the paper (Quadcopter Safety) for setpoints [N].
 
         Each setpoint is forward-simulated for one second; if the drone would leave |x|, |y| <= half, its forward
         velocity is reduced, to standstill if need be. The yaw rate is untouched. Besides, the drone must be able to
-        brake inside after this control period, so that the rule can still be kept when it is next asked; a
-        centimetre is left for what the prediction does not try.
+        brake inside after this control period, so that the rule can still be kept when it is next asked.
         """
+        safety = safety or SafetyConfig()
         safe = torch.empty_like(self.thrust)
         inputs = (
             self._fleet,
             self._frame,
-            wp.from_torch(setpoint.forward.float().contiguous()),
-            wp.from_torch(setpoint.yaw_rate.float().contiguous()),
-            half - 0.01,
-            round(1.0 / SUBSTEP),
+            *self._arrays(setpoint),
+            half - safety.margin,
+            round(safety.horizon / SUBSTEP),
             round(CONTROL_PERIOD / SUBSTEP),
-            round(1.2 / SUBSTEP),
-            8,
+            round(safety.braking / SUBSTEP),
+            safety.choices,
             SUBSTEP,
             wp.from_torch(safe),
         )
         launch(restrain, len(self.position), inputs, self.device)
         return Setpoint(safe, setpoint.yaw_rate)
+
+    def _arrays(self, setpoint: Setpoint) -> tuple[wp.array, wp.array]:
+        """The setpoints as kernels read them; a batch of another size would be read beyond its end."""
+        expected = self.thrust.shape
+        if setpoint.forward.shape != expected or setpoint.yaw_rate.shape != expected:
+            raise WordwingError(
+                f"{len(self.thrust)} drones need setpoints of shape {list(expected)}, "
+                f"not {list(setpoint.forward.shape)} and {list(setpoint.yaw_rate.shape)}"
+            )
+        forward = setpoint.forward.detach().to(self.device, torch.float32).contiguous()
+        yaw_rate = setpoint.yaw_rate.detach().to(self.device, torch.float32).contiguous()
+        return wp.from_torch(forward), wp.from_torch(yaw_rate)

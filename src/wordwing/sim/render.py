@@ -11,6 +11,7 @@ import warp as wp
 from torch import Tensor
 
 from wordwing.camera import Camera
+from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF, Pose
 from wordwing.sim.kernels.picture import draw_first_person, draw_overhead, probe_first_person
 from wordwing.sim.kernels.shading import Light
@@ -58,7 +59,7 @@ class Renderer:
             self.scene.geoms,
             self._light,
             self._fences,
-            *_pose_arrays(camera_poses),
+            *self._pose_arrays(camera_poses),
             self.camera.focal,
             self.config.samples,
             wp.from_torch(out),
@@ -81,13 +82,24 @@ class Renderer:
             self.scene.geoms,
             self._light.half,
             self._light.fence_height,
-            *_pose_arrays(camera_poses),
+            *self._pose_arrays(camera_poses),
             self.camera.focal,
             wp.from_torch(distance),
             wp.from_torch(segmentation),
         )
         launch(probe_first_person, shape, inputs, self.scene.device)
         return distance, segmentation
+
+    def _pose_arrays(self, poses: Pose) -> tuple[wp.array, wp.array]:
+        """Camera poses as kernels read them; more poses than worlds would be drawn from beyond the scene."""
+        if poses.position.shape != (len(self.scene.count), 3):
+            raise WordwingError(
+                f"a scene of {len(self.scene.count)} worlds is drawn from as many camera poses, "
+                f"not from {list(poses.position.shape[:-1])}"
+            )
+        position = poses.position.to(self.scene.device, torch.float32).contiguous()
+        quaternion = poses.quaternion.to(self.scene.device, torch.float32).contiguous()
+        return wp.from_torch(position, dtype=wp.vec3), wp.from_torch(quaternion, dtype=wp.vec4)
 
     def overhead(self, size: int = 512, extent: float = 5.0, samples: int = 2) -> Tensor:
         """Maps of all worlds from straight above, [N, size, size, 3] uint8: x up, y left, `extent` metres wide."""
@@ -105,12 +117,6 @@ class Renderer:
         )
         launch(draw_overhead, (n, size, size), inputs, self.scene.device)
         return out
-
-
-def _pose_arrays(poses: Pose) -> tuple[wp.array, wp.array]:
-    position = poses.position.float().contiguous()
-    quaternion = poses.quaternion.float().contiguous()
-    return wp.from_torch(position, dtype=wp.vec3), wp.from_torch(quaternion, dtype=wp.vec4)
 
 
 def _light(config: RenderConfig, pixel: float) -> Light:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -11,6 +12,7 @@ import torch
 import warp as wp
 from torch import Tensor
 
+from wordwing.errors import WordwingError
 from wordwing.sim.kernels.raycast import Geoms, Worlds
 from wordwing.sim.kernels.textures import ABSOLUTE_SECOND, PATTERNS
 from wordwing.sim.launch import warp_device
@@ -29,8 +31,8 @@ class PackedLayouts:
     """[L, K] int64, catalogue index in each slot; 0 in unused slots."""
     place: Tensor
     """[L, K, 3] metres, world frame: centre and the height of what it stands on."""
-    yaw: Tensor
-    """[L, K] radians."""
+    turn: Tensor
+    """[L, K, 2] cosine and sine of the yaw."""
 
     @classmethod
     def pack(cls, layouts: Sequence[Layout], device: torch.device | str = "cpu") -> PackedLayouts:
@@ -38,14 +40,18 @@ class PackedLayouts:
         count = np.zeros(len(layouts), np.int32)
         index = np.zeros((len(layouts), MAX_LANDMARKS), np.int64)
         place = np.zeros((len(layouts), MAX_LANDMARKS, 3), np.float32)
-        yaw = np.zeros((len(layouts), MAX_LANDMARKS), np.float32)
+        turn = np.zeros((len(layouts), MAX_LANDMARKS, 2), np.float32)
         for row, layout in enumerate(layouts):
+            if len(layout.landmarks) > MAX_LANDMARKS:
+                raise WordwingError(
+                    f"layout {row + 1} has {len(layout.landmarks)} landmarks; {MAX_LANDMARKS} are the most"
+                )
             count[row] = len(layout.landmarks)
             for slot, placement in enumerate(layout.landmarks):
                 index[row, slot] = landmark(placement.name).index
                 place[row, slot] = placement.x, placement.y, placement.elevation
-                yaw[row, slot] = placement.yaw
-        tensors = (torch.from_numpy(array).to(device) for array in (count, index, place, yaw))
+                turn[row, slot] = math.cos(placement.yaw), math.sin(placement.yaw)
+        tensors = (torch.from_numpy(array).to(device) for array in (count, index, place, turn))
         return cls(*tensors)
 
     def __len__(self) -> int:
@@ -53,7 +59,7 @@ class PackedLayouts:
 
     def take(self, index: Tensor) -> PackedLayouts:
         """The layouts at `index` [M], in that order."""
-        return PackedLayouts(self.count[index], self.landmark[index], self.place[index], self.yaw[index])
+        return PackedLayouts(self.count[index], self.landmark[index], self.place[index], self.turn[index])
 
 
 @dataclass(frozen=True)
@@ -109,9 +115,8 @@ class Scene:
 
     def place(self, layouts: PackedLayouts, worlds: Tensor) -> None:
         """Put one layout into each of the worlds with indices `worlds` [M]."""
-        turn = torch.stack([layouts.yaw.cos(), layouts.yaw.sin()], dim=-1)  # [M, K, 2]
         ball = self._catalogue.ball[layouts.landmark]  # [M, K, 4]
-        cos, sin = turn.unbind(-1)
+        cos, sin = layouts.turn.unbind(-1)
         x, y, z, radius = ball.unbind(-1)
         turned = torch.stack([cos * x - sin * y, sin * x + cos * y, z], dim=-1)
         self.count[worlds] = layouts.count
@@ -119,7 +124,7 @@ class Scene:
         self.first[worlds] = self._catalogue.first[layouts.landmark]
         self.last[worlds] = self._catalogue.last[layouts.landmark]
         self.centre[worlds] = layouts.place
-        self.turn[worlds] = turn
+        self.turn[worlds] = layouts.turn
         self.ball[worlds] = torch.cat([layouts.place + turned, radius[..., None]], dim=-1)
 
 

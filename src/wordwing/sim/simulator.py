@@ -31,7 +31,19 @@ class Simulator:
         camera: Camera | None = None,
         render: RenderConfig | None = None,
         dynamics: DynamicsConfig | None = None,
+        *,
+        draw: bool = True,
     ) -> None:
+        """Make N worlds without landmarks.
+
+        Args:
+            num_worlds: N.
+            device: "cpu", "cuda" or "cuda:1".
+            camera: What the drones look through.
+            render: How pictures are drawn.
+            dynamics: How the drones fly.
+            draw: False leaves pictures black, for policies that do not look.
+        """
         if num_worlds < 1:
             raise WordwingError(f"a simulator needs at least one world, not {num_worlds}")
         self.num_worlds = num_worlds
@@ -41,6 +53,7 @@ class Simulator:
         self.renderer = Renderer(self.scene, self.camera, render or RenderConfig())
         self.drones = FleetState(num_worlds, self.device, dynamics or DynamicsConfig())
         self.time = torch.zeros(num_worlds, device=self.device)
+        self.draw = draw
         height = self.drones.config.height
         start = torch.zeros(num_worlds, 2, device=self.device)
         self.drones.reset(Pose.level(start, start[:, 0], height), torch.arange(num_worlds))
@@ -54,21 +67,32 @@ class Simulator:
         """Put layouts [M] and hovering drones at poses [M] (world frame) into worlds [M], by default all.
 
         Only x, y and yaw of a pose count; the drone starts level at its flight height.
+
+        Returns:
+            What all N drones see now, those of other worlds included.
         """
-        which = torch.arange(self.num_worlds) if worlds is None else worlds
-        which = which.to(self.device)
-        if len(layouts) != len(which) or len(poses) != len(which):
+        which = self._which(worlds)
+        if len(layouts) != len(which) or poses.position.shape != (len(which), 3):
             raise WordwingError(
                 f"{len(which)} worlds need as many layouts and poses, not {len(layouts)} and {len(poses)}"
             )
+        if not torch.isfinite(poses.position).all() or not torch.isfinite(poses.quaternion).all():
+            raise WordwingError("a start pose holds NaN or infinity")
         packed = layouts if isinstance(layouts, PackedLayouts) else PackedLayouts.pack(layouts, self.device)
         self.scene.place(packed, which)
         poses = poses.to(self.device)
-        if not torch.isfinite(poses.position).all() or not torch.isfinite(poses.quaternion).all():
-            raise WordwingError("a start pose holds NaN or infinity")
         self.drones.reset(Pose.level(poses.xy, poses.yaw, self.drones.config.height), which)
         self.time[which] = 0.0
         return self.observe()
+
+    def _which(self, worlds: Tensor | None) -> Tensor:
+        """Indices [M] of worlds, each once and inside the simulator."""
+        if worlds is None:
+            return torch.arange(self.num_worlds, device=self.device)
+        given = worlds.tolist()
+        if len(set(given)) != len(given) or not set(given) <= set(range(self.num_worlds)):
+            raise WordwingError(f"worlds to reset must be different numbers from 0 to {self.num_worlds - 1}")
+        return worlds.to(self.device)
 
     def step(self, setpoint: Setpoint, *, safety: bool = False) -> Setpoint:
         """Fly one control period of 0.3 s under setpoints [N].
@@ -109,6 +133,9 @@ class Simulator:
 
     def images(self) -> Tensor:
         """[N, 72, 128, 3] uint8 pictures on the device, never copied to the host."""
+        if not self.draw:
+            shape = (self.num_worlds, self.camera.config.height, self.camera.config.width, 3)
+            return torch.zeros((), dtype=torch.uint8, device=self.device).expand(shape)
         return self.renderer.first_person(self.camera.pose(self.pose))
 
     def observe(self) -> Observation:
@@ -125,6 +152,8 @@ def _device(name: torch.device | str) -> torch.device:
         device = torch.device(name)
     except RuntimeError:
         raise WordwingError(f'no device is called "{name}"; "cpu" and "cuda" are') from None
+    if device.type not in ("cpu", "cuda"):
+        raise WordwingError(f'wordwing runs on "cpu" and "cuda", not on "{name}"')
     if device.type == "cuda" and not torch.cuda.is_available():
         raise WordwingError('this machine has no CUDA device that torch can use; take "cpu"')
     return torch.empty(0, device=device).device  # "cuda" becomes "cuda:0"

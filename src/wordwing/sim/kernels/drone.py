@@ -4,10 +4,14 @@ import warp as wp
 
 from wordwing.sim.kernels.contact import inside_landmark
 from wordwing.sim.kernels.raycast import Geoms, Worlds
+from wordwing.sim.kernels.rotation import rotate, turned, unrotate
 
 wp.set_module_options({"enable_backward": False})
 
 GRAVITY = wp.constant(9.81)
+
+SLACK = wp.constant(0.002)
+"""How much further out a drone beyond the bound may drift while it turns back, metres."""
 
 
 @wp.struct
@@ -21,6 +25,8 @@ class Airframe:
     velocity_gain: float
     height_gain: float
     climb_gain: float
+    max_climb: float
+    max_climb_acceleration: float
     max_tilt: float
     attitude_gain: float
     rate_lag: float
@@ -94,40 +100,10 @@ def shape_speed(frame: Airframe, target: wp.vec2, forward: float, dt: float) -> 
 
 
 @wp.func
-def quat_rotate(q: wp.vec4, v: wp.vec3) -> wp.vec3:
-    """Body vector to world."""
-    axis = wp.vec3(q[1], q[2], q[3])
-    t = 2.0 * wp.cross(axis, v)
-    return v + q[0] * t + wp.cross(axis, t)
-
-
-@wp.func
-def quat_unrotate(q: wp.vec4, v: wp.vec3) -> wp.vec3:
-    """World vector to body."""
-    return quat_rotate(wp.vec4(q[0], -q[1], -q[2], -q[3]), v)
-
-
-@wp.func
-def turned(q: wp.vec4, rates: wp.vec3, dt: float) -> wp.vec4:
-    """An attitude after `dt` of body rates."""
-    x = 0.5 * dt * rates[0]
-    y = 0.5 * dt * rates[1]
-    z = 0.5 * dt * rates[2]
-    return wp.normalize(
-        wp.vec4(
-            q[0] - q[1] * x - q[2] * y - q[3] * z,
-            q[1] + q[0] * x + q[2] * z - q[3] * y,
-            q[2] + q[0] * y + q[3] * x - q[1] * z,
-            q[3] + q[0] * z + q[1] * y - q[2] * x,
-        )
-    )
-
-
-@wp.func
 def fly(frame: Airframe, drone: Drone, forward: float, yaw_rate: float, dt: float) -> Drone:
     """One substep of controller and rigid body under a body-frame setpoint."""
     q = drone.attitude
-    ahead = quat_rotate(q, wp.vec3(1.0, 0.0, 0.0))
+    ahead = rotate(q, wp.vec3(1.0, 0.0, 0.0))
     level = wp.max(wp.sqrt(ahead[0] * ahead[0] + ahead[1] * ahead[1]), 1.0e-6)
     v = drone.velocity
     hx = ahead[0] / level
@@ -136,20 +112,22 @@ def fly(frame: Airframe, drone: Drone, forward: float, yaw_rate: float, dt: floa
     # Velocity loop, with the drag that will be met fed forward.
     ax = target[1] * hx + frame.velocity_gain * (target[0] * hx - v[0]) + frame.drag * v[0]
     ay = target[1] * hy + frame.velocity_gain * (target[0] * hy - v[1]) + frame.drag * v[1]
-    climb = wp.clamp(frame.height_gain * (frame.height - drone.position[2]), -0.5, 0.5)
-    az = GRAVITY + wp.clamp(frame.climb_gain * (climb - v[2]), -3.0, 3.0) + frame.drag * v[2]
+    climb = frame.height_gain * (frame.height - drone.position[2])
+    climb = wp.clamp(climb, -frame.max_climb, frame.max_climb)
+    lift = wp.clamp(frame.climb_gain * (climb - v[2]), -frame.max_climb_acceleration, frame.max_climb_acceleration)
+    az = GRAVITY + lift + frame.drag * v[2]
     sideways = wp.sqrt(ax * ax + ay * ay)
     cut = wp.min(1.0, wp.tan(frame.max_tilt) * az / wp.max(sideways, 1.0e-6))
     force = wp.vec3(ax * cut, ay * cut, az)
     # Attitude loop: the body rates that bring body z onto the force.
-    wanted = quat_unrotate(q, wp.normalize(force))
+    wanted = unrotate(q, wp.normalize(force))
     roll_rate = -frame.attitude_gain * wanted[1]
     pitch_rate = frame.attitude_gain * wanted[0]
     most = frame.yaw_acceleration * dt
     drone.yaw_target += wp.clamp(yaw_rate - drone.yaw_target, -most, most)
     blend = dt / (frame.rate_lag + dt)
     drone.rates += blend * (wp.vec3(roll_rate, pitch_rate, drone.yaw_target) - drone.rates)
-    up = quat_rotate(q, wp.vec3(0.0, 0.0, 1.0))
+    up = rotate(q, wp.vec3(0.0, 0.0, 1.0))
     blend = dt / (frame.thrust_lag + dt)
     drone.thrust += blend * (wp.dot(force, up) - drone.thrust)
     drone.velocity = v + dt * (drone.thrust * up - frame.drag * v - wp.vec3(0.0, 0.0, GRAVITY))
@@ -182,9 +160,9 @@ def advance(
 
 
 @wp.func
-def outside(position: wp.vec3, half: float) -> bool:
-    """Whether a position is beyond the fences."""
-    return wp.abs(position[0]) > half or wp.abs(position[1]) > half
+def beyond(position: wp.vec3, bound: wp.vec2) -> bool:
+    """Whether a position is outside |x| <= bound[0], |y| <= bound[1]."""
+    return wp.abs(position[0]) > bound[0] or wp.abs(position[1]) > bound[1]
 
 
 @wp.func
@@ -197,7 +175,7 @@ def stays_inside(
     held: int,
     braking: int,
     dt: float,
-    half: float,
+    bound: wp.vec2,
 ) -> bool:
     """Whether a drone stays inside that holds a setpoint for `held` substeps and then brakes while turning."""
     drone = start
@@ -206,7 +184,7 @@ def stays_inside(
         speed = wp.where(step < held, forward, 0.0)
         turn = wp.where(step < held, yaw_rate, later_yaw_rate)
         drone = fly(frame, drone, speed, turn, dt)
-        inside = inside and not outside(drone.position, half)
+        inside = inside and not beyond(drone.position, bound)
     return inside
 
 
@@ -227,6 +205,8 @@ def restrain(
     """The largest forward velocity of `choices` even fractions that keeps a drone inside |x|, |y| <= half."""
     i = wp.tid()
     drone = load(fleet, i)
+    # A drone that is already further out may come back, but not go further still.
+    bound = wp.vec2(wp.max(half, wp.abs(drone.position[0]) + SLACK), wp.max(half, wp.abs(drone.position[1]) + SLACK))
     turn = yaw_rate[i]
     found = float(0.0)
     done = bool(False)
@@ -236,9 +216,9 @@ def restrain(
             # A turn may carry the drone along a fence that it would meet if it had to brake after this period,
             # whichever way it is told to turn then.
             if (
-                stays_inside(frame, drone, speed, turn, turn, horizon, 0, dt, half)
-                and stays_inside(frame, drone, speed, turn, -1.0, period, braking, dt, half)
-                and stays_inside(frame, drone, speed, turn, 1.0, period, braking, dt, half)
+                stays_inside(frame, drone, speed, turn, turn, horizon, 0, dt, bound)
+                and stays_inside(frame, drone, speed, turn, -1.0, period, braking, dt, bound)
+                and stays_inside(frame, drone, speed, turn, 1.0, period, braking, dt, bound)
             ):
                 found = speed
                 done = True

@@ -3,17 +3,10 @@
 import warp as wp
 
 from wordwing.sim.kernels.raycast import GROUND, LANDMARK, Geoms, Worlds, cast
+from wordwing.sim.kernels.rotation import rotate
 from wordwing.sim.kernels.shading import Light, shade
 
 wp.set_module_options({"enable_backward": False})
-
-
-@wp.func
-def rotate(q: wp.vec4, v: wp.vec3) -> wp.vec3:
-    """Rotate by a (w, x, y, z) quaternion."""
-    axis = wp.vec3(q[1], q[2], q[3])
-    t = 2.0 * wp.cross(axis, v)
-    return v + q[0] * t + wp.cross(axis, t)
 
 
 @wp.func
