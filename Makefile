@@ -26,8 +26,9 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
+fly: export SAY := $(INSTRUCTION)
 fly: $(READY)
-	@$(BIN)/wordwing fly "$(INSTRUCTION)"
+	@$(BIN)/wordwing fly "$$SAY"
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -35,10 +36,10 @@ lint: $(READY)
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/pytest -m "not long"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m "not long"
 
 check: lint
-	$(BIN)/pytest
+	OMP_NUM_THREADS=1 $(BIN)/pytest
 
 pictures: $(READY)
 	$(BIN)/wordwing data show landmarks --out docs/landmarks

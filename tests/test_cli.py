@@ -8,6 +8,7 @@ from pathlib import Path
 
 import av
 import pytest
+import torch
 from PIL import Image
 
 from wordwing import __version__
@@ -105,6 +106,53 @@ def test_a_layout_with_no_room_for_a_path_is_refused(capsys, tmp_path):
 def test_an_output_folder_that_is_a_file_is_refused(capsys, tmp_path):
     (tmp_path / "taken").write_text("")
     assert "cannot be written" in refused(capsys, "fly", "go", "--out", str(tmp_path / "taken"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["fly", "go", "--seed", "-1"], "--seed is -1; it must be 0 or more"),
+        (["data", "show", "frames", "--seed", "-1"], "--seed is -1"),
+        (["data", "show", "frames", "--count", "0"], "--count is 0; 1 to 200"),
+        (["data", "show", "frames", "--out", "x.xyz"], "a picture's name must end in .png"),
+        (["bench", "sim", "--seconds", "nan"], "--seconds is nan; it must be more than 0"),
+        (["bench", "sim", "--landmarks", "41"], "--landmarks is 41; a world holds 1 to 40"),
+        (["bench", "sim", "--device", "gpu"], 'no device is called "gpu"'),
+        (["bench", "sim", "--device", "meta"], 'not on "meta"'),
+    ],
+)
+def test_numbers_and_names_that_make_no_sense_are_refused(capsys, arguments, sentence):
+    assert sentence in refused(capsys, *arguments)
+
+
+def test_cuda_is_refused_in_a_sentence_where_there_is_none(capsys):
+    if torch.cuda.is_available():
+        pytest.skip("this machine has CUDA")
+    assert "no CUDA device" in refused(capsys, "bench", "sim", "--device", "cuda")
+
+
+def test_a_house_layout_that_was_flown_can_be_flown_again(tmp_path, capsys):
+    main(["fly", "go", "--corpus", "house", "--seed", "3", "--out", str(tmp_path / "a")])
+    main(["fly", "go", "--layout", str(tmp_path / "a" / "layout.json"), "--out", str(tmp_path / "b")])
+    assert capsys.readouterr().out.count("ORACLE came to rest") == 2
+
+
+def test_a_flight_that_cannot_be_saved_leaves_nothing(tmp_path, capsys, monkeypatch):
+    """The disk fills up while the still is written: the film that was finished before is not left either."""
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Image.Image, "save", full)
+    assert "the disk is full" in refused(capsys, "fly", "go", "--seed", "1", "--out", str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_that_has_seen_enough_is_no_mistake(tmp_path):
+    command = f"{sys.executable} -m wordwing fly go --seed 1 --out {tmp_path} | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert done.returncode in (0, 141)
+    assert done.stderr == ""
 
 
 def test_wrong_arguments_exit_with_2_and_no_traceback():

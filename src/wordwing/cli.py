@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
+from typing import NoReturn
 
 import tyro
 
@@ -38,9 +41,27 @@ def main(arguments: list[str] | None = None) -> None:
         return
     try:
         application().cli(args=argv, prog="wordwing", description=DESCRIPTION)
+        sys.stdout.flush()
     except WordwingError as error:
-        print(f"wordwing: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
+        _fail(str(error))
     except KeyboardInterrupt:
         print("wordwing: interrupted", file=sys.stderr)
         raise SystemExit(130) from None
+    except BrokenPipeError:  # whoever read us has seen enough: `wordwing … | head`
+        _forget_output()
+        raise SystemExit(141) from None
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        _forget_output()
+        _fail("the disk is full; nothing was half-written")
+
+
+def _fail(sentence: str) -> NoReturn:
+    print(f"wordwing: {sentence}", file=sys.stderr)
+    raise SystemExit(2) from None
+
+
+def _forget_output() -> None:
+    """Keep the interpreter from failing again at its end over output that nobody can take."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

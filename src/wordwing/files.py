@@ -28,7 +28,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        os.chmod(temporary, 0o644)  # mkstemp's 0600 would hide results from colleagues
+        os.chmod(temporary, 0o666 & ~_umask())  # mkstemp's 0600 would hide results from colleagues
         os.replace(temporary, path)
     except OSError as error:
         raise unwritable(path, error) from None
@@ -41,3 +41,9 @@ def unwritable(path: str | Path, error: OSError) -> WordwingError:
     if error.errno == errno.ENOSPC:
         return WordwingError(f"{path}: the disk is full; nothing was changed")
     return WordwingError(f"{path}: cannot be written ({(error.strerror or 'unknown').lower()})")
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -277,3 +277,13 @@ def test_the_oracle_flies_sampled_paths_to_their_ends(rng):
         # On the way it keeps to the path.
         gaps = np.linalg.norm(flight.path[:, None] - task.gold_path, axis=-1).min(axis=1)
         assert gaps.max() < 0.47
+
+
+def test_flying_through_a_landmark_is_counted_and_flying_over_one_is_not():
+    for name, expected in (("Fridge", 0.8), ("Boat", 0.0)):
+        vehicle = LabVehicle(Layout((Placement(name, 0.9, 0.0),)), (0.0, 0.0), 0.0, config=QUICK)
+        vehicle.send(setpoint(0.5, 0.0))
+        vehicle.wait(3.6)
+        assert vehicle.seconds_inside_landmarks == pytest.approx(expected, abs=0.4)
+        vehicle.connect()
+        assert vehicle.seconds_inside_landmarks == 0.0

@@ -126,7 +126,7 @@ FINITE = "it must be a finite number of metres"
         (file_with(barrel(elevation=math.inf)), f"landmark 1: elevation is Infinity; {FINITE}"),
         (
             file_with(barrel(elevation=-0.1)),
-            "landmark 1 (Barrel) has elevation -0.1; it must be 0 (the floor) or more",
+            "landmark 1 (Barrel) has elevation -0.1; it must be between 0, the floor, and 2.0 m",
         ),
         (
             file_with(barrel(radius=0.2)),
@@ -140,6 +140,8 @@ FINITE = "it must be a finite number of metres"
             file_with(barrel(y=-2.25)),
             "landmark 1 (Barrel) at (0.50, -2.25) reaches 0.14 m out of the arena; x and y must be between ±2.11",
         ),
+        (file_with(barrel(elevation=1e299)), "landmark 1 (Barrel) has elevation 1e+299; it must be between 0"),
+        (file_with(barrel(yaw=1e39)), "landmark 1 (Barrel) has yaw 1e+39; radians between ±100.0 are enough"),
         # Two landmarks.
         (
             file_with(barrel(), barrel(name="Bench", x=0.5, y=-0.6)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from wordwing.commands.options import check_positive, check_seed
+
 
 def sim(
     worlds: int = 0,
@@ -24,4 +26,4 @@ def sim(
     """
     from wordwing.sim.bench import bench_sim
 
-    bench_sim(worlds, landmarks, device, seconds, compare, seed)
+    bench_sim(worlds, landmarks, device, check_positive("seconds", seconds), compare, check_seed(seed))

@@ -7,7 +7,9 @@ from typing import Annotated, Literal
 
 import tyro
 
-Corpus = Literal["field", "cage", "house"]
+from wordwing.commands.options import check_seed
+from wordwing.world.catalogue import Corpus
+
 MAX_TEXT = 2000
 
 
@@ -29,7 +31,7 @@ def fly(
     Args:
         text: What the drone is told, in plain English.
         layout: A layout file; without one a random layout of the corpus is drawn.
-        corpus: Which kind of random layout: field, cage or house.
+        corpus: Which kind of random layout, and by which rules the path is drawn.
         seed: Chooses the layout and the path; the same seed gives the same flight.
         policy: Who flies.
         vehicle: Where: the batched simulator or the lab.
@@ -43,4 +45,4 @@ def fly(
         raise WordwingError('the instruction is empty; try: wordwing fly "go to the barrel"')
     if len(words) > MAX_TEXT:
         raise WordwingError(f"the instruction has {len(words)} characters; {MAX_TEXT} are the most that are flown")
-    film_flight(words, layout, corpus, seed, policy, vehicle, out)
+    film_flight(words, layout, corpus, check_seed(seed), policy, vehicle, out)

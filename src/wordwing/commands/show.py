@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
+
+from wordwing.commands.options import check_picture, check_seed
+from wordwing.world.catalogue import Corpus
 
 
 def landmarks(out: Path = Path("out/landmarks")) -> None:
@@ -14,13 +18,18 @@ def landmarks(out: Path = Path("out/landmarks")) -> None:
     Args:
         out: Folder for field.png and house.png; their names and nouns are printed.
     """
-    from wordwing.evaluation.sheets import landmark_sheet, save
+    from rich.progress import track
+
+    from wordwing.evaluation.drawing import save
+    from wordwing.evaluation.sheets import lab_portraits, landmark_sheet
     from wordwing.world.catalogue import catalogue
     from wordwing.world.catalogue import landmarks as of_corpus
 
     for corpus in ("field", "house"):
-        sheet = landmark_sheet(of_corpus(corpus), f"{corpus} landmarks, sim and lab look, from 1.5 m")
-        save(sheet, out / f"{corpus}.png")
+        entries = of_corpus(corpus)
+        drawn = track(lab_portraits(entries), f"{corpus} landmarks", len(entries), disable=not sys.stderr.isatty())
+        title = f"{corpus} landmarks, sim and lab look, from 1.5 m"
+        save(landmark_sheet(entries, list(drawn), title), out / f"{corpus}.png")
     for entry in catalogue():
         number = f"cage {entry.cage}" if entry.cage else entry.set
         print(f"{entry.name:18} {number:8} {', '.join(entry.nouns)}")
@@ -34,16 +43,18 @@ def layout(file: Annotated[Path, tyro.conf.Positional], /, out: Path = Path("out
         file: The layout, a JSON file.
         out: The picture to write.
     """
-    from wordwing.evaluation.sheets import layout_picture, save
+    from wordwing.evaluation.drawing import save
+    from wordwing.evaluation.sheets import layout_picture
     from wordwing.world.layout import Layout
 
+    check_picture(out)
     save(layout_picture(Layout.load(file)), out)
     print(out)
 
 
 def frames(
     domain: Literal["sim", "lab"] = "sim",
-    corpus: Literal["field", "cage", "house"] = "cage",
+    corpus: Corpus = "cage",
     count: int = 12,
     seed: int = 0,
     out: Path = Path("out/frames.png"),
@@ -58,9 +69,11 @@ def frames(
         out: The picture sheet to write.
     """
     from wordwing.errors import WordwingError
-    from wordwing.evaluation.sheets import frame_sheet, save
+    from wordwing.evaluation.drawing import save
+    from wordwing.evaluation.sheets import frame_sheet
 
     if not 1 <= count <= 200:
         raise WordwingError(f"--count is {count}; 1 to 200 pictures fit on a sheet")
-    save(frame_sheet(domain, corpus, count, seed), out)
+    check_picture(out)
+    save(frame_sheet(domain, corpus, count, check_seed(seed)), out)
     print(out)

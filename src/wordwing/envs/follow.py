@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from wordwing.envs.vector import RENDERING, FollowVectorEnv, single
 from wordwing.evaluation.rollout import MAX_STEPS
-from wordwing.world.samplers import Corpus
+from wordwing.world.catalogue import Corpus
 from wordwing.world.tasks import Task
 
 

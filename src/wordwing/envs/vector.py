@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, get_args
 
@@ -20,12 +19,13 @@ from PIL import Image, ImageDraw
 
 from wordwing.camera import CameraConfig
 from wordwing.errors import WordwingError, did_you_mean
+from wordwing.evaluation.drawing import FLOWN, MAP_EXTENT, drone_outline, map_pixels
 from wordwing.evaluation.metrics import SUCCESS_DISTANCE, emd, final_distance
 from wordwing.evaluation.rollout import MAX_STEPS, SETTLE_STEPS, start_poses
 from wordwing.frames import ARENA_HALF, ARENA_SIZE, Pose
 from wordwing.interface import CONTROL_PERIOD, MAX_FORWARD, MAX_YAW_RATE, Observation, Setpoint
 from wordwing.sim.simulator import Simulator
-from wordwing.world.samplers import Corpus
+from wordwing.world.catalogue import Corpus
 from wordwing.world.tasks import Task, sample_tasks
 
 STOP_BONUS = 1.0
@@ -212,8 +212,6 @@ class FollowVectorEnv(VectorEnv[dict[str, Any], NDArray[np.float32], NDArray[Any
             return None
         if not self.current_tasks:
             raise ResetNeeded("there is nothing to render before the first reset")
-        from wordwing.evaluation.animation import MAP_EXTENT  # a second's worth of imports
-
         if self._overhead is None:
             self._overhead = self.simulator.overhead(PICTURE_SIZE, MAP_EXTENT).cpu().numpy()
         pose = torch.from_numpy(self._pose)
@@ -347,14 +345,9 @@ def _draw_flight(
     yaw: float,
 ) -> NDArray[np.uint8]:
     """A world from above with the path so far and, at its end, the drone as an arrow."""
-    from wordwing.evaluation.animation import FLOWN, map_pixels
-
     picture = Image.fromarray(overhead)
     draw = ImageDraw.Draw(picture)
     if len(path) > 1:
         draw.line([tuple(point) for point in map_pixels(path, len(overhead))], FLOWN, 3)
-    arrow = np.array([[0.16, 0.0], [-0.1, 0.1], [-0.05, 0.0], [-0.1, -0.1]])
-    turn = np.array([[math.cos(yaw), -math.sin(yaw)], [math.sin(yaw), math.cos(yaw)]])
-    corners = map_pixels(path[-1] + arrow @ turn.T, len(overhead))
-    draw.polygon([tuple(corner) for corner in corners], FLOWN, "white")
+    draw.polygon(drone_outline(path[-1], yaw, len(overhead)), FLOWN, "white")
     return np.array(picture)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from pathlib import Path
 
 import av
@@ -14,26 +14,17 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from wordwing.camera import Camera
+from wordwing.evaluation.drawing import FLOWN, GOLD, GREY, INK, LIGHT, PAPER, drone_outline, font, map_pixels
 from wordwing.evaluation.rollout import Flight
-from wordwing.evaluation.sheets import INK, PAPER, font
-from wordwing.files import replacing
-from wordwing.frames import ARENA_HALF, Pose
+from wordwing.frames import Pose
 from wordwing.interface import CONTROL_PERIOD, MAX_FORWARD, MAX_YAW_RATE
 
 MAP_SIZE = 600
-MAP_EXTENT = 2 * ARENA_HALF + 0.3
-"""Metres across the overhead view."""
+"""Edge of the overhead view, pixels."""
 
-# Okabe and Ito's palette, which colour-blind people can tell apart.
-FLOWN = (0, 114, 178)
-GOLD = (230, 159, 0)
-GREY = (120, 120, 120)
-LIGHT = (225, 225, 222)
-
-
-def map_pixels(xy: NDArray[np.floating], size: int = MAP_SIZE) -> NDArray[np.float64]:
-    """World positions [..., 2] to (column, row) pixels of an overhead picture, x up and y left."""
-    return size * (0.5 - np.asarray(xy, np.float64)[..., ::-1] / MAP_EXTENT)
+FRAME_RATE = 1 / Fraction(CONTROL_PERIOD).limit_denominator(100)
+HELD_FRAMES = 5
+"""Frames a second, and how many the end is shown for."""
 
 
 def flight_frames(flight: Flight, overhead: NDArray[np.uint8], title: str) -> Iterator[Image.Image]:
@@ -63,27 +54,24 @@ def flight_frames(flight: Flight, overhead: NDArray[np.uint8], title: str) -> It
 def _map(flight: Flight, overhead: NDArray[np.uint8], index: int, yaw: float) -> Image.Image:
     """The overhead view with the view cone lit, the demonstration, the path so far and the drone."""
     picture = Image.fromarray(overhead)
-    here = map_pixels(flight.path[index])
+    here = map_pixels(flight.path[index], MAP_SIZE)
     fov = math.radians(Camera().config.horizontal_fov_deg)
     edges = [yaw - fov / 2 + fov * step / 12 for step in range(13)]
     cone = [tuple(here)]
-    cone += [tuple(map_pixels(flight.path[index] + 8 * np.array([math.cos(a), math.sin(a)]))) for a in edges]
+    cone += [tuple(map_pixels(flight.path[index] + 8 * np.array([math.cos(a), math.sin(a)]), MAP_SIZE)) for a in edges]
     lit = Image.new("L", picture.size, 150)
     ImageDraw.Draw(lit).polygon(cone, fill=255)
     picture = Image.composite(picture, Image.new("RGB", picture.size, (0, 0, 0)), lit)
     draw = ImageDraw.Draw(picture)
-    gold = [tuple(point) for point in map_pixels(flight.task.gold_path)]
+    gold = [tuple(point) for point in map_pixels(flight.task.gold_path, MAP_SIZE)]
     if len(gold) > 1:
         draw.line(gold, GOLD, 4, joint="curve")
     _disc(draw, gold[-1], 7, GOLD)
-    flown = [tuple(point) for point in map_pixels(flight.path[: index + 1])]
+    flown = [tuple(point) for point in map_pixels(flight.path[: index + 1], MAP_SIZE)]
     if len(flown) > 1:
         draw.line(flown, "white", 7, joint="curve")
         draw.line(flown, FLOWN, 4, joint="curve")
-    arrow = np.array([[0.16, 0.0], [-0.1, 0.1], [-0.05, 0.0], [-0.1, -0.1]])
-    turn = np.array([[math.cos(yaw), -math.sin(yaw)], [math.sin(yaw), math.cos(yaw)]])
-    outline = [tuple(point) for point in map_pixels(flight.path[index] + arrow @ turn.T)]
-    draw.polygon(outline, FLOWN, "white", 2)
+    draw.polygon(drone_outline(flight.path[index], yaw, MAP_SIZE), FLOWN, "white", 2)
     return picture
 
 
@@ -102,10 +90,26 @@ def _legend(draw: ImageDraw.ImageDraw, corner: tuple[int, int]) -> None:
 
 
 def _words(draw: ImageDraw.ImageDraw, instruction: str, corner: tuple[int, int]) -> None:
-    lines = textwrap.wrap(instruction, 56)
+    lines = wrapped(instruction, width=512, size=18)
     if len(lines) > 5:
         lines = [*lines[:4], lines[4] + " …"]
-    draw.text(corner, "\n".join(lines), INK, font(19), spacing=7)
+    draw.text(corner, "\n".join(lines), INK, font(18), spacing=7)
+
+
+def wrapped(text: str, width: int, size: int) -> list[str]:
+    """A text in lines of at most `width` pixels; a word that is longer is cut."""
+    lines = [""]
+    for word in text.split():
+        while font(size).getlength(word) > width:
+            keep = next(n for n in range(len(word), 0, -1) if font(size).getlength(word[:n]) <= width)
+            lines += [word[:keep], ""]
+            word = word[keep:]
+        longer = f"{lines[-1]} {word}".strip()
+        if font(size).getlength(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return [line for line in lines if line]
 
 
 def _setpoint(draw: ImageDraw.ImageDraw, flight: Flight, index: int, corner: tuple[int, int]) -> None:
@@ -139,13 +143,14 @@ def filmstrip(frames: Sequence[Image.Image], count: int = 4) -> Image.Image:
     return strip
 
 
-def write_video(frames: Sequence[Image.Image], path: Path, fps: int = 5) -> None:
-    """Write an H.264 film that browsers and phones play; the last frame stays for a second and a half."""
-    with replacing(path) as temporary, av.open(str(temporary), "w") as film:
-        stream = film.add_stream("libx264", rate=fps, options={"crf": "20"})
+def write_video(frames: Sequence[Image.Image], path: Path) -> None:
+    """Write an H.264 film, at the flight's own pace, that browsers and phones play; the last frame stays a while."""
+    with av.open(str(path), "w") as film:
+        stream = film.add_stream("libx264", rate=FRAME_RATE, options={"crf": "20"})
         stream.width, stream.height = (side // 2 * 2 for side in frames[0].size)
         stream.pix_fmt = "yuv420p"
-        for image in [*frames, *[frames[-1]] * round(1.5 * fps)]:
+        stream.thread_count = 1  # with more the bytes differ from run to run
+        for image in [*frames, *[frames[-1]] * HELD_FRAMES]:
             cut = image.crop((0, 0, stream.width, stream.height))
             film.mux(stream.encode(av.VideoFrame.from_image(cut)))
         film.mux(stream.encode(None))

@@ -9,21 +9,16 @@ from typing import Literal
 import numpy as np
 
 from wordwing.baselines import Average, Oracle, Stop
-from wordwing.evaluation.animation import (
-    MAP_EXTENT,
-    MAP_SIZE,
-    filmstrip,
-    flight_frames,
-    write_video,
-)
+from wordwing.evaluation.animation import MAP_SIZE, filmstrip, flight_frames, write_video
+from wordwing.evaluation.drawing import MAP_EXTENT
 from wordwing.evaluation.metrics import SUCCESS_DISTANCE, emd, final_distance
 from wordwing.evaluation.rollout import Flight, fly_tasks, start_poses
-from wordwing.evaluation.sheets import save
+from wordwing.files import replacing
 from wordwing.interface import Policy
 from wordwing.sim.render import RenderConfig
 from wordwing.sim.simulator import Simulator
+from wordwing.world.catalogue import Corpus
 from wordwing.world.layout import Layout
-from wordwing.world.samplers import Corpus
 from wordwing.world.tasks import sample_task_in, sample_tasks
 
 BASELINES: dict[str, type[Policy]] = {"oracle": Oracle, "average": Average, "stop": Stop}
@@ -63,7 +58,6 @@ def film_flight(
             flight = fly_vehicle(policy, drone, task, keep_images=True)
     title = f"{TITLES[policy_name]} in {vehicle}: {HABITS[policy_name]}"
     write_films(flight, viewer, title, out)
-    task.layout.save(out / "layout.json")
     print(f'"{instruction}"')
     print(f"{TITLES[policy_name]} {HABITS[policy_name]}")
     print(summary(flight, policy_name))
@@ -71,19 +65,27 @@ def film_flight(
 
 
 def write_films(flight: Flight, viewer: Simulator, title: str, out: Path) -> None:
-    """`flight.mp4` and `filmstrip.png` of a flight that kept its images."""
+    """`flight.mp4`, `filmstrip.png` and `layout.json` of a flight that kept its images: all of them or none."""
     viewer.reset([flight.task.layout], start_poses([flight.task]))
     overhead = viewer.overhead(MAP_SIZE, MAP_EXTENT)[0].numpy()
     frames = list(flight_frames(flight, overhead, title))
-    write_video(frames, out / "flight.mp4")
-    save(filmstrip(frames), out / "filmstrip.png")
+    with (
+        replacing(out / "flight.mp4") as film,
+        replacing(out / "filmstrip.png") as still,
+        replacing(out / "layout.json") as layout,
+    ):
+        write_video(frames, film)
+        filmstrip(frames).save(still)
+        layout.write_text(flight.task.layout.to_json(), "utf-8")
 
 
 def summary(flight: Flight, policy_name: str) -> str:
     """One line about how a flight went."""
     distance = final_distance(flight.path, flight.task.gold_path)
     verdict = "within" if distance < SUCCESS_DISTANCE else "not within"
+    inside = flight.seconds_inside_landmarks
+    through = f", {inside:.1f} s of it through landmarks" if inside else ""
     return (
         f"{TITLES[policy_name]} came to rest {distance:.2f} m from the end of the path, {verdict} "
-        f"{SUCCESS_DISTANCE} m (EMD {emd(flight.path, flight.task.gold_path):.2f} m)"
+        f"{SUCCESS_DISTANCE} m (EMD {emd(flight.path, flight.task.gold_path):.2f} m){through}"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from wordwing.frames import Pose
-from wordwing.interface import Observation, Policy, Setpoint
+from wordwing.interface import Policy, Setpoint
 from wordwing.sim.simulator import Simulator
 from wordwing.world.tasks import Task
 
@@ -36,7 +36,8 @@ class Flight:
     decisions: int
     """Index of the state at which STOP was decided or the flight was ended."""
     ended_by: Literal["stop", "steps"]
-    seconds_inside_landmarks: float = 0.0
+    seconds_inside_landmarks: float | None = None
+    """How long it flew through landmarks; None where nobody can know."""
     images: list[NDArray[np.uint8]] = field(default_factory=list)
     """What the drone saw at each state, when asked for."""
 
@@ -61,7 +62,6 @@ def fly_tasks(
     max_steps: int = MAX_STEPS,
     safety: bool = True,
     keep_images: bool = False,
-    after_step: Callable[[Observation], None] | None = None,
 ) -> list[Flight]:
     """Fly one task in each world of a simulator, at most `max_steps` decisions each.
 
@@ -100,8 +100,6 @@ def fly_tasks(
         inside.append(simulator.seconds_inside_landmarks)
         if keep_images:
             images.append(observation.image.cpu())
-        if after_step is not None:
-            after_step(observation)
         step += 1
     history = Pose.stack(states).to("cpu")  # [T + 1, N]
     flown_setpoints = torch.stack(setpoints).cpu()  # [T, N, 2]

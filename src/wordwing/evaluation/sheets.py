@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
 
 from wordwing.camera import Camera
-from wordwing.files import replacing
-from wordwing.frames import ARENA_HALF, Pose
+from wordwing.evaluation.drawing import INK, MAP_EXTENT, PAPER, font, map_pixels
+from wordwing.frames import Pose
 from wordwing.sim.lab.camera import LabCamera
 from wordwing.sim.render import RenderConfig, Renderer
 from wordwing.sim.scene import PackedLayouts, Scene
 from wordwing.world.assets import Look
-from wordwing.world.catalogue import Landmark
+from wordwing.world.catalogue import Corpus, Landmark
 from wordwing.world.layout import Layout, Placement
-from wordwing.world.samplers import Corpus, sample_layout
-
-INK = (32, 32, 32)
-PAPER = (250, 250, 248)
-
-
-def font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    """The typeface of every picture, embedded in Pillow, so that pictures are the same everywhere."""
-    return ImageFont.load_default(size)
+from wordwing.world.samplers import sample_layout
 
 
 def contact_sheet(
@@ -74,22 +65,18 @@ def sim_portraits(landmarks: Sequence[Landmark], yaw: float = 2.5) -> NDArray[np
     return Renderer(scene, camera, RenderConfig(shadows=True)).first_person(poses).numpy()
 
 
-def lab_portraits(landmarks: Sequence[Landmark], yaw: float = 2.5) -> NDArray[np.uint8]:
-    """The same portraits in the `lab` look, through the lab's camera."""
+def lab_portraits(landmarks: Sequence[Landmark], yaw: float = 2.5) -> Iterator[NDArray[np.uint8]]:
+    """The same portraits in the `lab` look, [72, 128, 3] each, one after the other through the lab's camera."""
     pose = portrait_pose()
-    pictures = []
     for entry in landmarks:
         layout = Layout((Placement(entry.name, 0.0, 0.0, yaw),))
-        camera = LabCamera(layout, np.random.default_rng(entry.index))
-        pictures.append(camera.take(pose, pose).numpy())
-    return np.stack(pictures)
+        yield LabCamera(layout, np.random.default_rng(entry.index)).take(pose, pose).numpy()
 
 
-def landmark_sheet(landmarks: Sequence[Landmark], title: str) -> Image.Image:
+def landmark_sheet(landmarks: Sequence[Landmark], lab: Sequence[NDArray[np.uint8]], title: str) -> Image.Image:
     """Every landmark in both looks, side by side, the middle of the drone's picture."""
-    middle = (slice(None), slice(4, 68), slice(24, 104))
-    pairs = zip(sim_portraits(landmarks)[middle], lab_portraits(landmarks)[middle], strict=True)
-    pictures = [np.concatenate(pair, axis=1) for pair in pairs]
+    pairs = zip(sim_portraits(landmarks), lab, strict=True)
+    pictures = [np.concatenate([picture[4:68, 24:104] for picture in pair], axis=1) for pair in pairs]
     captions = [f"{entry.name}: {entry.nouns[0]}" for entry in landmarks]
     return contact_sheet(pictures, captions, columns=5, scale=2, title=title)
 
@@ -120,18 +107,10 @@ def layout_picture(layout: Layout, size: int = 720) -> Image.Image:
     """A layout from above, x up and y left, every landmark with its name."""
     scene = Scene(1, torch.device("cpu"))
     scene.place(PackedLayouts.pack([layout]), torch.arange(1))
-    extent = 2 * ARENA_HALF + 0.3
     renderer = Renderer(scene, config=RenderConfig(shadows=True))
-    picture = Image.fromarray(renderer.overhead(size, extent)[0].numpy())
+    picture = Image.fromarray(renderer.overhead(size, MAP_EXTENT)[0].numpy())
     draw = ImageDraw.Draw(picture)
     for placement in layout.landmarks:
-        x = size * (0.5 - placement.y / extent)
-        y = size * (0.5 - placement.x / extent)
+        x, y = map_pixels(np.array([placement.x, placement.y]), size)
         draw.text((x, y), placement.name, "white", font(15), anchor="mm", stroke_width=2, stroke_fill=INK)
     return picture
-
-
-def save(picture: Image.Image, path: Path) -> None:
-    """Write a picture whole or not at all."""
-    with replacing(path) as temporary:
-        picture.save(temporary, format=path.suffix.lstrip(".") or "png")

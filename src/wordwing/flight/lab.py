@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ from wordwing.interface import Observation, Setpoint
 from wordwing.sim.dynamics import DynamicsConfig, FleetState
 from wordwing.sim.lab.camera import LabCamera, LabCameraConfig
 from wordwing.sim.lab.flight import LabFlight, LabFlightConfig
+from wordwing.world.assets import asset
 from wordwing.world.layout import Layout
 
 
@@ -38,6 +40,9 @@ class LabConfig:
     """Where it stops a drone that flies along a fence. With these margins none of 480 wild flights left the arena, and
     ORACLE flew 198 of 200 field paths, many along fences, to their ends."""
 
+
+TICK = 0.05
+"""How often it is looked whether the drone is inside a landmark, seconds."""
 
 AT_A_FENCE = 0.45
 """A drone flies at a fence, not along it, with more than this share of its speed towards it."""
@@ -65,6 +70,7 @@ class LabVehicle(Vehicle):
             )
         self._start_xy = (float(start_xy[0]), float(start_xy[1]))
         self._start_yaw = float(start_yaw)
+        self._layout = layout
         self._seed = seed
         self._safety = safety
         self._flight = LabFlight(config.flight)
@@ -79,6 +85,7 @@ class LabVehicle(Vehicle):
         self._rng = np.random.default_rng([self._seed, 1])
         self._camera.begin(np.random.default_rng([self._seed, 2]))
         self._setpoint = Setpoint.zero(1)
+        self._seconds_inside = 0.0
 
     def observe(self) -> Observation:
         """The newest picture and pose, each as old as its latency."""
@@ -100,7 +107,10 @@ class LabVehicle(Vehicle):
     def wait(self, seconds: float) -> None:
         """Fly the last setpoint for some simulated seconds."""
         forward, yaw_rate = float(self._setpoint.forward[0]), float(self._setpoint.yaw_rate[0])
-        self._flight.advance(seconds, forward, yaw_rate)
+        end = self._flight.time + seconds
+        while (left := end - self._flight.time) > TICK / 10:
+            self._flight.advance(min(TICK, left), forward, yaw_rate)
+            self._seconds_inside += TICK * self._inside_landmark()
 
     def land(self) -> None:
         """Come down at the autopilot's pace."""
@@ -120,9 +130,25 @@ class LabVehicle(Vehicle):
         return self._flight.motors_on
 
     @property
+    def seconds_inside_landmarks(self) -> float:
+        """How long it has been flying through landmarks since it connected."""
+        return self._seconds_inside
+
+    @property
     def true_pose(self) -> Pose:
         """[1] where the drone really is, world frame."""
         return self._pose_at(self._flight.time)
+
+    def _inside_landmark(self) -> bool:
+        """Whether the drone's centre is inside a landmark now."""
+        position = self._flight.position
+        for placement in self._layout.landmarks:
+            x, y, z = position - [placement.x, placement.y, placement.elevation]
+            cos, sin = math.cos(placement.yaw), math.sin(placement.yaw)
+            local = np.array([[cos * x + sin * y, cos * y - sin * x, z]])
+            if math.hypot(x, y) < placement.kind.footprint and asset(placement.name, "lab").contains(local)[0]:
+                return True
+        return False
 
     def _pose_at(self, time: float) -> Pose:
         # The memory reaches back beyond the start of a flight, but not for ever.

@@ -51,5 +51,6 @@ def fly_vehicle(
         setpoints=np.array([[float(s.forward[0]), float(s.yaw_rate[0])] for s in sent], np.float32),
         decisions=decisions,
         ended_by="stop" if stopped else "steps",
+        seconds_inside_landmarks=vehicle.seconds_inside_landmarks,
         images=[observation.image[0].cpu().numpy() for observation in seen] if keep_images else [],
     )

@@ -45,6 +45,11 @@ class Vehicle(ABC):
     def close(self) -> None:
         """Let go of the drone; may be called twice."""
 
+    @property
+    def seconds_inside_landmarks(self) -> float | None:
+        """How long it has flown through landmarks; a real drone does not know."""
+        return None
+
     def __enter__(self) -> Self:
         try:
             self.connect()

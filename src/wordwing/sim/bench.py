@@ -23,7 +23,7 @@ from wordwing.interface import Setpoint
 from wordwing.sim.lab.scene import CAMERA_AXES
 from wordwing.sim.launch import warp_device
 from wordwing.sim.render import RenderConfig, Renderer
-from wordwing.sim.simulator import Simulator
+from wordwing.sim.simulator import Simulator, find_device
 from wordwing.world.assets import asset
 from wordwing.world.catalogue import catalogue, landmark
 from wordwing.world.layout import Layout, Placement
@@ -35,17 +35,17 @@ def bench_sim(worlds: int, landmarks: int, device_name: str, seconds: float, com
     worlds = worlds or (1024 if device_name.startswith("cuda") else 16)
     if not 1 <= landmarks <= 40:
         raise WordwingError(f"--landmarks is {landmarks}; a world holds 1 to 40")
-    if worlds < 1 or seconds <= 0:
-        raise WordwingError("--worlds and --seconds must be positive")
+    if worlds < 1:
+        raise WordwingError(f"--worlds is {worlds}; at least one is needed")
     torch.set_num_threads(1)  # a core's worth of CPU; Warp's CPU kernels use one anyway
     rng = np.random.default_rng(seed)
     layouts = [crowded_layout(landmarks, rng) for _world in range(worlds)]
     xy, yaw = rng.uniform(-1.9, 1.9, (worlds, 2)), rng.uniform(-np.pi, np.pi, worlds)
     poses = Pose.level(torch.tensor(xy).float(), torch.tensor(yaw).float())
-    free = torch.cuda.mem_get_info()[0] if device_name.startswith("cuda") else 0
-    simulator = Simulator(worlds, device_name)
+    device = find_device(device_name)
+    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else 0
+    simulator = Simulator(worlds, device)
     simulator.reset(layouts, poses)
-    device = simulator.device
     geoms = np.mean([len(asset(p.name)) for layout in layouts for p in layout.landmarks])
     scene = {
         "worlds": worlds,
@@ -72,7 +72,7 @@ def bench_sim(worlds: int, landmarks: int, device_name: str, seconds: float, com
     rate = worlds * rate_of(_stepper(simulator, rng, safety=True), seconds, device)
     report("environment steps/s", rate, textures=True, shadows=False, note="safety, dynamics and rendering")
     if device.type == "cuda":
-        report("GPU memory, GiB", (free - torch.cuda.mem_get_info()[0]) / 2**30)
+        report("GPU memory, GiB", (free - torch.cuda.mem_get_info(device)[0]) / 2**30)
     if not compare:
         return
     for shadows in (False, True):

@@ -47,7 +47,7 @@ class Simulator:
         if num_worlds < 1:
             raise WordwingError(f"a simulator needs at least one world, not {num_worlds}")
         self.num_worlds = num_worlds
-        self.device = _device(device)
+        self.device = find_device(device)
         self.camera = camera or Camera()
         self.scene = Scene(num_worlds, self.device)
         self.renderer = Renderer(self.scene, self.camera, render or RenderConfig())
@@ -147,7 +147,8 @@ class Simulator:
         return self.renderer.overhead(size, extent)
 
 
-def _device(name: torch.device | str) -> torch.device:
+def find_device(name: torch.device | str) -> torch.device:
+    """A device that wordwing can run on, with its number."""
     try:
         device = torch.device(name)
     except RuntimeError:

@@ -93,6 +93,22 @@ class Asset:
         ]
         return np.concatenate([cloud.T for cloud in clouds])
 
+    def contains(self, points: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Whether points [P, 3], landmark frame, lie inside any geom: [P]."""
+        inside = np.zeros(len(points), bool)
+        for kind, quaternion, size, position in zip(self.kind, self.quaternion, self.size, self.position, strict=True):
+            x, y, z = ((points - position) @ rotation_matrix(quaternion)).T
+            if kind == BOX:
+                inside |= (np.abs(x) <= size[0]) & (np.abs(y) <= size[1]) & (np.abs(z) <= size[2])
+            elif kind == CYLINDER:
+                inside |= (np.hypot(x, y) <= size[0]) & (np.abs(z) <= size[1])
+            elif kind == CAPSULE:
+                inside |= np.hypot(np.hypot(x, y), z - z.clip(-size[1], size[1])) <= size[0]
+            else:
+                a, b, c = size if kind == ELLIPSOID else size[[0, 0, 0]]
+                inside |= (x / a) ** 2 + (y / b) ** 2 + (z / c) ** 2 <= 1
+        return inside
+
     def footprint(self) -> float:
         """Radius of the circle around the origin that holds all geoms seen from above."""
         return float(np.hypot(*self.surface_points().T[:2]).max())

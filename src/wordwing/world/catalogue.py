@@ -10,6 +10,9 @@ from typing import Literal
 
 from wordwing.errors import WordwingError, did_you_mean
 
+Corpus = Literal["field", "cage", "house"]
+"""The kinds of worlds: LANI's field, the paper's REAL cage, furnished rooms."""
+
 
 @dataclass(frozen=True)
 class Landmark:
@@ -57,7 +60,7 @@ def landmark(name: str) -> Landmark:
         ) from None
 
 
-def landmarks(corpus: Literal["field", "cage", "house"]) -> tuple[Landmark, ...]:
+def landmarks(corpus: Corpus) -> tuple[Landmark, ...]:
     """The landmarks that layouts of a corpus are made of."""
     if corpus == "cage":
         numbered = (entry for entry in catalogue() if entry.cage is not None)

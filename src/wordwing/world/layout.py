@@ -30,6 +30,9 @@ MAX_LANDMARKS = 40
 MAX_BYTES = 1_000_000
 """Largest layout and largest file that is read; both far beyond what fits the arena."""
 
+MAX_ELEVATION, MAX_YAW = 2.0, 100.0
+"""Highest surface to stand on, metres, and largest turn, radians: beyond them is only nonsense."""
+
 PROTRUSION = 0.05
 """How far a footprint may reach across the fence line, metres."""
 
@@ -91,10 +94,13 @@ class Placement:
                 f"{extent + footprint - ARENA_HALF:.2f} m out of the arena; "
                 f"x and y must be between ±{ARENA_HALF - footprint:.2f}"
             )
-        if self.elevation < 0:
+        if not 0 <= self.elevation <= MAX_ELEVATION:
             raise WordwingError(
-                f"{where} ({self.name}) has elevation {self.elevation}; it must be 0 (the floor) or more"
+                f"{where} ({self.name}) has elevation {self.elevation}; it must be between 0, the floor, "
+                f"and {MAX_ELEVATION} m"
             )
+        if abs(self.yaw) > MAX_YAW:
+            raise WordwingError(f"{where} ({self.name}) has yaw {self.yaw}; radians between ±{MAX_YAW} are enough")
         if self.radius is not None:
             radius = _number(self.radius, "radius", where)
             if not footprint <= radius <= ARENA_HALF:

@@ -14,12 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordwing.frames import ARENA_HALF, ARENA_SIZE, CONFIG_UNIT
-from wordwing.world.catalogue import Landmark, landmark, landmarks
+from wordwing.world.catalogue import Corpus, Landmark, landmark, landmarks
 from wordwing.world.fences import FENCES
 from wordwing.world.layout import Layout, Placement
-
-Corpus = Literal["field", "cage", "house"]
-
 
 GAP = 60 * CONFIG_UNIT
 """Least distance between the circles of two scattered landmarks, metres."""

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 
 from wordwing.errors import WordwingError
+from wordwing.world.catalogue import Corpus
 from wordwing.world.layout import Layout
 from wordwing.world.paths import Floats, path_length, points_along
-from wordwing.world.samplers import Corpus, sample_layout
+from wordwing.world.samplers import sample_layout
 from wordwing.world.walks import WalkConfig, sample_walks
 
 SPACING, HEADING_REACH = 0.02, 0.2
@@ -94,13 +95,14 @@ def sample_tasks(corpus: Corpus, count: int, rng: np.random.Generator) -> list[T
 
 
 def sample_task_in(layout: Layout, corpus: Corpus, rng: np.random.Generator) -> Task:
-    """Draw a flight of 1 to 3 m in a given layout, by a corpus's rules."""
-    [stretch] = sample_stretches([layout], rng, WalkConfig.of(corpus))
-    if stretch is None:
-        raise WordwingError(
-            "no path fits this layout; at least three landmarks must stand on the floor, with open floor between them"
-        )
-    return _task(layout, stretch, rng)
+    """Draw a flight of 1 to 3 m in a given layout, by a corpus's rules or, where none fits, by another's."""
+    for rules in dict.fromkeys([corpus, *get_args(Corpus)]):
+        [stretch] = sample_stretches([layout], rng, WalkConfig.of(rules))
+        if stretch is not None:
+            return _task(layout, stretch, rng)
+    raise WordwingError(
+        "no path fits this layout; at least three landmarks must stand on the floor, with open floor between them"
+    )
 
 
 def _task(layout: Layout, stretch: Stretch, rng: np.random.Generator) -> Task:

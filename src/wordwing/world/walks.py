@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordwing.frames import ARENA_HALF, CONFIG_UNIT
+from wordwing.world.catalogue import Corpus
 from wordwing.world.layout import Layout
 from wordwing.world.paths import Floats, lengths
-from wordwing.world.samplers import Corpus
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -127,7 +127,8 @@ def sample_walks(
     waiting = np.flatnonzero(circles.visitable.sum(axis=1) > 2)
     tried = 0
     while waiting.size and tried < attempts:
-        each = min(max(LANES // waiting.size, 1), attempts - tried)
+        lanes = LANES if waiting.size > 16 else LANES // 4  # a few layouts are done sooner with fewer at once
+        each = min(max(lanes // waiting.size, 1), attempts - tried)
         for first in range(0, waiting.size, LANES):
             layout = np.repeat(waiting[first : first + LANES], each)
             attempt = tried + np.arange(layout.size) % each

@@ -9,12 +9,10 @@ import warp as wp
 
 wp.set_module_options({"enable_backward": False})
 
-SPHERE = wp.constant(2)
 CAPSULE = wp.constant(3)
-ELLIPSOID = wp.constant(4)
 CYLINDER = wp.constant(5)
 BOX = wp.constant(6)
-"""Geom kinds, numbered as in MuJoCo's mjtGeom."""
+"""Geom kinds, numbered as in MuJoCo's mjtGeom; all others are ellipsoids."""
 
 FAR = wp.constant(1.0e6)
 """Distance of a miss, metres."""

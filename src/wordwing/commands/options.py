@@ -1,0 +1,31 @@
+"""Checks that several commands need, each with its sentence."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from wordwing.errors import WordwingError
+
+PICTURES = (".png", ".jpg", ".jpeg", ".webp")
+
+
+def check_seed(seed: int) -> int:
+    """Seeds are whole numbers from 0."""
+    if seed < 0:
+        raise WordwingError(f"--seed is {seed}; it must be 0 or more")
+    return seed
+
+
+def check_picture(path: Path) -> Path:
+    """Pictures are written in formats that everybody can open."""
+    if path.suffix.lower() not in PICTURES:
+        raise WordwingError(f"--out is {path}; a picture's name must end in {', '.join(PICTURES)}")
+    return path
+
+
+def check_positive(name: str, value: float) -> float:
+    """Numbers above zero, and not NaN or infinity."""
+    if not (math.isfinite(value) and value > 0):
+        raise WordwingError(f"--{name} is {value}; it must be more than 0")
+    return value

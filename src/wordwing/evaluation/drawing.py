@@ -1,0 +1,51 @@
+"""What all pictures share: paper and ink, a palette, a typeface, and where things lie in an overhead view."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageFont
+
+from wordwing.files import replacing
+from wordwing.frames import ARENA_HALF
+
+INK = (32, 32, 32)
+PAPER = (250, 250, 248)
+
+# Okabe and Ito's palette, which colour-blind people can tell apart.
+FLOWN = (0, 114, 178)
+GOLD = (230, 159, 0)
+GREY = (120, 120, 120)
+LIGHT = (225, 225, 222)
+
+MAP_EXTENT = 2 * ARENA_HALF + 0.3
+"""Metres across an overhead picture."""
+
+
+@cache
+def font(size: int) -> ImageFont.FreeTypeFont:
+    """The typeface of every picture: matplotlib's own, so that pictures are the same everywhere."""
+    return ImageFont.truetype(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf", size)
+
+
+def map_pixels(xy: NDArray[np.floating], size: int) -> NDArray[np.float64]:
+    """World positions [..., 2] to (column, row) pixels of an overhead picture, x up and y left."""
+    return size * (0.5 - np.asarray(xy, np.float64)[..., ::-1] / MAP_EXTENT)
+
+
+def drone_outline(xy: NDArray[np.floating], yaw: float, size: int) -> list[tuple[float, float]]:
+    """The arrow that stands for a drone in an overhead picture, pixels."""
+    arrow = np.array([[0.16, 0.0], [-0.1, 0.1], [-0.05, 0.0], [-0.1, -0.1]])
+    turn = np.array([[math.cos(yaw), -math.sin(yaw)], [math.sin(yaw), math.cos(yaw)]])
+    return [(x, y) for x, y in map_pixels(np.asarray(xy) + arrow @ turn.T, size)]
+
+
+def save(picture: Image.Image, path: Path) -> None:
+    """Write a picture whole or not at all."""
+    with replacing(path) as temporary:
+        picture.save(temporary)
