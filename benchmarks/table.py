@@ -1,11 +1,15 @@
 """Turn JSON lines of `wordwing bench` and of the scripts here into Markdown tables.
 
-Usage: python benchmarks/table.py FILE.jsonl…
+Usage: python benchmarks/table.py FILE.jsonl…     prints tables
+       python benchmarks/table.py DOCUMENT.md…    puts tables where <!-- table FILE.jsonl --> asks for them
 """
 
 import json
+import re
 import sys
 from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
 
 
 def rows_of(file: Path) -> list[dict]:
@@ -21,18 +25,46 @@ def number(value: float) -> str:
     return f"{value:.3g}"
 
 
+def cell(value: object) -> str:
+    """One cell as a person writes it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return " to ".join(number(entry) for entry in value)
+    return str(value)
+
+
 def table(rows: list[dict]) -> str:
     """One Markdown table; what all rows share stands above it."""
     keys = list(dict.fromkeys(key for row in rows for key in row))
     shared = {key for key in keys if all(key in row and row[key] == rows[0][key] for row in rows)} - {"figure", "value"}
-    head = ", ".join(f"{key.replace('_', ' ')} {rows[0][key]}" for key in keys if key in shared)
+    head = ", ".join(f"{key.replace('_', ' ')} {cell(rows[0][key])}" for key in keys if key in shared)
     own = [key for key in keys if key not in shared and key not in ("figure", "value")]
-    lines = [f"{head}:" if head else "", "", f"| figure | {' | '.join(own)} | value |", "| --- " * (len(own) + 2) + "|"]
+    titles = " | ".join(key.replace("_", " ") for key in own)
+    lines = [f"{head}:" if head else "", "", f"| figure | {titles} | value |", "| --- " * (len(own) + 2) + "|"]
     for row in rows:
-        cells = [str(row.get(key, "")).replace("True", "yes").replace("False", "no") for key in own]
-        lines.append(f"| {row['figure']} | {' | '.join(cells)} | {number(row['value'])} |")
+        cells = " | ".join(cell(row.get(key, "")) for key in own)
+        lines.append(f"| {row['figure']} | {cells} | {number(row['value'])} |")
     return "\n".join(lines).strip()
 
 
+def fill(document: str) -> str:
+    """A document with every table that it asks for."""
+
+    def filled(found: re.Match[str]) -> str:
+        return f"<!-- table {found[1]} -->\n{table(rows_of(ROOT / found[1]))}\n<!-- end -->"
+
+    return re.sub(r"<!-- table (\S+) -->\n.*?<!-- end -->", filled, document, flags=re.DOTALL)
+
+
+def main() -> None:
+    """Print tables, or fill documents."""
+    for name in map(Path, sys.argv[1:]):
+        if name.suffix == ".md":
+            name.write_text(fill(name.read_text("utf-8")), "utf-8")
+        else:
+            print(table(rows_of(name)) + "\n")
+
+
 if __name__ == "__main__":
-    print("\n\n".join(table(rows_of(Path(name))) for name in sys.argv[1:]))
+    main()

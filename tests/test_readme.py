@@ -1,6 +1,7 @@
 """What the README shows works as it stands there."""
 
 import re
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -50,3 +51,12 @@ def test_every_link_and_picture_in_the_documents_is_there():
 def test_ci_runs_the_readmes_test_command():
     assert "make test" in (ROOT / ".ci" / "run").read_text()
     assert "make test" in README
+
+
+def test_the_tables_in_the_results_are_those_of_the_benchmarks_files():
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    from table import fill
+
+    results = (ROOT / "docs" / "results.md").read_text("utf-8")
+    assert results.count("<!-- table ") == 3
+    assert fill(results) == results

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -48,8 +49,7 @@ class Camera:
 
     def pose(self, drone: Pose) -> Pose:
         """The camera's 6-DOF pose [...] for a drone's pose [...], in the same frame."""
-        half = math.radians(self.config.pitch_down_deg) / 2
-        tilt = drone.quaternion.new_tensor([math.cos(half), 0.0, math.sin(half), 0.0])
+        tilt = _tilt(self.config.pitch_down_deg, drone.quaternion.dtype, drone.quaternion.device)
         return Pose(drone.position, quaternion_multiply(drone.quaternion, tilt.expand_as(drone.quaternion)))
 
     def project(self, points: Tensor, camera: Pose) -> tuple[Tensor, Tensor]:
@@ -79,3 +79,10 @@ class Camera:
         up = (self.config.height / 2 - v) / self.focal
         up, left = torch.meshgrid(up, left, indexing="ij")
         return torch.stack([torch.ones_like(left), left, up], dim=-1)
+
+
+@cache
+def _tilt(degrees: float, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """The camera's rotation on the drone, [4]; kept on the device, since sending it there would wait for the device."""
+    half = math.radians(degrees) / 2
+    return torch.tensor([math.cos(half), 0.0, math.sin(half), 0.0], dtype=dtype, device=device)

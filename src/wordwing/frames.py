@@ -51,7 +51,7 @@ def quaternion_rotate(quaternion: Tensor, vector: Tensor) -> Tensor:
 
 def quaternion_conjugate(quaternion: Tensor) -> Tensor:
     """The inverse rotation of a unit quaternion [..., 4]."""
-    return quaternion * quaternion.new_tensor([1.0, -1.0, -1.0, -1.0])
+    return torch.cat([quaternion[..., :1], -quaternion[..., 1:]], dim=-1)
 
 
 def quaternion_from_euler(roll: Tensor, pitch: Tensor, yaw: Tensor) -> Tensor:
