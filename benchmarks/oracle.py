@@ -7,6 +7,7 @@ import json
 import sys
 
 import numpy as np
+from scipy.stats import binomtest
 
 from wordwing.baselines import Oracle
 from wordwing.evaluation.metrics import SUCCESS_DISTANCE, emd, final_distance
@@ -18,7 +19,10 @@ from wordwing.world.tasks import Task, sample_tasks
 
 
 def interval(values: np.ndarray, rng: np.random.Generator) -> list[float]:
-    """95 % bootstrap interval of the mean."""
+    """95 % interval of the mean: Wilson's for a share, a bootstrap's for lengths."""
+    if values.dtype == bool:
+        bounds = binomtest(int(values.sum()), len(values)).proportion_ci(method="wilson")
+        return [round(100 * bounds.low, 2), round(100 * bounds.high, 2)]
     means = rng.choice(values, (2000, len(values))).mean(axis=1)
     return [round(float(bound), 3) for bound in np.percentile(means, [2.5, 97.5])]
 
@@ -29,12 +33,13 @@ def report(domain: str, flights: list[Flight]) -> None:
     ends = np.array([final_distance(flight.path, flight.task.gold_path) for flight in flights])
     distances = np.array([emd(flight.path, flight.task.gold_path) for flight in flights])
     figures = {
-        "success rate, %": 100.0 * (ends < SUCCESS_DISTANCE),
+        "success rate, %": ends < SUCCESS_DISTANCE,
         "EMD, m": distances,
         "final distance, m": ends,
     }
     for figure, values in figures.items():
-        row = {"figure": figure, "value": round(float(values.mean()), 4), "interval_95": interval(values, rng)}
+        mean = float(values.mean()) * (100 if values.dtype == bool else 1)
+        row = {"figure": figure, "value": round(mean, 4), "interval_95": interval(values, rng)}
         print(json.dumps({**row, "policy": "ORACLE", "domain": domain, "n": len(flights)}), flush=True)
 
 

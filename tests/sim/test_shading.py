@@ -223,7 +223,7 @@ def test_only_glossy_and_metal_surfaces_glint_and_only_where_they_mirror_the_sun
     """That matt ones do not is Lambert's law above."""
     assert {"glossy", "metal"} == SPECULAR
     brightest: dict[str, list[np.ndarray]] = {"glossy": [], "metal": []}
-    for azimuth in range(-180, 180, 60):
+    for azimuth in range(-180, 180, 30):
         config = replace(DULL, sun_elevation_deg=30.0, sun_azimuth_deg=azimuth)
         more, mirrors = glint(views, light, config)
         for name, found in brightest.items():
@@ -239,7 +239,7 @@ def test_only_glossy_and_metal_surfaces_glint_and_only_where_they_mirror_the_sun
         assert 0.35 * specular * 255 < np.nanmedian(found) < 0.5 * specular * 255
 
 
-def test_what_lies_in_shadow_has_neither_sun_nor_glint(views, light):
+def test_what_mujocos_rays_find_in_shadow_is_lit_by_the_sky_alone(views, light):
     config = replace(DULL, shadows=True, sun_elevation_deg=35.0)
     sun, sight = sun_of(config), views.sight
     rng = np.random.default_rng(0)
@@ -550,6 +550,23 @@ def test_from_far_away_a_pattern_fades_into_one_tone_between_its_colours(monkeyp
         assert np.nanmin(shown) > 0.2, name
         assert np.nanmax(shown) < 0.8, name
         assert np.nanmax(np.ptp(shown, axis=(0, 1))) < 0.1, name
+
+
+def test_a_shadow_takes_the_highlight_away(monkeypatch):
+    """Glossy and matt balls look alike under a roof."""
+    balls = [canvas(SPHERE, (0.3, 0.0, 0.0), material, (0.4, 0.1, 0.1)) for material in ("glossy", "plain")]
+    glossy, matt, roof = instead_of_the_catalogue(
+        monkeypatch, [*balls, canvas(BOX, (1.2, 1.2, 0.01), "plain", (0.5, 0.5, 0.5))]
+    )
+    scene = scene_of(
+        [Layout((Placement(ball, 0.0, 0.0), Placement(roof, 0.0, 0.0, elevation=0.8))) for ball in (glossy, matt)]
+    )
+    poses = Camera().pose(Pose.level(torch.tensor([[-1.0, 0.0]] * 2), torch.zeros(2), 0.7))
+    config = RenderConfig(textures=False, sun_azimuth_deg=180.0, sun_elevation_deg=60.0)
+    shiny, dull = Renderer(scene, Camera(), config).first_person(poses).int()
+    assert (shiny - dull).max() > 60
+    shiny, dull = Renderer(scene, Camera(), replace(config, shadows=True)).first_person(poses)
+    assert torch.equal(shiny, dull)
 
 
 @dataclass

@@ -220,7 +220,7 @@ def rebuilt(original: Asset) -> Asset:
     for colour in dict.fromkeys(map(tuple, original.rgb.round(3))):
         hue, saturation, value = colorsys.rgb_to_hsv(*colour)
         hue = (hue + rng.uniform(-0.03, 0.03)) % 1.0
-        saturation *= rng.uniform(0.6, 0.9)
+        saturation *= rng.uniform(0.7, 0.95)
         value = min(1.0, value * rng.uniform(0.75, 1.05))
         paint[colour] = colorsys.hsv_to_rgb(hue, saturation, value)
     return replace(
