@@ -45,7 +45,7 @@ pictures: $(READY)
 	$(BIN)/wordwing data show landmarks --out docs/landmarks
 	$(BIN)/wordwing data show frames --domain sim --corpus field --out docs/frames-sim.png
 	$(BIN)/wordwing data show frames --domain lab --corpus cage --out docs/frames-lab.png
-	$(BIN)/wordwing fly "keep the gold cone on your right, curve around it and stop facing the pumpkin" \
+	$(BIN)/wordwing fly "go around the well, keeping it on your right, and stop facing the blue container" \
 		--corpus field --seed 5 --out out/picture
 	cp out/picture/filmstrip.png docs/flight.png
 

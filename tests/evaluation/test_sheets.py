@@ -1,5 +1,7 @@
 """Picture sheets show each thing in its place, under its own name."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -16,7 +18,7 @@ from wordwing.world.catalogue import landmark
 from wordwing.world.layout import Layout, Placement
 
 # Things whose colour everybody knows.
-COLOURS = {"FireHydrant": "red", "Container": "blue", "Banana": "yellow", "Pumpkin": "orange"}
+COLOURS = {"FireHydrant": "red", "Container": "blue", "Banana": "yellow"}
 LANDMARKS = [landmark(name) for name in COLOURS]
 
 
@@ -30,17 +32,18 @@ def box_of(mask: np.ndarray) -> tuple[slice, slice]:
     return slice(rows.min(), rows.max() + 1), slice(columns.min(), columns.max() + 1)
 
 
-def colour_of(portrait: np.ndarray) -> str:
-    """What a person would call the coloured thing on the floor ahead."""
-    ahead = portrait[36:, 44:84].astype(int).reshape(-1, 3)  # below the fences
-    red, green, blue = ahead.T
-    called = {
+def painted(portrait: np.ndarray, colour: str) -> np.ndarray:
+    """[36, 88] which pixels on the floor ahead, below the fences, have a colour."""
+    red, green, blue = np.moveaxis(portrait[36:, 20:108].astype(int), -1, 0)
+    return {
         "red": (red > 1.6 * green) & (red > 1.6 * blue),
         "blue": (blue > 1.5 * red) & (blue > 1.15 * green),
         "yellow": (green > 1.3 * blue) & (green > 0.75 * red) & (red > 1.05 * green),
-        "orange": (green > 1.2 * blue) & (red > 1.33 * green) & (red < 3 * green),
-    }
-    return max(called, key=lambda name: called[name].sum())
+    }[colour]
+
+
+def colour_of(portrait: np.ndarray) -> str:
+    return max(COLOURS.values(), key=lambda colour: painted(portrait, colour).sum())
 
 
 @pytest.fixture(scope="module")
@@ -57,14 +60,12 @@ def test_a_lab_portrait_is_of_the_landmark_asked_for_in_the_order_asked_for(lab)
     assert [colour_of(portrait) for portrait in lab] == list(COLOURS.values())
 
 
-def test_sim_and_lab_portraits_show_a_landmark_in_the_same_place(lab):
-    """Both stand out against an empty floor, which the portraits of the others tell."""
-    for portraits in (sim_portraits(LANDMARKS), np.stack(lab)):
-        empty = np.median(portraits, axis=0)
-        for portrait in portraits:
-            rows, columns = np.nonzero(np.abs(portrait - empty)[:, 20:108].max(axis=-1) > 60)
-            assert len(rows) > 60
-            assert columns.mean() + 20.5 == pytest.approx(64, abs=6)
+def test_portraits_show_a_landmark_straight_ahead(lab):
+    for portraits in (sim_portraits(LANDMARKS), lab):
+        for portrait, colour in zip(portraits, COLOURS.values(), strict=True):
+            _, columns = np.nonzero(painted(portrait, colour))
+            assert len(columns) > 60
+            assert columns.mean() + 20.5 == pytest.approx(64, abs=6), colour
 
 
 PAINTS = [(220, 30, 30), (30, 160, 30), (30, 30, 220), (200, 200, 0), (0, 200, 200), (200, 0, 200), (120, 120, 120)]
@@ -93,8 +94,8 @@ def test_a_contact_sheet_is_read_line_by_line_from_the_left(count, columns):
     assert len(tops) == -(-count // columns)
     for number, (rows, cols) in enumerate(found):
         assert (tops.index(rows.start), lefts.index(cols.start)) == divmod(number, columns)
-    assert all(b - a > 40 for a, b in zip(tops, tops[1:], strict=False))
-    assert all(b - a > 120 for a, b in zip(lefts, lefts[1:], strict=False))
+    assert all(b - a > 40 for a, b in pairwise(tops))
+    assert all(b - a > 120 for a, b in pairwise(lefts))
 
 
 def test_each_picture_of_a_contact_sheet_stands_over_its_own_caption():
@@ -139,7 +140,7 @@ def test_the_landmark_sheet_has_the_sim_look_on_the_left_and_the_lab_look_on_the
 def test_a_layout_picture_has_each_name_at_its_landmarks_place_x_up_and_y_left():
     places = {"ConniferCluster": (1.2, 0.8), "Box": (-1.0, -1.3), "Cactus": (0.3, 1.7), "Pumpkin": (-1.7, 0.4)}
     picture = pixels(layout_picture(Layout(tuple(Placement(name, x, y) for name, (x, y) in places.items()))))
-    white = (picture == 255).all(axis=-1)
+    white = (picture > 245).all(axis=-1)
     size, widths = len(picture), {}
     for name, (x, y) in places.items():
         # The picture shows the arena, 4.7 m, and 15 cm around it.

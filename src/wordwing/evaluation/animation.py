@@ -92,7 +92,7 @@ def _legend(draw: ImageDraw.ImageDraw, corner: tuple[int, int]) -> None:
 def _words(draw: ImageDraw.ImageDraw, instruction: str, corner: tuple[int, int]) -> None:
     lines = wrapped(instruction, width=512, size=18)
     if len(lines) > 5:
-        lines = [*lines[:4], lines[4] + " …"]
+        lines = [*lines[:4], wrapped(lines[4], width=490, size=18)[0] + " …"]
     draw.text(corner, "\n".join(lines), INK, font(18), spacing=7)
 
 
