@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from PIL import Image
+from scipy import ndimage
 
 from wordwing.evaluation.sheets import (
     contact_sheet,
@@ -169,10 +170,13 @@ def test_a_layout_picture_shows_the_landmarks_under_their_names():
 def test_a_frame_of_a_sheet_depends_on_seed_and_number_and_not_on_how_many_there_are():
     def frames(count: int, seed: int) -> list[np.ndarray]:
         sheet = pixels(frame_sheet("sim", "cage", count, seed))
-        edge = (sheet != sheet[0, 0]).any(axis=-1)
-        top = next(row for row in range(len(sheet)) if edge[row].mean() > 0.2)
-        side = next(column for column in range(20) if edge[top + 70, column])
-        return [sheet[top : top + 144, side + n * 262 : side + n * 262 + 256] for n in range(count)]
+        drawn = (sheet != sheet[0, 0]).any(axis=-1)
+        rows = drawn[:, 20:250].mean(axis=1) > 0.98  # letters leave gaps, pictures do not
+        groups, found = ndimage.label(drawn[rows].mean(axis=0) > 0.98)
+        assert found == count
+        pictures = [sheet[rows][:, groups == number + 1] for number in range(count)]
+        assert all(picture.shape == (144, 256, 3) for picture in pictures)  # twice the camera's size
+        return pictures
 
     [alone], [first, second], [other] = frames(1, 3), frames(2, 3), frames(1, 4)
     assert np.array_equal(alone, first)
