@@ -212,6 +212,19 @@ def test_it_never_leaves_the_arena(habit, rng):
                 assert vehicle.true_pose.xy.abs().max() < ARENA_HALF
 
 
+def test_without_margins_it_would_be_carried_out():
+    """Why the lab keeps a distance that `sim` does not need."""
+    careless = replace(QUICK, fence_margin=0.0, side_margin=0.0)
+    furthest = 0.0
+    for seed in range(4):
+        vehicle = LabVehicle(EMPTY, (0.0, 0.0), 0.4 * seed, seed, careless)
+        for _ in range(30):
+            vehicle.send(setpoint(0.7, 0.0))
+            vehicle.wait(0.3)
+            furthest = max(furthest, vehicle.true_pose.xy.abs().max().item())
+    assert furthest > ARENA_HALF
+
+
 def test_without_safety_it_would_leave():
     vehicle = LabVehicle(EMPTY, (1.5, 0.0), 0.0, config=QUICK, safety=False)
     for _ in range(8):

@@ -259,6 +259,17 @@ def test_setpoints_of_another_shape_are_refused(shape):
             simulator.step(Setpoint(torch.zeros(shape), torch.zeros(shape)), safety=safety)
 
 
+def test_bounds_may_differ_between_drones_and_axes():
+    simulator = Simulator(2, draw=False)
+    simulator.reset([Layout(())] * 2, Pose.level(torch.zeros(2, 2), torch.tensor([0.0, np.pi / 2])))
+    for _ in range(20):
+        asked = Setpoint(torch.full((2,), 0.7), torch.zeros(2))
+        simulator.step(simulator.drones.restrain(asked, torch.tensor([[1.0, 0.1], [0.1, 1.5]])))
+    assert simulator.pose.xy.tolist() == [pytest.approx([0.9, 0.0], abs=0.1), pytest.approx([0.0, 1.4], abs=0.1)]
+    with pytest.raises(WordwingError, match="2 drones need as many pairs of bounds"):
+        simulator.drones.restrain(asked, torch.ones(1, 2))
+
+
 def test_more_camera_poses_than_worlds_are_refused(rng):
     simulator = Simulator(1)
     with pytest.raises(WordwingError, match="a scene of 1 worlds is drawn from as many camera poses"):

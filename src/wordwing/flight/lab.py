@@ -171,9 +171,7 @@ class LabVehicle(Vehicle):
         model.rates[0] = torch.from_numpy(self._flight.body_rates)
         model.target[0, 0] = model.velocity[0, :2] @ _heading(pose.yaw)[0]
         model.yaw_target[0] = model.rates[0, 2]
-        # The rule knows one bound for x and y: the model is put as near to it as the drone is to its own.
-        model.position[:, :2] += pose.xy.sign() * (ARENA_HALF - self._bounds(pose, setpoint))
-        return model.restrain(setpoint, ARENA_HALF)
+        return model.restrain(setpoint, self._bounds(pose, setpoint))
 
     def _bounds(self, pose: Pose, setpoint: Setpoint) -> torch.Tensor:
         """[1, 2] how far from the arena's centre the drone may go along x and along y, metres."""

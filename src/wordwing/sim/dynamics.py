@@ -143,20 +143,28 @@ class FleetState:
         )
         launch(advance, len(self.position), inputs, self.device)
 
-    def restrain(self, setpoint: Setpoint, half: float, safety: SafetyConfig | None = None) -> Setpoint:
+    def restrain(self, setpoint: Setpoint, bounds: float | Tensor, safety: SafetyConfig | None = None) -> Setpoint:
         """The safety rule of the paper (Quadcopter Safety) for setpoints [N].
 
-        Each setpoint is forward-simulated for one second; if the drone would leave |x|, |y| <= half, its forward
-        velocity is reduced, to standstill if need be. The yaw rate is untouched. Besides, the drone must be able to
-        brake inside after this control period, so that the rule can still be kept when it is next asked.
+        Each setpoint is forward-simulated for one second; if the drone would leave its bounds, its forward velocity is
+        reduced, to standstill if need be. The yaw rate is untouched. Besides, the drone must be able to brake inside
+        after this control period, so that the rule can still be kept when it is next asked.
+
+        Args:
+            setpoint: [N] what the drones are asked to fly.
+            bounds: How far they may go from the arena's centre along x and along y, metres: one number or [N, 2].
+            safety: How far ahead the rule looks.
         """
         safety = safety or SafetyConfig()
         safe = torch.empty_like(self.thrust)
+        kept = bounds if isinstance(bounds, Tensor) else torch.full_like(self.position[:, :2], bounds)
+        if kept.shape != (len(self.thrust), 2):
+            raise WordwingError(f"{len(self.thrust)} drones need as many pairs of bounds, not {list(kept.shape)}")
         inputs = (
             self._fleet,
             self._frame,
             *self._arrays(setpoint),
-            half - safety.margin,
+            wp.from_torch((kept - safety.margin).contiguous(), dtype=wp.vec2),
             round(safety.horizon / SUBSTEP),
             round(CONTROL_PERIOD / SUBSTEP),
             round(safety.braking / SUBSTEP),

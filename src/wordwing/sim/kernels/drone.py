@@ -194,7 +194,7 @@ def restrain(
     frame: Airframe,
     forward: wp.array(dtype=float),
     yaw_rate: wp.array(dtype=float),
-    half: float,
+    bounds: wp.array(dtype=wp.vec2),
     horizon: int,
     period: int,
     braking: int,
@@ -202,11 +202,13 @@ def restrain(
     dt: float,
     safe: wp.array(dtype=float),
 ):
-    """The largest forward velocity of `choices` even fractions that keeps a drone inside |x|, |y| <= half."""
+    """The largest forward velocity of `choices` even fractions that keeps a drone inside its bounds along x and y."""
     i = wp.tid()
     drone = load(fleet, i)
     # A drone that is already further out may come back, but not go further still.
-    bound = wp.vec2(wp.max(half, wp.abs(drone.position[0]) + SLACK), wp.max(half, wp.abs(drone.position[1]) + SLACK))
+    x = wp.max(bounds[i][0], wp.abs(drone.position[0]) + SLACK)
+    y = wp.max(bounds[i][1], wp.abs(drone.position[1]) + SLACK)
+    bound = wp.vec2(x, y)
     turn = yaw_rate[i]
     found = float(0.0)
     done = bool(False)
