@@ -1,14 +1,17 @@
 """The same source on CUDA: the same flights, the same pictures, and nothing copied to the host on the way."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
-from randomly import random_poses
+from randomly import random_lakes, random_poses
 from wordwing.interface import Setpoint
 from wordwing.sim.bench import crowded_layout
 from wordwing.sim.render import RenderConfig
 from wordwing.sim.simulator import Simulator
+from wordwing.world.layout import Layout
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 
@@ -17,6 +20,7 @@ def flown(device: str, count: int, rng_seed: int = 0) -> tuple[torch.Tensor, tor
     """Positions and pictures of the first `count` of 64 worlds after some safe random steps."""
     rng = np.random.default_rng(rng_seed)
     layouts = [crowded_layout(10, rng) for _ in range(64)]
+    layouts[::2] = [replace(layout, lakes=random_lakes(rng)) for layout in layouts[::2]]
     poses = random_poses(rng, 64)
     setpoints = torch.from_numpy(rng.uniform([0, -1], [0.7, 1], (5, 64, 2))).float()
     simulator = Simulator(count, device, render=RenderConfig(shadows=True))
@@ -35,6 +39,8 @@ def test_cuda_flies_and_draws_the_same_to_the_last_bit_however_many_worlds():
 
 def test_step_and_observe_never_wait_for_the_device():
     simulator = Simulator(64, "cuda")
+    lakes = random_lakes(np.random.default_rng(0))
+    simulator.reset([Layout((), lakes=lakes[: 9 * world]) for world in range(64)], simulator.pose)
     setpoint = Setpoint(torch.full((64,), 0.3, device="cuda"), torch.zeros(64, device="cuda"))
     simulator.step(setpoint, safety=True)
     simulator.observe()  # kernels are loaded now

@@ -1,11 +1,13 @@
 """The `sim` camera's geometry against MuJoCo's ray casting, and its paint against common sense."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from mujoco_oracle import cast, mujoco_world, slots_of_geoms
-from randomly import random_poses
+from randomly import random_lakes, random_poses
 from wordwing.camera import Camera
 from wordwing.frames import ARENA_HALF, Pose, quaternion_rotate
 from wordwing.sim.bench import crowded_layout
@@ -171,3 +173,85 @@ def test_textures_and_antialiasing_change_the_picture_but_not_its_mean(rng):
     assert (plain - textured).abs().mean() > 2
     assert textured.mean() == pytest.approx(smooth.mean().item(), rel=0.02)
     assert (smooth - textured).abs().mean() > 0.5
+
+
+def lakeland(rng: np.random.Generator) -> Layout:
+    return replace(crowded_layout(6, rng), lakes=random_lakes(rng))
+
+
+def near_a_mesh_line(points: np.ndarray, margin: float = 1e-3) -> np.ndarray:
+    """[...] whether points [..., 2] lie so near to the edge of a lake cell that rounding decides."""
+    cells = (points + ARENA_HALF) / 0.047
+    return (np.abs(cells - np.round(cells)) * 0.047 < margin).any(axis=-1)
+
+
+@pytest.mark.parametrize(("textures", "shadows"), [(False, False), (True, False), (True, True)])
+def test_ground_pixels_are_blue_exactly_where_their_rays_meet_a_lake(rng, textures, shadows):
+    layouts = [*(lakeland(rng) for _ in range(11)), crowded_layout(6, rng)]
+    camera, count = Camera(), len(layouts)
+    poses = camera.pose(random_poses(rng, count))
+    renderer = Renderer(scene_of(layouts), camera, RenderConfig(textures, shadows))
+    pictures = renderer.first_person(poses).reshape(count, -1, 3).int().numpy()
+    ground = renderer.probe(poses)[1].reshape(count, -1).numpy() == GROUND
+    rays, origin = world_rays(camera, poses), poses.position[:, None].double().numpy()
+    points = (origin + origin[..., 2:] / -rays[..., 2:] * rays)[..., :2]
+    near = np.linalg.norm(points - origin[..., :2], axis=-1) < 8  # float32 says little about grazing rays
+    sure = ground & near & ~near_a_mesh_line(points)
+    lake = np.stack([layout.lake_at(xy) for layout, xy in zip(layouts, points, strict=True)])
+    red, green, blue = np.moveaxis(pictures, -1, 0)
+    water, grass = (blue > green + 15) & (green > red + 15), (green > blue + 15) & (green > red + 5)
+    assert water[sure & lake].all()
+    assert grass[sure & ~lake].all()
+    assert min((sure & lake).sum(), (sure & ~lake).sum()) > 3000  # there is something to see
+
+
+@pytest.mark.parametrize("textures", [False, True])
+def test_the_overhead_map_is_blue_exactly_on_lakes(rng, textures):
+    layouts = [Layout((), lakes=random_lakes(rng)), Layout(())]
+    images = Renderer(scene_of(layouts), config=RenderConfig(textures)).overhead(size=333, extent=4.69, samples=1)
+    along = 4.69 * (0.5 - (np.arange(333) + 0.5) / 333)
+    points = np.stack(np.meshgrid(along, along, indexing="ij"), axis=-1)
+    sure = ~near_a_mesh_line(points, 1e-4)
+    for layout, image in zip(layouts, images.int().numpy(), strict=True):
+        blue = image[..., 2] > image[..., 1]
+        assert (blue == layout.lake_at(points))[sure].all()
+    assert layouts[0].lake_at(points).any()
+
+
+@pytest.mark.parametrize("textures", [False, True])
+def test_no_water_looks_like_the_blue_fence_or_grass(textures):
+    pond = Layout((), lakes=tuple((i, j) for i in range(20, 50) for j in range(30, 70)))
+    camera = Camera()
+    poses = camera.pose(Pose.level(torch.zeros(1, 2), torch.full((1,), np.pi), 0.7))
+    renderer = Renderer(scene_of([pond]), camera, RenderConfig(textures))
+    picture, seen = renderer.first_person(poses)[0].float(), renderer.probe(poses)[1][0]
+    points = torch.from_numpy(world_rays(camera, poses)[0]).reshape(72, 128, 3)
+    points = (points / -points[..., 2:] * 0.7)[..., :2].numpy()
+    lake = torch.from_numpy(pond.lake_at(points)) & (seen == GROUND)
+    fence = (seen == FENCE) & (picture[..., 2] > 2 * picture[..., 0])
+    for other in (fence, (seen == GROUND) & ~lake):
+        apart = torch.cdist(picture[lake], picture[other])
+        assert apart.numel() > 100_000
+        assert apart.min() > 50
+
+
+def test_ripples_are_slight_and_only_with_textures():
+    pond = Layout((), lakes=tuple((i, j) for i in range(100) for j in range(100)))
+    scene = scene_of([pond])
+    plain = Renderer(scene, config=RenderConfig(textures=False)).overhead(200, 4.0)[0].float().reshape(-1, 3)
+    rippled = Renderer(scene).overhead(200, 4.0)[0].float().reshape(-1, 3)
+    assert (plain == plain[0]).all()
+    assert (rippled.std(dim=0) > 3).all()
+    assert (rippled.std(dim=0) < 25).all()
+
+
+def test_lakes_are_ground_to_probe_and_change_nothing_else(rng):
+    wet = [lakeland(rng) for _ in range(6)]
+    dry = [replace(layout, lakes=()) for layout in wet]
+    poses = Camera().pose(random_poses(rng, 6))
+    (distance, slots), (dry_distance, dry_slots) = (Renderer(scene_of(some)).probe(poses) for some in (wet, dry))
+    assert torch.equal(distance, dry_distance)
+    assert torch.equal(slots, dry_slots)
+    pictures, dry_pictures = (Renderer(scene_of(some)).first_person(poses) for some in (wet, dry))
+    assert torch.equal(pictures[slots != GROUND], dry_pictures[slots != GROUND])
+    assert not torch.equal(pictures, dry_pictures)

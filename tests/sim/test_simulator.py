@@ -1,10 +1,12 @@
 """The batched simulator: lock-step, bit-identical, world by world; safe; honest about flying through things."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
-from randomly import random_poses
+from randomly import random_lakes, random_poses
 from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF, Pose, wrap_angle
 from wordwing.interface import Setpoint
@@ -95,6 +97,33 @@ def test_packed_layouts_give_the_same_pictures_as_layouts(flight):
     plain = simulator.reset(layouts, poses).image
     packed = PackedLayouts.pack(layouts[::-1]).take(torch.arange(18, -1, -1))
     assert torch.equal(plain, simulator.reset(packed, poses).image)
+
+
+def test_worlds_with_and_without_lakes_change_places(flight, rng):
+    dry, poses, _ = flight
+    wet = [replace(layout, lakes=random_lakes(rng)) for layout in dry]
+    pictures = {"wet": Simulator(19).reset(wet, poses).image, "dry": Simulator(19).reset(dry, poses).image}
+    assert all(not torch.equal(*pair) for pair in zip(pictures["wet"], pictures["dry"], strict=True))
+    simulator = Simulator(19)
+    simulator.reset(dry, poses)
+    now = np.array(["dry"] * 19)
+    for kinds in (["wet", "wet"], ["dry", "wet"], ["dry", "dry"], ["wet", "dry"]) * 3:
+        worlds = rng.choice(19, 6, replace=False)
+        now[worlds] = rng.choice(kinds, 6)
+        layouts = [(wet if now[world] == "wet" else dry)[world] for world in worlds]
+        image = simulator.reset(layouts, poses[worlds], torch.from_numpy(worlds)).image
+        assert torch.equal(image, torch.stack([pictures[kind][world] for world, kind in enumerate(now)]))
+    packed = PackedLayouts.pack([*wet, *dry])
+    mixed = torch.where(torch.from_numpy(rng.random(19) < 0.5), torch.arange(19), torch.arange(19, 38))
+    expected = torch.cat([pictures["wet"], pictures["dry"]])[mixed]
+    assert torch.equal(simulator.reset(packed.take(mixed), poses).image, expected)
+
+
+def test_drones_fly_over_lakes_as_over_grass(flight, rng):
+    layouts, poses, setpoints = flight
+    lakes = [replace(layout, lakes=random_lakes(rng)) for layout in layouts]
+    for over_grass, over_water in zip(fly(19, *flight)[:2], fly(19, lakes, poses, setpoints)[:2], strict=True):
+        assert torch.equal(over_grass, over_water)
 
 
 def test_a_picture_kept_is_not_drawn_over(flight):

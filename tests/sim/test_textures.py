@@ -11,7 +11,7 @@ FINE = 32
 SPAN = (np.arange(-8 * FINE, 8 * FINE) + 0.5) / FINE
 U, V = np.meshgrid(SPAN, SPAN, indexing="ij")
 DRAWN = [name for name in PATTERNS if name]
-SMOOTH = ["grain", "stone", "metal", "rust", "grass"]
+SMOOTH = ["grain", "stone", "metal", "rust", "grass", "ripples"]
 BLOTCHY = [*SMOOTH, "leaves", "camouflage"]
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from randomly import random_lakes
 from wordwing.errors import WordwingError
 from wordwing.world.catalogue import landmark
 from wordwing.world.layout import Layout, Placement
@@ -18,6 +19,8 @@ KITCHEN = Layout(
         Placement("Fridge", 1, -2),
     )
 )
+
+LAKELAND = Layout(KITCHEN.landmarks, lakes=((0, 0), (12, 30), (12, 31), (12, 32), (12, 34), (13, 35), (99, 99)))
 
 
 def complaint(text: str) -> str:
@@ -45,7 +48,32 @@ def test_a_file_has_a_landmark_per_line_and_leaves_defaults_out():
     )
 
 
-@pytest.mark.parametrize("layout", [KITCHEN, Layout(())])
+def test_lakes_are_runs_of_cells_on_one_line_and_left_out_where_there_are_none():
+    dry, wet = KITCHEN.to_json(), LAKELAND.to_json()
+    runs = "[[0, 0, 0], [12, 30, 32], [12, 34, 34], [13, 35, 35], [99, 99, 99]]"
+    assert wet == dry.replace("  ]\n}\n", f'  ],\n  "lakes": {runs}\n}}\n')
+    assert "lakes" not in dry
+
+
+def test_runs_may_come_in_any_order_and_end_where_others_begin():
+    shuffled = file_with(lakes=[[13, 35, 35], [12, 32, 34], [0, 1, 1], [12, 30, 31]])
+    assert Layout.from_json(shuffled).lakes == ((0, 1), (12, 30), (12, 31), (12, 32), (12, 33), (12, 34), (13, 35))
+    assert Layout.from_json(file_with(lakes=[])) == Layout(())
+
+
+def test_any_lakes_come_back_as_they_were(rng):
+    every_cell = tuple((i, j) for i in range(100) for j in range(100))
+    checkers = tuple(cell for cell in every_cell if sum(cell) % 2)
+    for lakes in (every_cell, checkers, *(random_lakes(rng) for _ in range(20))):
+        layout = Layout(KITCHEN.landmarks, lakes=lakes)
+        again = Layout.from_json(layout.to_json())
+        assert again == layout
+        assert hash(again) == hash(layout)
+        assert layout != KITCHEN
+        assert len(layout.to_json()) < 100_000  # the largest file is ten times that
+
+
+@pytest.mark.parametrize("layout", [KITCHEN, LAKELAND, Layout(())])
 def test_what_is_saved_is_what_is_loaded(layout, tmp_path):
     path = tmp_path / "layout.json"
     layout.save(path)
@@ -92,7 +120,7 @@ FINITE = "it must be a finite number of metres"
         (file_with(schema="1"), 'the schema is "1"; this version of wordwing reads 1'),
         ('{"schema": 1}', 'the layout has no "landmarks"; it needs schema, landmarks'),
         (file_with(aren=1), 'the layout has an unknown key "aren"; did you mean "arena"?'),
-        (file_with(q=1), 'the layout has an unknown key "q"; the keys are schema, landmarks, arena'),
+        (file_with(q=1), 'the layout has an unknown key "q"; the keys are schema, landmarks, arena, lakes'),
         ('{"schema": 1, "schema": 1}', '"schema" appears twice in one object; keep one'),
         (file_with(landmarks={}), "landmarks is an object; it must be a list, […]"),
         (file_with(landmarks=None), "landmarks is null; it must be a list, […]"),
@@ -100,6 +128,23 @@ FINITE = "it must be a finite number of metres"
         (file_with(arena="4.7"), f'arena is "4.7"; {FINITE}'),
         (file_with(arena=math.nan), f"arena is NaN; {FINITE}"),
         (file_with(*[barrel()] * 41), "there are 41 landmarks; 40 is the most"),
+        # Lakes.
+        (file_with(lakes={}), "lakes is an object; it must be a list, […]"),
+        (file_with(lakes=None), "lakes is null; it must be a list, […]"),
+        (file_with(lake=[]), 'the layout has an unknown key "lake"; did you mean "lakes"?'),
+        (file_with(lakes=[[1, 2, 3], 7]), "lake run 2 is 7; it must be three numbers, [i, first j, last j]"),
+        (file_with(lakes=[[1, 2]]), "lake run 1 is a list of 2; it must be three numbers, [i, first j, last j]"),
+        (file_with(lakes=[{"x": 1, "y": 2}]), "lake run 1 is an object; it must be three numbers"),
+        (file_with(lakes=[[0, 0, 100]]), "lake run 1 has 100 in it; cells are whole numbers from 0 to 99"),
+        (file_with(lakes=[[-1, 0, 0]]), "lake run 1 has -1 in it; cells are whole numbers from 0 to 99"),
+        (file_with(lakes=[[1.0, 0, 0]]), "lake run 1 has 1.0 in it; cells are whole numbers from 0 to 99"),
+        (file_with(lakes=[[True, 0, 0]]), "lake run 1 has true in it; cells are whole numbers from 0 to 99"),
+        (file_with(lakes=[["1", 0, 0]]), 'lake run 1 has "1" in it; cells are whole numbers from 0 to 99'),
+        (file_with(lakes=[[5, 41, 30]]), "lake run 1 goes from j = 41 to 30; the smaller one comes first"),
+        (
+            file_with(lakes=[[5, 30, 41], [6, 30, 41], [5, 40, 50]]),
+            "lake run 3 covers cell (5, 40) again; a cell may be in one run only",
+        ),
         # One landmark.
         (file_with(barrel(), 7), 'landmark 2 is 7; it must be an object, {"name": …}'),
         (file_with({"name": "Barrel", "x": 1}), 'landmark 1 has no "y"; it needs name, x, y'),
@@ -186,6 +231,22 @@ def test_a_layout_made_in_code_is_checked_by_validate():
         Layout((), arena=3.0).validate("the sketch")
 
 
+@pytest.mark.parametrize(
+    ("lakes", "sentence"),
+    [
+        (((0, 1), (0, 100)), "lake cell 2 is [0, 100]; a cell is two whole numbers from 0 to 99"),
+        (((0, 1, 2),), "lake cell 1 is [0, 1, 2]; a cell is two whole numbers from 0 to 99"),
+        (((0, 1.5),), "lake cell 1 is [0, 1.5]; a cell is two whole numbers from 0 to 99"),
+        (((1, 0), (0, 1)), "lake cell 2, (0, 1), comes after (1, 0); cells must be sorted, each once"),
+        (((1, 0), (1, 0)), "lake cell 2, (1, 0), comes after (1, 0); cells must be sorted, each once"),
+    ],
+)
+def test_lakes_made_in_code_are_checked_by_validate(lakes, sentence):
+    with pytest.raises(WordwingError) as caught:
+        Layout((), lakes=lakes).validate("the sketch")
+    assert str(caught.value) == f"the sketch: {sentence}"
+
+
 def unreadable(path: Path) -> str:
     with pytest.raises(WordwingError) as caught:
         Layout.load(path)
@@ -235,8 +296,9 @@ def test_saving_makes_the_folder_and_says_so_where_none_can_be(tmp_path):
         KITCHEN.save(tmp_path / "file" / "layout.json")
 
 
-def test_no_damage_to_a_file_raises_anything_but_a_sentence(rng):
-    good = KITCHEN.to_json()
+@pytest.mark.parametrize("layout", [KITCHEN, LAKELAND])
+def test_no_damage_to_a_file_raises_anything_but_a_sentence(layout, rng):
+    good = layout.to_json()
     scraps = ['"', "{", "]", ",", "-", "1e9", "null", "true", "NaN", "\\u0000", "é", "\x00"]
     sentences = []
     for _ in range(2000):
@@ -265,3 +327,27 @@ def test_inside_takes_a_single_point_and_an_empty_layout():
     assert KITCHEN.inside([1.0, -2.0])
     assert not KITCHEN.inside(np.array([0.9, -0.9]))
     assert not Layout(()).inside(np.zeros((3, 2))).any()
+
+
+def test_a_lake_is_around_the_centres_of_its_cells(rng):
+    layout = Layout((), lakes=random_lakes(rng))
+    cells = rng.integers(0, 100, (50, 40, 2))
+    offsets = rng.uniform(-0.499, 0.499, cells.shape)
+    water = layout.lake_at((cells + 0.5 + offsets) / 100 * 4.7 - 2.35)
+    assert water.shape == (50, 40)
+    members = set(layout.lakes)
+    assert water.ravel().tolist() == [tuple(cell) in members for cell in cells.reshape(-1, 2).tolist()]
+    assert 0.05 < water.mean() < 0.6
+
+
+def test_the_first_index_of_a_lake_cell_goes_along_x():
+    assert Layout((), lakes=((99, 0),)).lake_at([2.34, -2.34])
+    assert not Layout((), lakes=((0, 99),)).lake_at(np.array([2.34, -2.34]))
+
+
+def test_there_are_no_lakes_outside_the_arena_nor_in_a_layout_without():
+    everywhere = Layout((), lakes=tuple((i, j) for i in range(100) for j in range(100)))
+    beyond = [[2.36, 0.0], [-2.36, 0.0], [0.0, 2.36], [0.0, -2.36], [1e9, 1e9], [math.nan, 0.0], [0.0, math.inf]]
+    assert not everywhere.lake_at(beyond).any()
+    assert everywhere.lake_at([[0.0, 0.0], [-2.35, -2.35]]).all()
+    assert not Layout(()).lake_at(np.zeros((3, 2))).any()

@@ -136,6 +136,8 @@ def _light(config: RenderConfig, pixel: float) -> Light:
     light.haze_rgb = wp.vec3(0.82, 0.88, 0.93)
     light.ground_rgb = wp.vec3(0.36, 0.52, 0.22)
     light.ground_second = wp.vec3(0.22, 0.35, 0.14)
+    light.water_rgb = wp.vec3(0.16, 0.43, 0.58)
+    light.water_second = wp.vec3(0.30, 0.57, 0.68)
     light.half = ARENA_HALF
     light.fence_height = FENCE_HEIGHT
     light.pixel = pixel

@@ -1,4 +1,4 @@
-"""Scenes on the device: all landmarks' geoms once, and which of them stand where in every world."""
+"""Scenes on the device: all landmarks' geoms once, and which of them, and which lakes, are where in every world."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from wordwing.sim.kernels.textures import ABSOLUTE_SECOND, PATTERNS
 from wordwing.sim.launch import warp_device
 from wordwing.world.assets import ELLIPSOID, SPHERE, Asset, asset, materials, rotation_matrix
 from wordwing.world.catalogue import catalogue, landmark
-from wordwing.world.layout import MAX_LANDMARKS, Layout
+from wordwing.world.layout import LAKE_MESH, MAX_LANDMARKS, Layout
+
+LAKE_WORDS = 4
+"""32-bit words for a row of the lake mesh, a bit a cell."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class PackedLayouts:
     """[L, K, 3] metres, world frame: centre and the height of what it stands on."""
     turn: Tensor
     """[L, K, 2] cosine and sine of the yaw."""
+    lakes: Tensor
+    """[L, 100, 4] int32, bit j % 32 of word [i, j // 32] set where cell (i, j) is water; [L, 0, 4] without lakes."""
 
     @classmethod
     def pack(cls, layouts: Sequence[Layout], device: torch.device | str = "cpu") -> PackedLayouts:
@@ -41,6 +46,8 @@ class PackedLayouts:
         index = np.zeros((len(layouts), MAX_LANDMARKS), np.int64)
         place = np.zeros((len(layouts), MAX_LANDMARKS, 3), np.float32)
         turn = np.zeros((len(layouts), MAX_LANDMARKS, 2), np.float32)
+        rows = LAKE_MESH if any(layout.lakes for layout in layouts) else 0
+        lakes = np.zeros((len(layouts), rows, LAKE_WORDS), np.int32)
         for row, layout in enumerate(layouts):
             if len(layout.landmarks) > MAX_LANDMARKS:
                 raise WordwingError(
@@ -51,7 +58,9 @@ class PackedLayouts:
                 index[row, slot] = landmark(placement.name).index
                 place[row, slot] = placement.x, placement.y, placement.elevation
                 turn[row, slot] = math.cos(placement.yaw), math.sin(placement.yaw)
-        tensors = (torch.from_numpy(array).to(device) for array in (count, index, place, turn))
+            if layout.lakes:
+                lakes[row] = _lake_bits(layout)
+        tensors = (torch.from_numpy(array).to(device) for array in (count, index, place, turn, lakes))
         return cls(*tensors)
 
     def __len__(self) -> int:
@@ -59,7 +68,9 @@ class PackedLayouts:
 
     def take(self, index: Tensor) -> PackedLayouts:
         """The layouts at `index` [M], in that order."""
-        return PackedLayouts(self.count[index], self.landmark[index], self.place[index], self.turn[index])
+        return PackedLayouts(
+            self.count[index], self.landmark[index], self.place[index], self.turn[index], self.lakes[index]
+        )
 
 
 @dataclass(frozen=True)
@@ -91,7 +102,7 @@ def catalogue_on(device: torch.device) -> Catalogue:
 
 
 class Scene:
-    """N worlds of landmarks on one device, as the kernels read them."""
+    """N worlds of landmarks and lakes on one device, as the kernels read them."""
 
     def __init__(self, num_worlds: int, device: torch.device) -> None:
         self.device = device
@@ -105,6 +116,8 @@ class Scene:
         self.centre = torch.zeros((*slots, 3), device=device)
         self.turn = torch.zeros((*slots, 2), device=device)
         self.ball = torch.zeros((*slots, 4), device=device)
+        self.wet = torch.zeros(num_worlds, dtype=torch.int32, device=device)
+        self.lakes = torch.zeros((num_worlds, LAKE_MESH, LAKE_WORDS), dtype=torch.int32, device=device)
         self.worlds = Worlds()
         self.worlds.count = wp.from_torch(self.count)
         self.worlds.first = wp.from_torch(self.first)
@@ -112,6 +125,8 @@ class Scene:
         self.worlds.place = wp.from_torch(self.centre, dtype=wp.vec3)
         self.worlds.turn = wp.from_torch(self.turn, dtype=wp.vec2)
         self.worlds.ball = wp.from_torch(self.ball, dtype=wp.vec4)
+        self.worlds.wet = wp.from_torch(self.wet)
+        self.worlds.lakes = wp.from_torch(self.lakes)
 
     def place(self, layouts: PackedLayouts, worlds: Tensor) -> None:
         """Put one layout into each of the worlds with indices `worlds` [M]."""
@@ -126,6 +141,16 @@ class Scene:
         self.centre[worlds] = layouts.place
         self.turn[worlds] = layouts.turn
         self.ball[worlds] = torch.cat([layouts.place + turned, radius[..., None]], dim=-1)
+        self.wet[worlds] = (layouts.lakes != 0).flatten(1).any(dim=-1).int()
+        if layouts.lakes.shape[1]:  # without any, nobody reads what the worlds' last lakes left behind
+            self.lakes[worlds] = layouts.lakes
+
+
+def _lake_bits(layout: Layout) -> np.ndarray:
+    """[100, 4] int32, a layout's lakes as `PackedLayouts` keeps them."""
+    padded = np.zeros((LAKE_MESH, 32 * LAKE_WORDS), bool)
+    padded[:, :LAKE_MESH] = layout.lake_mask
+    return np.packbits(padded, axis=-1, bitorder="little").view("<i4")
 
 
 def _upload(assets: Sequence[Asset], device: torch.device) -> Geoms:

@@ -1,8 +1,12 @@
-"""Layouts: which landmarks stand where in the arena, and the JSON files that say so.
+"""Layouts: which landmarks and lakes lie where in the arena, and the JSON files that say so.
 
 A layout file is `{"schema": 1, "arena": 4.7, "landmarks": [{"name": "Barrel", "x": 0.5, "y": -1.0,
 "yaw": 0.0}, …]}`; `yaw`, `elevation` and `radius` may be left out. Everything that a person can get
 wrong in one is answered with one sentence that names the file and the landmark, counted from 1.
+
+Lakes are water on the ground, nothing that a drone could hit. A layout that has some also says
+`"lakes": [[12, 30, 41], [13, 29, 42]]`: runs `[i, first j, last j]` of cells of a 100 × 100 mesh over the
+arena, i along world x and j along world y, both ends included, each cell in one run only.
 """
 
 from __future__ import annotations
@@ -32,6 +36,9 @@ MAX_BYTES = 1_000_000
 
 MAX_ELEVATION, MAX_YAW = 2.0, 100.0
 """Highest surface to stand on, metres, and largest turn, radians: beyond them is only nonsense."""
+
+LAKE_MESH = 100
+"""Cells along each edge of the arena that lakes are made of, as in LANI's layouts; 4.7 cm each."""
 
 PROTRUSION = 0.05
 """How far a footprint may reach across the fence line, metres."""
@@ -116,11 +123,13 @@ _KEYS = ("name", "x", "y", *_OPTIONAL)
 
 @dataclass(frozen=True)
 class Layout:
-    """The landmarks of one arena; making one checks nothing, `validate`, `load` and `save` do."""
+    """The landmarks and lakes of one arena; making one checks nothing, `validate`, `load` and `save` do."""
 
     landmarks: tuple[Placement, ...]
     arena: float = ARENA_SIZE
     """Edge of the square arena, metres."""
+    lakes: tuple[tuple[int, int], ...] = ()
+    """Cells (i, j) of the lake mesh that are water, i along world x and j along y from -2.35 m; sorted, each once."""
 
     @property
     def centres(self) -> NDArray[np.float64]:
@@ -145,6 +154,28 @@ class Layout:
         offsets = np.asarray(points, float)[..., None, :] - self.centres  # [..., L, 2]
         return (np.linalg.norm(offsets, axis=-1) < footprints).any(axis=-1)
 
+    @property
+    def lake_mask(self) -> NDArray[np.bool_]:
+        """[100, 100] which cells (i, j) of the lake mesh are water."""
+        mask = np.zeros((LAKE_MESH, LAKE_MESH), bool)
+        if self.lakes:
+            mask[tuple(np.array(self.lakes).T)] = True
+        return mask
+
+    def lake_at(self, points: ArrayLike) -> NDArray[np.bool_]:
+        """Whether there is a lake on the ground at points; never outside the arena.
+
+        Args:
+            points: [..., 2] metres, world frame.
+
+        Returns:
+            [...] bool.
+        """
+        cells = np.floor((np.asarray(points, float) + ARENA_HALF) * (LAKE_MESH / ARENA_SIZE))  # [..., 2]
+        inside = np.all((cells >= 0) & (cells < LAKE_MESH), axis=-1, keepdims=True)  # [..., 1]
+        i, j = np.moveaxis(np.where(inside, cells, 0).astype(int), -1, 0)
+        return inside[..., 0] & self.lake_mask[i, j]
+
     def validate(self, where: str = "layout") -> None:
         """Raise a `WordwingError` about the first mistake.
 
@@ -167,9 +198,21 @@ class Layout:
                     f"{where}: landmark {j} ({b.name}) overlaps landmark {i} ({a.name}) by "
                     f"{overlap:.2f} m; their centres must be at least {apart:.2f} m apart"
                 )
+        before: tuple[int, int] | None = None
+        for number, cell in enumerate(self.lakes, start=1):
+            if len(cell) != 2 or not all(_is_mesh_index(index) for index in cell):
+                raise WordwingError(
+                    f"{where}: lake cell {number} is {_show(cell)}; "
+                    f"a cell is two whole numbers from 0 to {LAKE_MESH - 1}"
+                )
+            if before is not None and cell <= before:
+                raise WordwingError(
+                    f"{where}: lake cell {number}, {cell}, comes after {before}; cells must be sorted, each once"
+                )
+            before = cell
 
     def to_json(self) -> str:
-        """The text of a layout file: a landmark per line, fields with default values left out."""
+        """The text of a layout file: a landmark per line, lakes on one, fields with default values left out."""
         lines = [
             json.dumps(
                 {
@@ -181,7 +224,8 @@ class Layout:
             for entry in self.landmarks
         ]
         rows = ",".join(f"\n    {line}" for line in lines) + ("\n  " if lines else "")
-        return f'{{\n  "schema": {SCHEMA},\n  "arena": {self.arena},\n  "landmarks": [{rows}]\n}}\n'
+        lakes = f',\n  "lakes": {json.dumps(_runs(self.lakes))}' if self.lakes else ""
+        return f'{{\n  "schema": {SCHEMA},\n  "arena": {self.arena},\n  "landmarks": [{rows}]{lakes}\n}}\n'
 
     @classmethod
     def from_json(cls, text: str, where: str = "layout") -> Layout:
@@ -194,13 +238,14 @@ class Layout:
         schema = document["schema"]
         if type(schema) is not int or schema != SCHEMA:
             raise WordwingError(f"{where}: the schema is {_show(schema)}; this version of wordwing reads {SCHEMA}")
-        _check_keys(document, ("schema", "landmarks"), ("arena",), f"{where}: the layout")
+        _check_keys(document, ("schema", "landmarks"), ("arena", "lakes"), f"{where}: the layout")
         rows = document["landmarks"]
         if not isinstance(rows, list):
             raise WordwingError(f"{where}: landmarks is {_show(rows)}; it must be a list, […]")
         layout = cls(
             tuple(_placement(row, f"{where}: landmark {i}") for i, row in enumerate(rows, start=1)),
             _number(document.get("arena", ARENA_SIZE), "arena", where),
+            _cells(document.get("lakes", []), where),
         )
         layout.validate(where)
         return layout
@@ -220,7 +265,7 @@ class Layout:
         if len(content) > MAX_BYTES:
             raise WordwingError(
                 f"{path}: the file is larger than {MAX_BYTES // 1_000_000} MB; "
-                f"a layout of {MAX_LANDMARKS} landmarks, the most, takes a few kilobytes"
+                f"a layout of {MAX_LANDMARKS} landmarks, the most, takes a few kilobytes, lakes less than 100"
             )
         try:
             text = content.decode("utf-8-sig")
@@ -273,6 +318,46 @@ def _placement(row: object, where: str) -> Placement:
         raise WordwingError(f"{where} is called {_show(row['name'])}; a name must be a string")
     numbers = {key: _number(row[key], key, where) for key in _KEYS[1:] if key in row}
     return Placement(name=row["name"], **numbers)
+
+
+def _runs(cells: tuple[tuple[int, int], ...]) -> list[list[int]]:
+    """Sorted lake cells as runs [i, first j, last j], as few as can be."""
+    runs: list[list[int]] = []
+    for i, j in cells:
+        if runs and runs[-1][0] == i and runs[-1][2] == j - 1:
+            runs[-1][2] = j
+        else:
+            runs.append([i, j, j])
+    return runs
+
+
+def _cells(runs: object, where: str) -> tuple[tuple[int, int], ...]:
+    """The lake cells of runs as a file has them, sorted, or a sentence about the first mistake."""
+    if not isinstance(runs, list):
+        raise WordwingError(f"{where}: lakes is {_show(runs)}; it must be a list, […]")
+    cells: set[tuple[int, int]] = set()
+    for number, run in enumerate(runs, start=1):
+        which = f"{where}: lake run {number}"
+        if not isinstance(run, list) or len(run) != 3:
+            count = f" of {len(run)}" if isinstance(run, list) else ""
+            raise WordwingError(f"{which} is {_show(run)}{count}; it must be three numbers, [i, first j, last j]")
+        for index in run:
+            if not _is_mesh_index(index):
+                raise WordwingError(
+                    f"{which} has {_show(index)} in it; cells are whole numbers from 0 to {LAKE_MESH - 1}"
+                )
+        i, first, last = run
+        if first > last:
+            raise WordwingError(f"{which} goes from j = {first} to {last}; the smaller one comes first")
+        covered = {(i, j) for j in range(first, last + 1)}
+        if twice := cells & covered:
+            raise WordwingError(f"{which} covers cell {min(twice)} again; a cell may be in one run only")
+        cells |= covered
+    return tuple(sorted(cells))
+
+
+def _is_mesh_index(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LAKE_MESH
 
 
 def _number(value: object, key: str, where: str) -> float:

@@ -9,7 +9,7 @@ import torch
 from scipy.spatial.transform import Rotation
 
 from mujoco_oracle import cast
-from randomly import random_poses
+from randomly import random_lakes, random_poses
 from wordwing.camera import Camera, CameraConfig
 from wordwing.frames import ARENA_HALF, Pose, quaternion_from_euler, quaternion_rotate
 from wordwing.sim.lab import scene as lab
@@ -121,13 +121,48 @@ def test_above_the_fences_a_net_lets_the_hall_be_seen():
 
 
 def test_all_scenes_share_one_kernel(rng):
-    cameras = [Camera(), Camera(), FINE]
-    layouts = [Layout(()), sample_layout("field", rng), Layout((Placement("Apple", 0.0, 0.0),))]
+    cameras = [Camera(), Camera(), FINE, Camera()]
+    layouts = [
+        Layout(()),
+        sample_layout("field", rng),
+        Layout((Placement("Apple", 0.0, 0.0),)),
+        Layout((), lakes=random_lakes(rng)),
+    ]
     scenes = [LabScene(layout, camera) for layout, camera in zip(layouts, cameras, strict=True)]
     for scene in scenes:
         scene.draw(scene.camera.pose(drone_at(-1.5, 0.0, 0.0)))
     first, *others = [scene._context._megakernel for scene in scenes]
     assert all(kernel.module is first.module and kernel.hash == first.hash for kernel in others)
+
+
+def test_tarpaulins_lie_where_the_lakes_are_and_are_no_landmarks(rng):
+    camera, floor = Camera(), mujoco.mjtGeom.mjGEOM_PLANE
+    wet_pixels, dry_pixels = 0, 0
+    for _ in range(4):
+        layout = Layout(sample_layout("field", rng).landmarks, lakes=random_lakes(rng))
+        scene, dry = LabScene(layout, camera), LabScene(Layout(layout.landmarks), camera)
+        for i in range(4):
+            camera_pose = camera.pose(random_poses(rng, 4)[[i]])
+            assert np.array_equal(scene.segment(camera_pose), dry.segment(camera_pose))
+            rays = camera.rays().reshape(-1, 3)
+            rays = quaternion_rotate(camera_pose.quaternion, rays / rays.norm(dim=-1, keepdim=True)).numpy()
+            origin = camera_pose.position[0].numpy()
+            distance, geom = cast(scene.model, origin, rays)
+            points = (origin + distance[:, None] * rays)[:, :2]
+            around = np.array([(x, y) for x in (-0.02, 0.0, 0.02) for y in (-0.02, 0.0, 0.02)])
+            lake = layout.lake_at(points[:, None] + around)  # a bitmap's pixel is 1.6 cm and blends with the next
+            on_floor = (scene.model.geom_type[geom] == floor) & (np.abs(points) < 4.4).all(axis=-1)
+            colours = scene.draw(camera_pose).numpy().reshape(-1, 3)
+            red, green, blue = colours.T
+            water = (blue > 1.15 * green) & (green > 1.5 * red)
+            wet, mats = on_floor & lake.all(axis=-1), on_floor & ~lake.any(axis=-1)
+            assert water[wet].all()
+            assert not water[mats].any()
+            change = np.abs(colours - dry.draw(camera_pose).numpy().reshape(-1, 3)).max(axis=-1)
+            assert change[~on_floor].max() < 1e-6
+            assert np.quantile(change[mats], 0.98) < 0.01
+            wet_pixels, dry_pixels = wet_pixels + wet.sum(), dry_pixels + mats.sum()
+    assert min(wet_pixels, dry_pixels) > 5000
 
 
 def test_landmarks_cast_shadows_on_the_mats():

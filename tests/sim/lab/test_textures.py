@@ -3,9 +3,18 @@
 import numpy as np
 import pytest
 
-from wordwing.sim.lab.textures import REPEATS, bitmap, floor_bitmap, needs_colour, smooth_noise, tiling
+from wordwing.sim.lab.textures import (
+    REPEATS,
+    bitmap,
+    floor_bitmap,
+    lake_floor_bitmap,
+    needs_colour,
+    smooth_noise,
+    tiling,
+)
 from wordwing.world.assets import BOX, CYLINDER, SPHERE, Material, asset, materials
 from wordwing.world.catalogue import catalogue
+from wordwing.world.layout import Layout
 
 PATTERNED = [material for material in materials() if material.pattern]
 
@@ -72,3 +81,14 @@ def test_the_floor_is_dark_mats_with_darker_seams():
         assert floor[seam].mean() < 0.75 * floor.mean()
         assert floor[:, seam].mean() < 0.75 * floor.mean()
     assert 80 < floor.mean() < 130
+
+
+def test_a_floor_with_lakes_is_the_mats_everywhere_else():
+    corner = tuple((i, j) for i in range(80, 100) for j in range(90, 100))  # +x, +y: to the right, at the top
+    floor = lake_floor_bitmap(Layout((), lakes=corner), 4.5)
+    mats = np.tile(floor_bitmap(), (5, 5, 1))[:576, :576]
+    changed = (floor != mats).any(axis=-1)
+    rows, columns = np.nonzero(changed)
+    assert 4.5 - np.array([rows.min(), rows.max() + 1]) / 64 == pytest.approx([2.35, 1.88], abs=0.01)
+    assert np.array([columns.min(), columns.max() + 1]) / 64 - 4.5 == pytest.approx([1.41, 2.35], abs=0.01)
+    assert changed.sum() == (np.ptp(rows) + 1) * (np.ptp(columns) + 1)

@@ -42,7 +42,7 @@ class Geoms:
 
 @wp.struct
 class Worlds:
-    """Which landmarks stand where: [N, K] slots, of which the first `count` are in use."""
+    """Which landmarks stand where: [N, K] slots, of which the first `count` are in use; and the lakes."""
 
     count: wp.array(dtype=int)
     first: wp.array2d(dtype=int)  # first geom of the landmark in the slot
@@ -50,6 +50,8 @@ class Worlds:
     place: wp.array2d(dtype=wp.vec3)  # landmark origin in the world
     turn: wp.array2d(dtype=wp.vec2)  # cosine and sine of the landmark's yaw
     ball: wp.array2d(dtype=wp.vec4)  # bounding sphere in the world: centre, radius
+    wet: wp.array(dtype=int)  # whether there is any lake
+    lakes: wp.array3d(dtype=int)  # [N, 100, 4] a bit for each cell of the lake mesh
 
 
 @wp.struct

@@ -23,6 +23,7 @@ wp.set_module_options({"enable_backward": False})
 TAU = wp.constant(6.283185307179586)
 GRASS = wp.constant(15)
 PICKETS = wp.constant(16)
+RIPPLES = wp.constant(17)
 
 
 @wp.struct
@@ -36,6 +37,8 @@ class Light:
     haze_rgb: wp.vec3  # the sky at the horizon
     ground_rgb: wp.vec3
     ground_second: wp.vec3
+    water_rgb: wp.vec3
+    water_second: wp.vec3  # the crests of ripples
     half: float  # half edge of the arena, metres
     fence_height: float
     pixel: float  # radians that a pixel spans, for fading textures out before they alias
@@ -141,6 +144,19 @@ def fence_rgb(normal: wp.vec3, fences: wp.array(dtype=wp.vec3)) -> wp.vec3:
 
 
 @wp.func
+def in_lake(worlds: Worlds, world: int, p: wp.vec3, half: float) -> bool:
+    """Whether a point of the ground is water."""
+    if worlds.wet[world] == 0:
+        return False
+    cells = worlds.lakes.shape[1]
+    i = int(wp.floor((p[0] + half) * (0.5 * float(cells) / half)))
+    j = int(wp.floor((p[1] + half) * (0.5 * float(cells) / half)))
+    if i < 0 or i >= cells or j < 0 or j >= cells:
+        return False
+    return ((worlds.lakes[world, i, j >> 5] >> (j & 31)) & 1) != 0
+
+
+@wp.func
 def shade(
     worlds: Worlds,
     geoms: Geoms,
@@ -157,6 +173,7 @@ def shade(
     normal = wp.vec3(0.0, 0.0, 1.0)
     base = light.ground_rgb
     specular = float(0.0)
+    mirror = float(0.0)
     if hit.what == LANDMARK:
         g = hit.geom
         turn = worlds.turn[world, hit.slot]
@@ -180,11 +197,18 @@ def shade(
         if light.textures != 0:
             base = textured(PICKETS, wp.vec2(6.0, 5.0), base, 0.6 * base, s, footprint)
     elif hit.what == GROUND:
+        water = in_lake(worlds, world, p, light.half)
+        if water:
+            base = light.water_rgb
         if light.textures != 0:
             s = Surface()
             s.u = p[0]
             s.v = p[1]
-            base = textured(GRASS, wp.vec2(4.0, 4.0), base, light.ground_second, s, footprint)
+            if water:
+                base = textured(RIPPLES, wp.vec2(6.0, 6.0), base, light.water_second, s, footprint)
+                mirror = 0.08 + 0.5 * wp.pow(1.0 + d[2], 4.0)  # more of the sky the flatter one looks
+            else:
+                base = textured(GRASS, wp.vec2(4.0, 4.0), base, light.ground_second, s, footprint)
     else:
         return sky(light, d)
     facing = wp.max(wp.dot(normal, light.sun), 0.0)
@@ -198,4 +222,6 @@ def shade(
         glint = wp.max(wp.dot(wp.normalize(light.sun - d), normal), 0.0)
         glint = wp.pow(glint, 24.0) * specular * 0.5
         rgb = rgb + wp.vec3(glint, glint, glint)
+    if mirror > 0.0:
+        rgb = wp.lerp(rgb, sky(light, wp.vec3(d[0], d[1], -d[2])), mirror)
     return rgb

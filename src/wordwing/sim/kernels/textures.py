@@ -26,6 +26,7 @@ PATTERNS = (
     "camouflage",
     "grass",
     "pickets",
+    "ripples",
 )
 """Names of the patterns in the order of the numbers that `pattern_value` switches on."""
 
@@ -126,4 +127,9 @@ def pattern_value(pattern: int, u: float, v: float) -> float:
         return wp.clamp(0.55 * value_noise(u * 0.8, v * 0.8, 16) + 0.6 * tufts - 0.1, 0.0, 1.0)
     if pattern == 16:  # pickets
         return wp.max(groove(u, 0.12), groove(v, 0.05))
+    if pattern == 17:  # ripples: crests about a repeat apart that wander and break off
+        bend = 1.6 * value_noise(0.6 * u, 0.4 * v, 17) + 0.4 * value_noise(1.7 * u, 0.9 * v, 18)
+        crest = 0.5 + 0.5 * wp.sin(6.2831853 * (0.15 * u + v + bend))
+        calm = value_noise(1.3 * u, 1.3 * v, 19)
+        return wp.clamp(1.9 * crest * crest * calm - 0.1, 0.0, 1.0)
     return 0.0

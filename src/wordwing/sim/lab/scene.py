@@ -1,8 +1,9 @@
 """The lab as a MuJoCo model, drawn by MuJoCo Warp's renderer: no GL, no display.
 
 The same landmarks at the same places as in `sim`, rebuilt and repainted, on dark mats between net walls, in a
-hall with lamps. The renderer compiles one kernel for each combination of geom types, lights and model extent;
-all lab scenes share these, so only the first scene ever drawn on a machine compiles.
+hall with lamps; lakes are blue tarpaulins, painted into the floor's bitmap. The renderer compiles one kernel for
+each combination of geom types, lights and model extent; all lab scenes share these, so only the first scene ever
+drawn on a machine compiles.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from torch import Tensor
 
 from wordwing.camera import Camera
 from wordwing.frames import ARENA_SIZE, Pose, quaternion_multiply
-from wordwing.sim.lab.textures import bitmap, floor_bitmap, needs_colour, tiling
+from wordwing.sim.lab.textures import MATS, bitmap, floor_bitmap, lake_floor_bitmap, needs_colour, tiling
 from wordwing.sim.launch import warp_device
 from wordwing.world.assets import BOX, CAPSULE, CYLINDER, PRIMITIVES, asset, materials
 from wordwing.world.fences import FENCE_HEIGHT, FENCES, Fence
@@ -55,11 +56,11 @@ CAMERA_AXES = torch.tensor([0.5, 0.5, -0.5, -0.5])
 
 
 def lab_spec(layout: Layout) -> mujoco.MjSpec:
-    """The hall, the nets and a layout's landmarks in their `lab` look; geoms named "SLOT/…" by landmark."""
+    """The hall, the nets and a layout's landmarks and lakes in their `lab` look; geoms named "SLOT/…" by landmark."""
     spec = mujoco.MjSpec()
     spec.stat.extent, spec.stat.center = 6.0, [0, 0, 0]
     _add_lights(spec)
-    _add_hall(spec)
+    _add_hall(spec, layout)
     for fence in FENCES:
         _add_fence(spec, fence)
     for material in materials():
@@ -107,9 +108,9 @@ def _add_texture(spec: mujoco.MjSpec, name: str, pixels: NDArray[np.uint8]) -> N
     texture.data = pixels.tobytes()
 
 
-def _add_hall(spec: mujoco.MjSpec) -> None:
-    _add_texture(spec, "floor", floor_bitmap())
-    repeats = 2 * HALL_HALF / 2.0  # the bitmap shows mats of a metre, two by two
+def _add_hall(spec: mujoco.MjSpec, layout: Layout) -> None:
+    _add_texture(spec, "floor", lake_floor_bitmap(layout, HALL_HALF) if layout.lakes else floor_bitmap())
+    repeats = 1.0 if layout.lakes else 2 * HALL_HALF / MATS
     mats = spec.add_material(name="floor", texrepeat=[repeats, repeats], specular=0.0)
     mats.textures[RGB] = "floor"
     plane = mujoco.mjtGeom.mjGEOM_PLANE

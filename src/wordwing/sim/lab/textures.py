@@ -14,8 +14,15 @@ from numpy.typing import NDArray
 
 from wordwing.sim.kernels.textures import ABSOLUTE_SECOND
 from wordwing.world.assets import BOX, CAPSULE, CYLINDER, SPHERE, Material
+from wordwing.world.layout import Layout
+
+MATS = 2.0
+"""Edge of the piece of floor that `floor_bitmap` shows, metres."""
 
 Grey = NDArray[np.float64]
+
+TARPAULIN = (0.20, 0.50, 0.68)
+"""Paint of the lab's lakes: paler and greener than the blue fence."""
 
 SIZE = 64
 """Edge of a bitmap, pixels; all tile seamlessly."""
@@ -148,6 +155,26 @@ def floor_bitmap() -> NDArray[np.uint8]:
     wear = 0.05 * smooth_noise(rng, (8, 8), 128) + 0.05 * rng.random((128, 128))
     tone = np.where(seam > 0, 0.24, 0.37 + 0.05 * make + wear)
     return _bytes(tone[..., None] * [0.91, 1.0, 1.07])
+
+
+def lake_floor_bitmap(layout: Layout, half: float) -> NDArray[np.uint8]:
+    """[P, P, 3] the mats of a whole floor with creased blue tarpaulins on them where a layout has lakes.
+
+    Args:
+        layout: Where the lakes are.
+        half: Half the edge of the floor, metres; columns run along world x and rows against world y.
+    """
+    mats = floor_bitmap()
+    size = round(2 * half / MATS * len(mats))
+    repeats = -(-size // len(mats))
+    floor = np.tile(mats, (repeats, repeats, 1))[:size, :size] / 255
+    along = (np.arange(size) + 0.5) / size * 2 * half - half
+    x, y = np.meshgrid(along, -along)  # [P, P]
+    rng = np.random.default_rng(11)
+    creases = np.maximum(_near_whole(x / 0.4, 0.03), _near_whole(y / 0.6, 0.02))
+    tone = 0.82 + 0.22 * smooth_noise(rng, (28, 28), size) + 0.08 * creases
+    lake = layout.lake_at(np.stack([x, y], axis=-1))[..., None]
+    return _bytes(np.where(lake, tone[..., None] * TARPAULIN, floor))
 
 
 def _bytes(rgb: NDArray[np.float64]) -> NDArray[np.uint8]:
