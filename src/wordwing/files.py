@@ -1,9 +1,11 @@
-"""Writing files whole or not at all."""
+"""Writing files and folders whole or not at all."""
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,11 +38,52 @@ def replacing(path: str | Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+@contextmanager
+def replacing_folder(folder: str | Path) -> Iterator[Path]:
+    """A temporary folder beside `folder` to fill; it takes the place of `folder` when the block ends well."""
+    place = Path(folder).resolve()  # what a link points to is replaced, not the link
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}-"))
+    except OSError as error:
+        raise unwritable(folder, error) from None
+    try:
+        yield temporary
+        os.chmod(temporary, 0o777 & ~_umask())  # mkdtemp's 0700 would hide results from colleagues
+        _swap(temporary, place)
+    except OSError as error:
+        raise unwritable(folder, error) from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
 def unwritable(path: str | Path, error: OSError) -> WordwingError:
     """The sentence for a file that could not be written."""
     if error.errno == errno.ENOSPC:
         return WordwingError(f"{path}: the disk is full; nothing was changed")
     return WordwingError(f"{path}: cannot be written ({(error.strerror or 'unknown').lower()})")
+
+
+def _swap(new: Path, folder: Path) -> None:
+    """Put a folder in the place of another; at no time is there half of one. `new` may hold the old one afterwards."""
+    if not folder.exists():
+        os.replace(new, folder)
+    elif not _exchange(new, folder):
+        old = new.with_name(f"{new.name}-old")
+        os.replace(folder, old)
+        try:
+            os.replace(new, folder)
+        except BaseException:
+            os.replace(old, folder)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _exchange(a: Path, b: Path) -> bool:
+    """Swap two folders at once, if the file system can: a killed process then leaves one of them in place, always."""
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    working_folder, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of <linux/fs.h>
+    return rename is not None and rename(working_folder, os.fsencode(a), working_folder, os.fsencode(b), exchange) == 0
 
 
 def _umask() -> int:

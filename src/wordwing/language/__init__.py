@@ -1,0 +1,1 @@
+"""Words: tokens, what they name, how instructions are written and what they mean."""

@@ -1,0 +1,81 @@
+"""The judge: did a flown path do what the sentence says.
+
+This is the automatic semantic evaluation that the paper's discussion asks for. The path is cut into consecutive
+sections, one for each clause in order, so that the clauses' scores add up to the most; a section may be empty for
+clauses that do not move. Only the meaning counts, not how near the path is to the demonstration.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from wordwing.language.clauses import score
+from wordwing.language.semantics import Meaning
+from wordwing.language.track import Track
+from wordwing.world.layout import Layout
+from wordwing.world.paths import Floats
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """How well a path follows a meaning, each in [0, 1]."""
+
+    clauses: tuple[float, ...]
+    """For each clause how well its section does what it says."""
+    goal: float
+    """How well the path ends as the last clause says, whatever came before."""
+
+    @property
+    def path(self) -> float:
+        """The clauses' mean: half of them done is half."""
+        return sum(self.clauses) / len(self.clauses)
+
+    @property
+    def score(self) -> float:
+        """The clauses' geometric mean: an instruction of which one clause was not done at all was not followed."""
+        return math.prod(self.clauses) ** (1 / len(self.clauses))
+
+
+def judge(meaning: Meaning, path: ArrayLike, start_yaw: float, layout: Layout) -> Judgement:
+    """Judge a flown path.
+
+    Args:
+        meaning: What was to be done, in order; at least one clause.
+        path: [P, 2] as flown, metres, world frame; at least one point, all finite.
+        start_yaw: Heading at its beginning, radians, world frame.
+        layout: Where it was flown.
+    """
+    points = np.asarray(path, float)
+    if not meaning or points.size == 0 or not np.isfinite(points).all():
+        raise ValueError("judging needs at least one clause and a path of finite points")
+    track = Track(points, start_yaw, layout)
+    return judge_track([score(clause, track, first=index == 0) for index, clause in enumerate(meaning)])
+
+
+def judge_track(scores: Sequence[Floats]) -> Judgement:
+    """Cut a track into the best sections for clauses.
+
+    Args:
+        scores: For each clause [K, K], the scores of all sections.
+    """
+    size = len(scores[0])
+    backwards = np.tri(size, k=-1, dtype=bool)
+    products = [np.where(backwards, -np.inf, entry) for entry in scores]
+    best = products[0][0]  # [K] of cuts that end at each point
+    cuts = []
+    for product in products[1:]:
+        total = best[:, None] + product  # [K, K]
+        cuts.append(total.argmax(axis=0))
+        best = total.max(axis=0)
+    ends = [size - 1]
+    for cut in reversed(cuts):
+        ends.append(int(cut[ends[-1]]))
+    ends.reverse()
+    begins = [0, *ends[:-1]]
+    values = tuple(float(p[i, j]) for p, i, j in zip(products, begins, ends, strict=True))
+    return Judgement(values, goal=float(scores[-1][:, -1].max()))

@@ -1,0 +1,130 @@
+"""From text to word indices: one tokenizer for training, flying and typing.
+
+Unknown words are rare but real: words that the training split has only once are left out of the vocabulary, so the
+unknown token is trained on something. A typing mistake is repaired only where that is safe (see `Vocabulary.repair`).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+
+from wordwing.errors import WordwingError
+from wordwing.files import replacing
+from wordwing.world.catalogue import catalogue
+
+PAD, UNKNOWN = "<pad>", "<unk>"
+"""Indices 0 and 1 of every vocabulary."""
+
+MIN_COUNT = 2
+"""Times that a word must occur in the training split to be known."""
+
+MIN_REPAIR, MAX_REPAIR = 5, 30
+"""Letters of an unknown word that may be taken for a typing mistake; trying all edits takes their number squared."""
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_PUNCTUATION = re.compile(r"[\W_]+")
+
+
+def tokenize(text: str) -> list[str]:
+    """Lower-case words and numbers; everything else separates them, and however "é" is encoded it is one letter."""
+    return _PUNCTUATION.sub(" ", unicodedata.normalize("NFKC", text).lower()).split()
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The words that a policy knows, the commonest first."""
+
+    words: tuple[str, ...]
+    """`PAD`, `UNKNOWN`, then words; the position is the index."""
+
+    @classmethod
+    def of(cls, texts: Iterable[str], min_count: int = MIN_COUNT) -> Vocabulary:
+        """The words that occur at least `min_count` times in some texts."""
+        counts = Counter(word for text in texts for word in tokenize(text))
+        ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        return cls((PAD, UNKNOWN, *(word for word, count in ranked if count >= min_count)))
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Word to index."""
+        return {word: index for index, word in enumerate(self.words)}
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __contains__(self, word: str) -> bool:
+        return word in self.index
+
+    def encode(self, text: str) -> list[int]:
+        """Indices of a text's words, typing mistakes repaired; [] for a text without words."""
+        unknown = self.index[UNKNOWN]
+        return [self.index.get(self.repair(word), unknown) for word in tokenize(text)]
+
+    def unknown(self, text: str) -> list[str]:
+        """The words of a text that mean nothing to the policy, in order, after repair."""
+        return [word for word in tokenize(text) if self.repair(word) not in self.index]
+
+    def repair(self, word: str) -> str:
+        """The known word that a typing mistake was meant to be, or the word itself.
+
+        Repaired are unknown words of at least five letters with a known one a letter dropped, added, changed or two
+        neighbours swapped away, the commonest of them. A word that names a landmark is no mistake ("couch" is not
+        "coach"), and nothing becomes a landmark's name by another first letter ("mouse" is not "house").
+        """
+        if word in self.index or not MIN_REPAIR <= len(word) <= MAX_REPAIR or not word.isalpha():
+            return word
+        if word in _landmark_words():
+            return word
+        close = (near for near in _edits(word) if near in self.index)
+        safe = [near for near in close if near[0] == word[0] or near not in _landmark_words()]
+        return min(safe, key=lambda near: self.index[near], default=word)
+
+    def save(self, path: str | Path) -> None:
+        """Write one word a line."""
+        with replacing(path) as temporary:
+            temporary.write_text("\n".join(self.words) + "\n", "utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Vocabulary:
+        """Read a file that `save` wrote."""
+        try:
+            words = tuple(Path(path).read_text("utf-8").removesuffix("\n").split("\n"))
+        except FileNotFoundError:
+            raise WordwingError(f"{path}: there is no such file") from None
+        except OSError as error:
+            raise WordwingError(f"{path}: the file cannot be read ({error.strerror})") from None
+        except UnicodeDecodeError as error:
+            raise WordwingError(f"{path}: byte {error.start} is not UTF-8 text") from None
+        if words[:2] != (PAD, UNKNOWN):
+            raise WordwingError(f"{path}: a vocabulary begins with the lines {PAD} and {UNKNOWN}")
+        for number, word in enumerate(words[2:], start=3):
+            if tokenize(word) != [word]:
+                raise WordwingError(f"{path}: line {number} is {word[:40]!r}; it must be one lower-case word")
+        if len(set(words)) < len(words):
+            twice = next(word for word, count in Counter(words).items() if count > 1)
+            raise WordwingError(f'{path}: "{twice}" is there twice')
+        return cls(words)
+
+
+@cache
+def _landmark_words() -> frozenset[str]:
+    """All words in the names of landmarks, of every corpus."""
+    return frozenset(word for entry in catalogue() for noun in entry.nouns for word in tokenize(noun))
+
+
+def _edits(word: str) -> Iterator[str]:
+    """Every string at edit distance 1, a swap of neighbours counted as one edit."""
+    for cut in range(len(word) + 1):
+        head, tail = word[:cut], word[cut:]
+        yield from (head + letter + tail for letter in LETTERS)
+        if tail:
+            yield head + tail[1:]
+            yield from (head + letter + tail[1:] for letter in LETTERS)
+        if len(tail) > 1:
+            yield head + tail[1] + tail[0] + tail[2:]

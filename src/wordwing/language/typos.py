@@ -1,0 +1,72 @@
+"""Typing mistakes, as hurried people make them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+NEIGHBOURS = {
+    left: right
+    for row in ("qwertyuiop", "asdfghjkl", "zxcvbnm")
+    for left, right in zip(row, row[1:] + row[-2], strict=True)
+}
+"""A key and the one beside it."""
+
+HABITS = {
+    "until": "untill",
+    "straight": "strait",
+    "towards": "twords",
+    "toward": "twoard",
+    "between": "betwen",
+    "right": "rigth",
+    "behind": "behing",
+    "building": "bulding",
+    "separate": "seperate",
+    "beside": "besides",
+    "past": "passed",
+    "your": "you",
+    "you're": "your",
+    "forward": "foward",
+    "continue": "contine",
+    "around": "arround",
+    "mushroom": "mushrom",
+    "barrel": "barrell",
+    "pumpkin": "pumkin",
+    "gorilla": "gorrilla",
+    "tombstone": "tomb stone",
+    "banana": "bananna",
+    "container": "contaner",
+    "traffic": "trafic",
+    "airplane": "airplain",
+    "cactus": "catus",
+    "hydrant": "hydrent",
+    "lighthouse": "light house",
+    "windmill": "windmil",
+    "statue": "statute",
+}
+"""Words that many people get wrong in the same way; never one side for the other."""
+
+
+def misspell(text: str, rate: float, rng: np.random.Generator) -> str:
+    """Spoil about `rate` of the words of at least four letters; sides and colours keep their meaning."""
+    words = text.split(" ")
+    for index, word in enumerate(words):
+        if rng.random() < rate:
+            words[index] = _spoil(word, rng)
+    return " ".join(words)
+
+
+def _spoil(word: str, rng: np.random.Generator) -> str:
+    core = word.strip(".,;!-'")
+    if core in HABITS and rng.random() < 0.6:
+        return word.replace(core, HABITS[core])
+    if len(core) < 4 or not core.isalpha():
+        return word
+    at = int(rng.integers(1, len(core) - 1))
+    kind = int(rng.integers(4))
+    spoiled = (
+        core[:at] + core[at + 1 :],
+        core[:at] + core[at] + core[at:],
+        core[:at] + core[at + 1] + core[at] + core[at + 2 :],
+        core[:at] + NEIGHBOURS.get(core[at], core[at]) + core[at + 1 :],
+    )[kind]
+    return word.replace(core, spoiled)
