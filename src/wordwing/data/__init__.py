@@ -1,0 +1,1 @@
+"""Datasets: one schema, the corpora that are generated, importers, demonstrations."""

@@ -1,0 +1,120 @@
+"""Corpora by name: built once into the user's cache, found there ever after."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from wordwing import __version__
+from wordwing.data.dataset import SCHEMA, Dataset, Source, write_dataset
+from wordwing.data.generating import SIZES, Generated, chunks, collect, make
+from wordwing.data.schema import Paragraph
+from wordwing.errors import WordwingError, did_you_mean
+from wordwing.world.layout import Layout
+
+CORPORA = (*SIZES, "house")
+
+REVISION = 1
+"""Raised whenever the same seed makes another corpus."""
+
+
+def cache_folder() -> Path:
+    """Where corpora are kept: `$WORDWING_CACHE`, or `wordwing` in the user's cache."""
+    chosen = os.environ.get("WORDWING_CACHE")
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "wordwing"
+
+
+def corpus_folder(name: str, seed: int) -> Path:
+    """Where a corpus of this version lies, or would lie."""
+    return cache_folder() / f"{name}-{__version__}-{SCHEMA}.{REVISION}-seed{seed}"
+
+
+def corpus(name: str, seed: int = 0, tick: Callable[[int], None] = lambda paragraphs: None) -> Dataset:
+    """A corpus from the cache, built first if it is not there.
+
+    `house` is made of other people's sentences, which are not part of wordwing, so it must have been built before.
+    """
+    if name not in CORPORA:
+        raise WordwingError(f'there is no corpus "{name}"{did_you_mean(name, CORPORA)}; there are {", ".join(CORPORA)}')
+    folder = corpus_folder(name, seed)
+    if (folder / "meta.json").is_file():
+        return Dataset(folder)
+    if name == "house":
+        raise WordwingError(
+            "the corpus house is not there yet: its sentences were written by people and are not part of wordwing; "
+            "wordwing data build --house FOLDER makes it (docs/data.md says from what)"
+        )
+    [dataset] = build([Job("cage" if name == "cage" else "field", folder, seed)], tick=tick)
+    return dataset
+
+
+@dataclass(frozen=True)
+class Job:
+    """A corpus to generate."""
+
+    name: Generated
+    folder: Path
+    seed: int
+    share: float = 1.0
+    """Part of the paper's sizes, for trials."""
+
+
+@dataclass(frozen=True)
+class HouseJob:
+    """The house corpus to import."""
+
+    source: Path
+    """A folder that `wordwing data import human-nav` reads."""
+    folder: Path
+    seed: int
+
+
+def build(
+    jobs: Sequence[Job | HouseJob], processes: int = 0, tick: Callable[[int], None] = lambda paragraphs: None
+) -> list[Dataset]:
+    """Build corpora side by side; the same however many processes share the work.
+
+    Args:
+        jobs: What to build and where.
+        processes: How many share the work; 0 takes one for each core.
+        tick: Told how many generated paragraphs have been made since it was last told.
+    """
+    pool = ProcessPoolExecutor(processes or os.cpu_count() or 1)
+    try:
+        # Everything is handed out at once, the longest piece first, so that nobody waits for a file to be written.
+        waiting = [
+            pool.submit(_import_house, job) if isinstance(job, HouseJob) else None
+            for job in sorted(jobs, key=lambda job: isinstance(job, Job))
+        ]
+        made = {
+            job: [pool.submit(make, chunk) for chunk in chunks(job.name, job.seed, job.share)]
+            for job in jobs
+            if isinstance(job, Job)
+        }
+        for job, futures in made.items():
+            _write(job, *collect((future.result() for future in futures), tick))
+        for house in waiting:
+            if house is not None:
+                house.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return [Dataset(job.folder) for job in jobs]
+
+
+def _import_house(job: HouseJob) -> None:
+    from wordwing.data.importers.human_nav import import_human_nav
+
+    import_human_nav(job.source, job.folder, seed=job.seed)
+
+
+def _write(job: Job, layouts: dict[str, Layout], paragraphs: list[Paragraph]) -> None:
+    command = f"wordwing data build --corpora {job.name} --seed {job.seed}"
+    if job.share != 1:
+        command += f" --share {job.share}"
+    write_dataset(job.folder, Source(job.name, "generated", job.seed, command), layouts, paragraphs)

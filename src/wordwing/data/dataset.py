@@ -1,0 +1,387 @@
+"""A dataset is a folder; this reads and writes it.
+
+    layouts.jsonl      {"id": …, "layout": {what a layout file has}}, or {"id": …, "scene": [landmarks]}
+    paragraphs.jsonl   {"id": …, "split": …, "layout": …, "segments": […], "windows"?: […]}
+    vocab.txt          words of the training split, one a line; the line's number is the word's index
+    alignments.json    which words name which landmarks, from the training split
+    meta.json          schema version, source, seed, command, counts, and what each split is
+
+Opening reads only `meta.json`; paragraphs are read line by line and layouts when first asked for. A folder is written
+beside its place and renamed when it is whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from wordwing import __version__
+from wordwing.data.scenes import Scene
+from wordwing.data.schema import Instruction, Paragraph, Window
+from wordwing.errors import WordwingError
+from wordwing.files import replacing_folder, unwritable
+from wordwing.frames import ARENA_HALF
+from wordwing.language.alignment import Alignment, align, present
+from wordwing.language.tokenizer import Vocabulary, tokenize
+from wordwing.world.layout import Layout
+from wordwing.world.tasks import Task
+
+SCHEMA = 1
+"""Version of the format; other versions are refused."""
+
+FILES = ("layouts.jsonl", "paragraphs.jsonl", "vocab.txt", "alignments.json", "meta.json")
+ROUNDING = 1e-3
+"""How far out of its window a path may be because both were rounded, metres."""
+
+DERIVED = "demonstrations"
+"""Folder in a dataset for what is made from it, and goes with it."""
+
+MAX_LINE = 4_000_000
+"""Longest line that is read, bytes."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a dataset comes from: what `meta.json` says besides counts."""
+
+    name: str
+    """"field", "cage", "house", "lani", …"""
+    text: str
+    """Who wrote the sentences: "generated" or "human"."""
+    seed: int | None
+    command: str
+    """The command that makes it again."""
+    steps: int = 50
+    """Most control steps that a flight is given."""
+    splits: Mapping[str, str] = field(default_factory=dict)
+    """What a split is, in words, where its name does not say it all."""
+    shared: tuple[str, ...] = ()
+    """Splits whose layouts also occur in training, and are meant to."""
+    notes: tuple[str, ...] = ()
+    """What was dropped, repaired or is otherwise worth knowing."""
+
+
+class Dataset:
+    """A dataset on disk, read lazily."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        if not self.folder.is_dir():
+            raise WordwingError(f"{folder}: there is no such folder; wordwing data build makes one")
+        for name in FILES:
+            if not (self.folder / name).is_file():
+                raise WordwingError(f"{folder}: there is no {name}; a dataset has {', '.join(FILES)}")
+        self.meta = _read_json(self.folder / "meta.json")
+        schema = self.meta.get("schema") if isinstance(self.meta, dict) else None
+        if type(schema) is not int or schema != SCHEMA:
+            raise WordwingError(
+                f"{folder}: the dataset's schema is {schema!r:.40}; this version of wordwing reads {SCHEMA}"
+            )
+        for key, (kind, wanted) in _META.items():
+            if type(self.meta.get(key)) is not kind:
+                found = self.meta.get(key)
+                raise WordwingError(f'{folder}: "{key}" of meta.json is {found!r:.40}; it must be {wanted}')
+        self._layout = lru_cache(maxsize=4096)(self._read_layout)
+
+    @property
+    def name(self) -> str:
+        """The corpus: "field", "cage", "house" or what an importer called it."""
+        return str(self.meta["source"])
+
+    @property
+    def steps(self) -> int:
+        """Most control steps that a flight of this dataset is given."""
+        return int(self.meta["steps"])
+
+    @property
+    def splits(self) -> list[str]:
+        """Names of the splits, training first."""
+        return list(self.meta["counts"])
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """Words of the training split."""
+        return Vocabulary.load(self.folder / "vocab.txt")
+
+    @cached_property
+    def alignment(self) -> Alignment:
+        """Which words name which landmarks."""
+        return Alignment.from_json(_read_json(self.folder / "alignments.json"), str(self.folder / "alignments.json"))
+
+    def paragraphs(self, split: str | None = None) -> Iterator[Paragraph]:
+        """Paragraphs in the file's order, of one split or all, each validated as it is read."""
+        if split is not None and split not in self.splits:
+            raise WordwingError(f'{self.folder}: there is no split "{split}"; there are {", ".join(self.splits)}')
+        for where, row in _rows(self.folder / "paragraphs.jsonl"):
+            if split is None or not isinstance(row, dict) or row.get("split") == split:
+                yield Paragraph.from_json(row, self._sizes, where)
+
+    def instructions(self, split: str | None = None, counts: tuple[int, ...] = (1, 2)) -> Iterator[Instruction]:
+        """Instructions of one or two segments, paragraph by paragraph."""
+        for paragraph in self.paragraphs(split):
+            yield from paragraph.instructions(counts)
+
+    def layout(self, name: str, window: Window | None = None) -> Layout:
+        """A layout by its id; of a scene the part in a window."""
+        found = self._layout(name)
+        if isinstance(found, Scene):
+            if window is None:
+                raise WordwingError(f'{self.folder}: "{name}" is a scene; an instruction in it needs a window')
+            return found.cut(window)
+        if window is not None:
+            raise WordwingError(f'{self.folder}: "{name}" is a layout; an instruction in it has no window')
+        return found
+
+    def task(self, instruction: Instruction) -> Task:
+        """What a flight of an instruction needs."""
+        segment = instruction.segment
+        layout = self.layout(instruction.layout, instruction.window)
+        return Task(segment.instruction, layout, segment.start_xy, segment.start_yaw, segment.path)
+
+    def validate(self) -> None:
+        """Read everything; raise a `WordwingError` about the first mistake."""
+        _ = self.vocabulary, self.alignment
+        layouts = {name: type(self._read_layout(name)) for name in self._lines}
+        home: dict[str, str] = {}
+        names: set[str] = set()
+        found: Counter[str] = Counter()
+        for paragraph in self.paragraphs():
+            if paragraph.id in names:
+                raise WordwingError(f'{self.folder}: two paragraphs are called "{paragraph.id}"')
+            names.add(paragraph.id)
+            found[paragraph.split] += 1
+            _check_windows(paragraph, layouts[paragraph.layout], self.folder)
+            for instruction in paragraph.instructions() if paragraph.windows is not None else ():
+                flown = np.vstack([instruction.segment.start_xy, instruction.segment.path])
+                if np.abs(flown).max() > ARENA_HALF + ROUNDING:
+                    raise WordwingError(f'{self.folder}: instruction "{instruction.id}" leaves its window')
+            if paragraph.split in self.meta["shared"]:
+                continue
+            first = home.setdefault(paragraph.layout, paragraph.split)
+            if first != paragraph.split:
+                raise WordwingError(
+                    f'{self.folder}: layout "{paragraph.layout}" is in both {first} and {paragraph.split}; '
+                    "splits must not share layouts"
+                )
+        for split in {**self.meta["counts"], **found}:
+            row = self.meta["counts"].get(split)
+            stated = row.get("paragraphs") if isinstance(row, dict) else None
+            if stated != found[split]:
+                raise WordwingError(
+                    f'{self.folder}: split "{split}" has {found[split]} paragraphs; meta.json says {stated!r:.40}'
+                )
+
+    @cached_property
+    def _lines(self) -> dict[str, tuple[int, int]]:
+        """For each layout where its line of layouts.jsonl begins, bytes, and how many landmarks it has."""
+        lines: dict[str, tuple[int, int]] = {}
+        begin = 0
+        for where, row, size in _sized_rows(self.folder / "layouts.jsonl"):
+            name = row.get("id") if isinstance(row, dict) else None
+            if not isinstance(name, str) or name in lines:
+                raise WordwingError(f'{where}: a layout needs an "id" of its own')
+            content = row.get("scene", row.get("layout"))
+            landmarks = content.get("landmarks") if isinstance(content, dict) else content
+            lines[name] = begin, len(landmarks) if isinstance(landmarks, list) else 0
+            begin += size
+        return lines
+
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        """How many landmarks each layout has."""
+        return {name: landmarks for name, (_, landmarks) in self._lines.items()}
+
+    def _read_layout(self, name: str) -> Layout | Scene:
+        if name not in self._lines:
+            raise WordwingError(f'{self.folder}: there is no layout "{name}"')
+        path = self.folder / "layouts.jsonl"
+        where = f'{path}: "{name}"'
+        with _open(path) as file:
+            file.seek(self._lines[name][0])
+            row = _parse(file.readline(MAX_LINE), where)
+        if not isinstance(row, dict) or row.get("id") != name:
+            raise WordwingError(f"{where} is no longer where it was; the file was changed while it was read")
+        if "scene" in row:
+            return Scene.from_json(row["scene"], where)
+        return Layout.from_json(json.dumps(row.get("layout")), where)
+
+
+def write_dataset(
+    folder: str | Path,
+    source: Source,
+    layouts: Mapping[str, Layout | Scene],
+    paragraphs: Iterable[Paragraph],
+) -> Dataset:
+    """Write a dataset whole, or leave what was there.
+
+    Vocabulary and alignments are made from the split "train".
+
+    Args:
+        folder: A new or empty folder, or one that holds a dataset and nothing else, which is replaced.
+        source: What goes into `meta.json`.
+        layouts: By id; those that no paragraph uses are left out.
+        paragraphs: In any order; they are written training first, as they come within a split.
+    """
+    folder = Path(folder)
+    _check_replaceable(folder)
+    entries = sorted(paragraphs, key=lambda entry: (entry.split != "train", _SPLITS.get(entry.split, 9), entry.split))
+    used = {entry.layout for entry in entries}
+    for entry in entries:
+        if entry.layout not in layouts:
+            raise WordwingError(f'{folder}: paragraph "{entry.id}" is in layout "{entry.layout}", which is not given')
+        _check_windows(entry, type(layouts[entry.layout]), folder)
+    place = folder.resolve()  # the working folder may be the one that is replaced
+    with replacing_folder(place) as temporary:
+        rows = (_layout_row(name, layout) for name, layout in layouts.items() if name in used)
+        _write_lines(temporary / "layouts.jsonl", rows)
+        _write_lines(temporary / "paragraphs.jsonl", (entry.to_json() for entry in entries))
+        training = [entry for entry in entries if entry.split == "train"]
+        texts = (text for entry in training for text in _texts(entry))
+        Vocabulary.of(texts).save(temporary / "vocab.txt")
+        examples = (
+            (
+                tokenize(single.segment.instruction),
+                present(_arena(layouts[single.layout], single.window), single.segment.path),
+            )
+            for entry in training
+            for single in entry.instructions((1,))
+        )
+        _write_json(temporary / "alignments.json", align(examples).to_json())
+        _write_json(temporary / "meta.json", _meta(source, entries))
+    return Dataset(place)
+
+
+_SPLITS = {"train": 0, "dev": 1, "dev-unseen": 2, "test": 3}
+_META: dict[str, tuple[type, str]] = {
+    "source": (str, "a name"),
+    "steps": (int, "a whole number"),
+    "shared": (list, "a list of splits"),
+    "counts": (dict, "an object with a key for each split"),
+}
+
+
+def _check_replaceable(folder: Path) -> None:
+    """Raise a `WordwingError` if something other than a dataset would be lost."""
+    try:
+        names = sorted(os.listdir(folder))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise unwritable(folder, error) from None
+    foreign = [name for name in names if name not in (*FILES, DERIVED)]
+    if foreign or (names and "meta.json" not in names):
+        raise WordwingError(
+            f"{folder}: this is not a dataset ({(foreign or names)[0]} is in it), so it is not replaced; "
+            "choose another --out"
+        )
+
+
+def _check_windows(paragraph: Paragraph, layout: type[Layout | Scene], folder: Path) -> None:
+    if (layout is Scene) != (paragraph.windows is not None):
+        has, kind = ("no windows", "scene") if layout is Scene else ("windows", "layout")
+        raise WordwingError(f'{folder}: paragraph "{paragraph.id}" has {has}, but "{paragraph.layout}" is a {kind}')
+
+
+def _texts(paragraph: Paragraph) -> Iterator[str]:
+    """Each sentence that is in some instruction, once: in a scene a leg may have a window only with its neighbour."""
+    for index, segment in enumerate(paragraph.segments):
+        if paragraph.windows is None or any(first <= index <= last for first, last in paragraph.windows):
+            yield segment.instruction
+
+
+def _arena(layout: Layout | Scene, window: Window | None) -> Layout:
+    if isinstance(layout, Scene):
+        assert window is not None, "instructions in scenes have windows"
+        return layout.cut(window)
+    return layout
+
+
+def _meta(source: Source, entries: list[Paragraph]) -> dict[str, Any]:
+    counts: dict[str, dict[str, int]] = {}
+    for entry in entries:
+        row = counts.setdefault(entry.split, {"paragraphs": 0, "layouts": 0, "segments": 0, "instructions": 0})
+        row["paragraphs"] += 1
+        row["segments"] += len(entry.segments)
+        row["instructions"] += sum(1 for _ in entry.instructions())
+    for split, row in counts.items():
+        row["layouts"] = len({entry.layout for entry in entries if entry.split == split})
+    return {
+        "schema": SCHEMA,
+        "source": source.name,
+        "text": source.text,
+        "wordwing": __version__,
+        "seed": source.seed,
+        "command": source.command,
+        "steps": source.steps,
+        "splits": dict(source.splits),
+        "shared": list(source.shared),
+        "notes": list(source.notes),
+        "counts": counts,
+    }
+
+
+def _layout_row(name: str, layout: Layout | Scene) -> dict[str, Any]:
+    if isinstance(layout, Scene):
+        return {"id": name, "scene": layout.to_json()}
+    return {"id": name, "layout": json.loads(layout.to_json())}
+
+
+def _write_lines(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        for row in rows:
+            try:
+                file.write(json.dumps(row, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n")
+            except ValueError as error:  # a number that is not finite, half a surrogate pair
+                raise WordwingError(f'{path.name}: "{row["id"]}" cannot be written ({error})') from None
+
+
+def _write_json(path: Path, document: Any) -> None:
+    path.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", "utf-8")
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise WordwingError(f"{path}: not valid JSON ({error})") from None
+    except OSError as error:
+        raise WordwingError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def _rows(path: Path) -> Iterator[tuple[str, Any]]:
+    """Each line's place, for complaints, and content."""
+    for where, row, _ in _sized_rows(path):
+        yield where, row
+
+
+def _sized_rows(path: Path) -> Iterator[tuple[str, Any, int]]:
+    with _open(path) as file:
+        for number, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), start=1):
+            where = f"{path}: line {number}"
+            if len(line) > MAX_LINE:
+                raise WordwingError(f"{where} is longer than {MAX_LINE // 1_000_000} MB")
+            yield where, _parse(line, where), len(line)
+
+
+def _parse(line: bytes, where: str) -> Any:
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError as error:
+        raise WordwingError(f"{where}: not valid JSON at column {error.colno} ({error.msg})") from None
+    except (ValueError, RecursionError) as error:
+        raise WordwingError(f"{where}: not valid JSON ({error})") from None
+
+
+def _open(path: Path) -> BinaryIO:
+    try:
+        return open(path, "rb")
+    except OSError as error:
+        raise WordwingError(f"{path}: cannot be read ({error.strerror})") from None

@@ -1,0 +1,249 @@
+"""Layout files of LANI and the drif workspace (`random_config_<id>.json`) as layouts.
+
+A file has parallel lists `landmarkName`, `xPos`, `zPos` (0 to 1000), `radius` and `isEnabled`, and may have
+`lakeCoords`, cells `{"x": …, "y": …}` of a 100 × 100 mesh along x and z. Radii may be left out, and flags, which then
+are true. Nothing says where landmarks look; yaws are drawn, seeded by the environment.
+
+Landmarks whose footprints, which are ours, overlap or reach out of the arena are moved as little as possible. Where
+that takes more than `MAX_NUDGE` the one with the smaller footprint is left out, because the larger is more likely to
+be what people steered by.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordwing.data.importers.parsing import flag, items, number, numbers, read_json, shown
+from wordwing.data.importers.tally import Tally
+from wordwing.data.importers.units import to_arena
+from wordwing.errors import WordwingError
+from wordwing.frames import ARENA_HALF, CONFIG_UNIT
+from wordwing.world.catalogue import catalogue, landmark
+from wordwing.world.layout import LAKE_MESH, MAX_LANDMARKS, OVERLAP, PROTRUSION, Layout, Placement
+from wordwing.world.paths import Floats
+
+MAX_NUDGE = 0.25
+"""Farthest that a landmark is moved to make it stand, metres."""
+
+ROUNDS = 200
+"""Times that overlapping landmarks are pushed apart before one is left out."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """A layout file of L landmarks, as it stands there."""
+
+    where: str
+    names: tuple[str, ...]
+    places: Floats
+    """[L, 2] x and z, layout units."""
+    radii: tuple[float | None, ...]
+    """[L] layout units."""
+    enabled: tuple[bool, ...]
+    lakes: tuple[tuple[int, int], ...]
+    """Cells, also those out of the mesh; sorted, each once."""
+    extra: dict[str, Any]
+    """What our own exporter added: the layout's id, and what the format has no place for."""
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for files of one and the same arena: which landmarks and lakes are where.
+
+        Radii are left out: an arena is not another one because its invisible circles are. Our own exports count in
+        order, because meanings name landmarks by their number.
+        """
+        rows = [
+            (name, round(x, 3), round(z, 3))
+            for name, (x, z), on in zip(self.names, self.places.tolist(), self.enabled, strict=True)
+            if on
+        ]
+        return (*(rows if self.extra else sorted(rows)), self.lakes, repr(self.extra.get("landmarks")))
+
+
+def read_config(path: Path) -> Config:
+    """Read a layout file."""
+    row = read_json(path)
+    where = str(path)
+    if not isinstance(row, dict):
+        raise WordwingError(f"{where}: this is {shown(row)}; a layout is an object with landmarkName, xPos and zPos")
+    names = items(row, "landmarkName", where)
+    for name in names:
+        if not isinstance(name, str):
+            raise WordwingError(f'{where}: "landmarkName" has {shown(name)} in it; it must be a name')
+    count = len(names)
+    places = [numbers(items(row, key, where, count, "landmarkName"), key, where) for key in ("xPos", "zPos")]
+    radii: tuple[float | None, ...] = (None,) * count
+    if "radius" in row:
+        radii = tuple(numbers(items(row, "radius", where, count, "landmarkName"), "radius", where).tolist())
+    enabled = (True,) * count
+    if "isEnabled" in row:
+        flags = items(row, "isEnabled", where, count, "landmarkName")
+        enabled = tuple(flag(value, "isEnabled", where) for value in flags)
+    extra = row.get("wordwing")
+    return Config(
+        where,
+        tuple(names),
+        np.stack(places, axis=-1),
+        radii,
+        enabled,
+        _lakes(row.get("lakeCoords"), where),
+        extra if isinstance(extra, dict) else {},
+    )
+
+
+def _lakes(rows: Any, where: str) -> tuple[tuple[int, int], ...]:
+    if rows is None:
+        return ()
+    if not isinstance(rows, list):
+        raise WordwingError(f'{where}: "lakeCoords" is {shown(rows)}; it must be a list of {{"x": …, "y": …}}')
+    cells = set()
+    for row in rows:
+        if not isinstance(row, dict) or not {"x", "y"} <= row.keys():
+            raise WordwingError(f'{where}: "lakeCoords" has {shown(row)} in it; a cell is {{"x": …, "y": …}}')
+        i, j = row["x"], row["y"]
+        if type(i) is not int or type(j) is not int:  # a lake has hundreds of cells, nearly always whole numbers
+            i, j = (math.floor(number(value, "lakeCoords", where)) for value in (i, j))
+        cells.add((i, j))
+    return tuple(sorted(cells))
+
+
+def to_layout(config: Config, env: str, seed: int, tally: Tally) -> tuple[Layout, bool]:
+    """Make a layout that stands.
+
+    Args:
+        config: The file's content.
+        env: The environment; with `seed` it decides where landmarks look.
+        seed: Another one turns all landmarks.
+        tally: Told what was moved, changed and left out.
+
+    Returns:
+        The layout, which passes `Layout.validate`, and whether each landmark of the file is in it, in its place.
+    """
+    rng = np.random.default_rng([seed, *env.encode()])
+    yaws = rng.uniform(-math.pi, math.pi, len(config.names)).round(3)
+    centres = to_arena(config.places, unity=False).round(5)
+    own = _own_fields(config)
+    known = {entry.name for entry in catalogue()}
+    placed: list[Placement] = []
+    for index, name in enumerate(config.names):
+        if not config.enabled[index]:
+            tally.add("disabled landmarks, left out", env)
+        elif name not in known:
+            tally.add("unknown landmarks, left out", name[:40])
+        else:
+            x, y = centres[index].tolist()
+            entry = Placement(name, x, y, float(yaws[index]), radius=_radius(config, index, env, tally))
+            placed.append(replace(entry, **own[index]) if own else entry)
+    lakes = tuple(cell for cell in config.lakes if all(0 <= index < LAKE_MESH for index in cell))
+    tally.add("lake cells out of the arena, left out", env, len(config.lakes) - len(lakes))
+    layout = Layout(tuple(placed), lakes=lakes)
+    try:
+        layout.validate()
+    except WordwingError:
+        layout = replace(layout, landmarks=_standing(placed, env, tally))
+        layout.validate(config.where)
+    return layout, len(layout.landmarks) == len(config.names)
+
+
+def _own_fields(config: Config) -> list[dict[str, Any]]:
+    """For each landmark what our exporter says of it, [] if it says nothing."""
+    rows = config.extra.get("landmarks")
+    if rows is None:
+        return []
+    if not isinstance(rows, list) or len(rows) != len(config.names):
+        raise WordwingError(
+            f'{config.where}: "wordwing" must have one object for each landmark, or be left out altogether'
+        )
+    fields = []
+    for row in rows:
+        if not isinstance(row, dict) or not row.keys() <= {"yaw", "elevation", "radius"}:
+            raise WordwingError(f'{config.where}: "wordwing" must give landmarks yaw, elevation and radius, no more')
+        given = {key: value if value is None else number(value, key, config.where) for key, value in row.items()}
+        fields.append({key: value for key, value in given.items() if value is not None or key == "radius"})
+    return fields
+
+
+def _radius(config: Config, index: int, env: str, tally: Tally) -> float | None:
+    """A landmark's keep-out radius in metres, at least its footprint."""
+    units = config.radii[index]
+    if units is None:
+        return None
+    footprint = landmark(config.names[index]).footprint
+    radius = min(max(units * CONFIG_UNIT, footprint), ARENA_HALF)
+    if abs(radius - units * CONFIG_UNIT) > 1e-6:
+        tally.add("radii smaller than the landmark, enlarged, or larger than the arena", env)
+    return round(radius, 5)
+
+
+def _standing(placed: list[Placement], env: str, tally: Tally) -> tuple[Placement, ...]:
+    """The landmarks moved into the arena and apart, the fewest possible left out."""
+    limits = [min(ARENA_HALF + PROTRUSION - entry.kind.footprint, ARENA_HALF) - 1e-4 for entry in placed]
+    kept = []
+    for entry, limit in zip(placed, limits, strict=True):
+        if max(abs(entry.x), abs(entry.y)) > limit + MAX_NUDGE:
+            tally.add("landmarks out of the arena, left out", f"{entry.name} in {env}")
+        else:
+            kept.append(entry)
+    tally.add("landmarks beyond the greatest number, left out", env, len(kept[MAX_LANDMARKS:]))
+    kept = kept[:MAX_LANDMARKS]
+    while True:
+        moved, overlaps = _pushed(kept)
+        far = [math.hypot(a.x - b.x, a.y - b.y) for a, b in zip(kept, moved, strict=True)]
+        if not overlaps.any() and max(far, default=0.0) <= MAX_NUDGE:
+            break
+        # Where pushing got all apart, but too far, the pair that overlapped most to begin with gives way.
+        depth = overlaps if overlaps.any() else _overlaps(kept, _centres(kept))
+        pair = np.unravel_index(depth.argmax(), depth.shape)
+        lesser = min((int(index) for index in pair), key=lambda index: (kept[index].kind.footprint, -index))
+        tally.add("landmarks overlapping others, left out", f"{kept[lesser].name} in {env}")
+        del kept[lesser]
+    nudged = sum(distance > 1e-6 for distance in far)
+    tally.add(f"landmarks moved, by {MAX_NUDGE} m at most, to stand", env, nudged)
+    return tuple(moved)
+
+
+def _pushed(placed: list[Placement]) -> tuple[list[Placement], NDArray[np.float64]]:
+    """Landmarks pushed into the arena and apart, and by how much each pair still overlaps, [L, L] metres."""
+    centres = _centres(placed)
+    footprints = np.array([entry.kind.footprint for entry in placed])
+    limit = np.minimum(ARENA_HALF + PROTRUSION - footprints, ARENA_HALF)[:, None] - 1e-4
+    centres = centres.clip(-limit, limit)
+    overlaps = _overlaps(placed, centres)
+    for _ in range(ROUNDS):
+        if not overlaps.any():
+            break
+        for i, j in np.argwhere(np.triu(overlaps)):
+            apart = centres[i] - centres[j]
+            length = math.hypot(*apart)
+            # Two at one place part along x.
+            direction = apart / length if length > 1e-6 else np.array([1.0, 0.0])
+            push = direction * (footprints[i] + footprints[j] - OVERLAP / 2 - length) / 2
+            centres[i] += push
+            centres[j] -= push
+        centres = centres.clip(-limit, limit)
+        overlaps = _overlaps(placed, centres)
+    places = centres.round(5).tolist()
+    return [replace(entry, x=x, y=y) for entry, (x, y) in zip(placed, places, strict=True)], overlaps
+
+
+def _centres(placed: list[Placement]) -> Floats:
+    return np.array([(entry.x, entry.y) for entry in placed], float).reshape(-1, 2)
+
+
+def _overlaps(placed: list[Placement], centres: Floats) -> NDArray[np.float64]:
+    """[L, L] metres by which each pair of landmarks overlaps more than a layout allows; 0 where it does not."""
+    footprints = np.array([entry.kind.footprint for entry in placed])
+    bottoms = np.array([entry.elevation for entry in placed])
+    tops = bottoms + [entry.kind.height for entry in placed]
+    depth = footprints[:, None] + footprints - np.linalg.norm(centres[:, None] - centres, axis=-1)
+    lower = bottoms[:, None] <= bottoms
+    shared = np.where(lower, tops[:, None] - bottoms, tops - bottoms[:, None])
+    wrong = (depth > OVERLAP * 0.9) & (shared > OVERLAP)
+    np.fill_diagonal(wrong, False)
+    return np.where(wrong, depth, 0.0)

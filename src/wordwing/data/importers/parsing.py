@@ -1,0 +1,91 @@
+"""Reading the JSON of the original datasets: what is wrong with it is said in one sentence.
+
+People's copies differ: numbers may be written as texts ("12.5"), flags as 0 and 1. Both are taken for what they mean;
+NaN and infinity, which Python's JSON reader lets through, are not.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wordwing.errors import WordwingError
+from wordwing.world.paths import Floats
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file in UTF-8."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise WordwingError(f"{path}: there is no such file") from None
+    except OSError as error:
+        raise WordwingError(f"{path}: cannot be read ({(error.strerror or 'unknown').lower()})") from None
+    if not content.strip():
+        raise WordwingError(f"{path}: the file is empty; it must be JSON")
+    try:
+        return json.loads(content.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise WordwingError(f"{path}: byte {error.start} is not UTF-8 text") from None
+    except json.JSONDecodeError as error:
+        raise WordwingError(
+            f"{path}: not valid JSON at line {error.lineno}, column {error.colno} ({error.msg}); is the file complete?"
+        ) from None
+    except (RecursionError, ValueError) as error:  # brackets too deep; an integer too long
+        raise WordwingError(f"{path}: not valid JSON ({error})") from None
+
+
+def items(row: dict[str, Any], key: str, where: str, count: int | None = None, of: str = "") -> list[Any]:
+    """A list that a record must have.
+
+    Args:
+        row: The record.
+        key: The list's name.
+        where: Begins each complaint.
+        count: How long it must be.
+        of: What else is so long, for the complaint.
+    """
+    if key not in row:
+        raise WordwingError(f'{where}: there is no "{key}"')
+    value = row[key]
+    if not isinstance(value, list):
+        raise WordwingError(f'{where}: "{key}" is {shown(value)}; it must be a list')
+    if count is not None and len(value) != count:
+        raise WordwingError(f'{where}: "{key}" has {len(value)} values, but "{of}" has {count}')
+    return value
+
+
+def number(value: Any, key: str, where: str) -> float:
+    """A finite number, or a text that is one."""
+    try:
+        if isinstance(value, int | float | str) and not isinstance(value, bool) and math.isfinite(float(value)):
+            return float(value)
+    except (ValueError, OverflowError):
+        pass
+    raise WordwingError(f'{where}: "{key}" has {shown(value)} in it; it must be a finite number')
+
+
+def numbers(values: list[Any], key: str, where: str) -> Floats:
+    """[N] finite numbers."""
+    return np.array([number(value, key, where) for value in values], float)
+
+
+def flag(value: Any, key: str, where: str) -> bool:
+    """True or false, also as 0, 1, "true" and "false"."""
+    if isinstance(value, str):
+        value = {"true": True, "false": False, "1": True, "0": False}.get(value.strip().lower(), value)
+    if value in (0, 1) and isinstance(value, int):
+        return bool(value)
+    raise WordwingError(f'{where}: "{key}" has {shown(value)} in it; it must be true or false')
+
+
+def shown(value: Any) -> str:
+    """A JSON value in a sentence: short and on one line."""
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 40 else f"{text[:37]}…"

@@ -1,0 +1,157 @@
+"""Scenes: the furniture of a room that is larger than the arena, and what a window cuts out of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from wordwing.data.schema import Window
+from wordwing.errors import WordwingError
+from wordwing.frames import ARENA_HALF
+from wordwing.world.layout import MAX_LANDMARKS, OVERLAP, Layout, Placement, _placement
+from wordwing.world.paths import Floats
+
+MAX_PIECES = 500
+"""Most pieces of one scene."""
+
+MAX_DISTANCE = 1000.0
+"""Farthest from a scene's origin that a piece may stand, metres."""
+
+TOUCH = OVERLAP - 1e-6
+"""How deep two pieces may enter each other, metres: what a layout allows, less what turning a window rounds."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Furniture that stands without overlaps; making one checks nothing, `validate` and `from_json` do."""
+
+    landmarks: tuple[Placement, ...]
+    """Metres and radians, frame of the scene, which is the frame of its paragraphs."""
+
+    def cut(self, window: Window) -> Layout:
+        """The pieces whose footprint lies in a window, in the arena's frame; the layout is always valid.
+
+        A piece whose host is cut away stands on the floor if there is room, else it is left out. Of more pieces than a
+        layout may have, those nearest to the window's centre are kept.
+        """
+        if not self.landmarks:
+            return Layout(())
+        places = window.to_arena(self.centres)  # [L, 2]
+        [chosen] = np.nonzero(np.abs(places).max(axis=1) + self.footprints <= ARENA_HALF + 1e-9)
+        if len(chosen) > MAX_LANDMARKS:
+            chosen = chosen[np.argsort(np.hypot(*places[chosen].T), kind="stable")[:MAX_LANDMARKS]]
+        elevations: dict[int, float] = {}
+        fallen = []
+        for index in sorted(chosen.tolist(), key=lambda i: self.landmarks[i].elevation):
+            if self._hosts[index] is None or self._hosts[index] in elevations:
+                elevations[index] = self.landmarks[index].elevation
+            else:
+                fallen.append(index)
+        # Those that stay where they are come first: nothing loses its place to a piece that falls.
+        for index in fallen:
+            host = self._hosts[index]
+            under = (
+                elevations[host] + self.landmarks[host].kind.height if host is not None and host in elevations else 0.0
+            )
+            if self._room(index, under, elevations):
+                elevations[index] = under
+        landmarks = []
+        for index in sorted(elevations):
+            piece, (x, y) = self.landmarks[index], places[index].tolist()
+            yaw = window.yaw_to_arena(piece.yaw)
+            landmarks.append(Placement(piece.name, x, y, yaw, elevations[index], piece.radius))
+        return Layout(tuple(landmarks))
+
+    def validate(self, where: str = "scene") -> None:
+        """Raise a `WordwingError` about the first mistake; `where` begins the sentence."""
+        if len(self.landmarks) > MAX_PIECES:
+            raise WordwingError(f"{where}: there are {len(self.landmarks)} landmarks; {MAX_PIECES} is the most")
+        for number, entry in enumerate(self.landmarks, start=1):
+            # A scene has no fences: everything but the place must be right.
+            replace(entry, x=0.0, y=0.0).validate(f"{where}: landmark {number}")
+            if not max(abs(entry.x), abs(entry.y)) <= MAX_DISTANCE:
+                raise WordwingError(
+                    f"{where}: landmark {number} ({entry.name}) is at ({entry.x:.6g}, {entry.y:.6g}); "
+                    f"x and y must be between ±{MAX_DISTANCE:g} m"
+                )
+        for (i, a), (j, b) in combinations(enumerate(self.landmarks, start=1), 2):
+            if collide(a, b):
+                apart = a.kind.footprint + b.kind.footprint
+                raise WordwingError(
+                    f"{where}: landmark {j} ({b.name}) overlaps landmark {i} ({a.name}) by "
+                    f"{apart - math.hypot(a.x - b.x, a.y - b.y):.2f} m; "
+                    f"their centres must be at least {apart:.2f} m apart"
+                )
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """The landmarks as in a layout file: fields with default values left out."""
+        return [
+            {
+                key: getattr(entry, key)
+                for key, default in _DEFAULTS.items()
+                if default is _ALWAYS or getattr(entry, key) != default
+            }
+            for entry in self.landmarks
+        ]
+
+    @classmethod
+    def from_json(cls, rows: Any, where: str) -> Scene:
+        """Read and validate what `to_json` made.
+
+        Args:
+            rows: The parsed list of landmarks.
+            where: Begins each complaint.
+        """
+        if not isinstance(rows, list):
+            raise WordwingError(f"{where}: a scene must be a list of landmarks, […]")
+        scene = cls(tuple(_placement(row, f"{where}: landmark {i}") for i, row in enumerate(rows, start=1)))
+        scene.validate(where)
+        return scene
+
+    @cached_property
+    def centres(self) -> Floats:
+        """[L, 2] where the pieces stand, metres."""
+        return np.array([(entry.x, entry.y) for entry in self.landmarks], float).reshape(-1, 2)
+
+    @cached_property
+    def footprints(self) -> Floats:
+        """[L] radii of their footprints, metres."""
+        return np.array([entry.kind.footprint for entry in self.landmarks], float)
+
+    @cached_property
+    def _hosts(self) -> tuple[int | None, ...]:
+        """For each piece what it stands on: the nearest one under it whose top is where it begins."""
+        return tuple(self._host(entry) for entry in self.landmarks)
+
+    def _host(self, entry: Placement) -> int | None:
+        if entry.elevation <= 0:
+            return None
+        below = [
+            (math.hypot(other.x - entry.x, other.y - entry.y), index)
+            for index, other in enumerate(self.landmarks)
+            if other is not entry
+            and abs(other.elevation + other.kind.height - entry.elevation) <= OVERLAP
+            and math.hypot(other.x - entry.x, other.y - entry.y) < other.kind.footprint + entry.kind.footprint
+        ]
+        return min(below)[1] if below else None
+
+    def _room(self, index: int, elevation: float, others: dict[int, float]) -> bool:
+        """Whether a piece may stand where it is at another height, among others at theirs."""
+        piece = replace(self.landmarks[index], elevation=elevation)
+        return not any(collide(piece, replace(self.landmarks[i], elevation=e)) for i, e in others.items())
+
+
+_ALWAYS = object()
+_DEFAULTS = {"name": _ALWAYS, "x": _ALWAYS, "y": _ALWAYS, "yaw": 0.0, "elevation": 0.0, "radius": None}
+
+
+def collide(a: Placement, b: Placement) -> bool:
+    """Whether two pieces are in the same place at the same height; `Layout.validate` refuses a little less."""
+    overlap = a.kind.footprint + b.kind.footprint - math.hypot(a.x - b.x, a.y - b.y)
+    low, high = (a, b) if a.elevation <= b.elevation else (b, a)
+    return overlap > TOUCH and low.elevation + low.kind.height - high.elevation > OVERLAP

@@ -1,0 +1,145 @@
+"""From a walk to a paragraph: a smooth path cut into segments, each with its sentence.
+
+In LANI a second person follows the paragraph and cuts text and path where one thing is done and the next begins. Here
+the cut and the sentence are chosen together: of several ends near a random length, the first of which something clear
+can be said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.ndimage import gaussian_filter1d
+
+from wordwing.data.schema import Segment
+from wordwing.language.track import Track
+from wordwing.language.writer import Persona, Writer
+from wordwing.world.layout import Layout
+from wordwing.world.paths import Floats, path_length, points_along, resample
+
+STEP = 0.05
+"""Distance between the points of a smooth path, metres."""
+
+STORED = 0.1
+"""Distance between the points of a segment's path, metres."""
+
+SMOOTH = 0.12
+"""Scale of the smoothing, metres: people do not follow every wiggle of a drawn line."""
+
+HEADING_REACH = 0.2
+"""Distance over which the heading at the end of a segment is taken, metres."""
+
+SHORTEST = 0.45
+"""Least length of a segment, metres."""
+
+
+@dataclass(frozen=True)
+class CutConfig:
+    """How long segments and paragraphs are."""
+
+    length: float
+    """Mean length of a segment aimed at, metres."""
+    spread: float = 0.4
+    """Standard deviation of its logarithm."""
+    segments: float = 5.7
+    """Mean number of segments in a paragraph."""
+    looks_away: float = 0.35
+    """How often a paragraph begins with a heading that has nothing to do with its path."""
+
+
+def smooth(path: Floats) -> Floats:
+    """A walk [P, 2] without its wiggles: [Q, 2] points every 5 cm, the same ends."""
+    even = resample(path, STEP)
+    padded = (
+        np.pad(even, ((len(even), len(even)), (0, 0)), mode="reflect", reflect_type="odd") if len(even) > 1 else even
+    )
+    soft = gaussian_filter1d(padded, SMOOTH / STEP, axis=0)
+    return soft[len(even) : 2 * len(even)] if len(even) > 1 else even
+
+
+def write_segments(
+    layout: Layout, path: Floats, rivals: Sequence[Floats], config: CutConfig, training: bool, rng: np.random.Generator
+) -> list[Segment]:
+    """Cut a smooth path into segments and write a sentence for each, in one person's words.
+
+    Args:
+        layout: The arena.
+        path: [P, 2] smooth, metres, world frame; what is left after the last segment is dropped.
+        rivals: Other paths in the layout, which sentences should not fit.
+        config: How long segments are.
+        training: Whether phrasings that are kept for dev and test must not be used.
+        rng: Source of every choice.
+    """
+    writer = Writer(layout, Persona.sample(rng), training, rng)
+    whole = path_length(path)
+    wanted = int(np.clip(round(rng.normal(config.segments, 1.2)), 2, 8))
+    others = [_stretch(rival, config, rng) for rival in rivals for _ in range(3)]
+    rival_tracks = [Track(points, yaw, layout) for points, yaw in others]
+    begin, yaw = 0.0, _first_heading(path, config, rng)
+    segments: list[Segment] = []
+    while len(segments) < wanted and whole - begin > SHORTEST:
+        found = None
+        for end in _ends(begin, whole, config, rng):
+            points = _part(path, begin, end)
+            ahead = [_ahead(path, end, whole, config, layout, rng)] if whole - end > config.length else []
+            sentence = writer.write(Track(points, yaw, layout), [*rival_tracks, *ahead])
+            if sentence is not None:
+                found = end, points, sentence
+                break
+        if found is None:
+            break
+        end, points, sentence = found
+        x, y = points[0].tolist()
+        segments.append(Segment(sentence.text, (x, y), yaw, points, sentence.meaning))
+        begin, yaw = end, _heading(points)
+    return segments
+
+
+def _ends(begin: float, whole: float, config: CutConfig, rng: np.random.Generator) -> list[float]:
+    """Where a segment may end, metres along the path, best guess first."""
+    middle = config.length * math.exp(rng.normal(0.0, config.spread) - config.spread**2 / 2)
+    lengths = middle + np.array([0.0, 0.15, -0.15, 0.3, -0.3, 0.5]) * config.length
+    ends = begin + np.clip(lengths, SHORTEST, None)
+    # A rest too short for a segment of its own belongs to the last one.
+    return [whole if whole - end < SHORTEST else float(end) for end in ends if end < whole + 0.3]
+
+
+def _part(path: Floats, begin: float, end: float) -> Floats:
+    count = max(round((end - begin) / STORED), 1)
+    return points_along(path, np.linspace(begin, end, count + 1)).round(4)
+
+
+def _heading(points: Floats) -> float:
+    """Direction of flight at the end of a path, radians."""
+    back = max(round(HEADING_REACH / STORED), 1)
+    offset = points[-1] - points[max(len(points) - 1 - back, 0)]
+    return round(math.atan2(offset[1], offset[0]), 5)
+
+
+def _first_heading(path: Floats, config: CutConfig, rng: np.random.Generator) -> float:
+    """Heading at the start of a paragraph: roughly along the path, or anywhere, so that the drone must look around."""
+    if rng.random() < config.looks_away:
+        return round(float(rng.uniform(-math.pi, math.pi)), 5)
+    offset = points_along(path, np.array([HEADING_REACH]))[0] - path[0]
+    return round(math.remainder(math.atan2(offset[1], offset[0]) + rng.normal(0.0, 0.25), 2 * math.pi), 5)
+
+
+def _stretch(path: Floats, config: CutConfig, rng: np.random.Generator) -> tuple[Floats, float]:
+    """A random part of another path, as long as a segment, with the heading it is entered with."""
+    whole = path_length(path)
+    length = min(whole, config.length * rng.uniform(0.7, 1.5))
+    begin = rng.uniform(0.0, whole - length)
+    before = _part(path, max(begin - HEADING_REACH, 0.0), begin) if begin > STEP else None
+    points = _part(path, begin, begin + length)
+    return points, _heading(before if before is not None else points[:2])
+
+
+def _ahead(
+    path: Floats, begin: float, whole: float, config: CutConfig, layout: Layout, rng: np.random.Generator
+) -> Track:
+    """The way on after a segment's end, which its sentence should not mean."""
+    points = _part(path, begin, min(whole, begin + config.length))
+    return Track(points, _heading(points[:2]), layout)
