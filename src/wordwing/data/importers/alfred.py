@@ -1,0 +1,182 @@
+"""Import ALFRED: its "go to" legs, replayed from the plans of a folder json_2.1.0/SPLIT/TASK/TRIAL/traj_data.json.
+
+ALFRED's frame has x to the right, z forward and rotations in degrees clockwise from +z; here y = z and
+yaw = 90° − rotation. Lengths of plans are in quarters of a metre. A leg is kept if it moves or turns and its replay
+ends exactly where the plan says.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wordwing.data.dataset import Dataset
+from wordwing.data.importers.parsing import read_json
+from wordwing.data.importers.rooms import Rooms, build
+from wordwing.data.importers.workspace import Track, silently
+from wordwing.data.scenes import MAX_DISTANCE
+from wordwing.data.schema import MAX_TEXT, Paragraph, Segment
+from wordwing.errors import WordwingError
+from wordwing.world.catalogue import landmarks
+from wordwing.world.paths import Floats
+
+SPLITS = {"train": "train", "valid_seen": "dev"}
+"""What ALFRED's splits are called here; others keep their names."""
+
+SAME = 0.45
+"""Pieces of one type that are nearer to each other than this are one piece, metres."""
+
+MOVES = {"MoveAhead_25": 0.25}
+TURNS = {"RotateLeft_90": -90, "RotateRight_90": 90}
+"""Metres along the heading, and degrees clockwise; every other action stays."""
+
+
+class _Leg(NamedTuple):
+    """A replayed "go to" step."""
+
+    step: int
+    """Its place in the plan."""
+    yaw: float
+    """At its start, radians, to four digits as human_nav has it."""
+    path: Floats
+    """[P, 2] metres, scene frame."""
+
+
+def import_alfred(
+    folder: str | Path, out: str | Path, seed: int = 0, hold_out: int = 10, track: Track = silently
+) -> Dataset:
+    """Make a dataset of ALFRED's "go to" legs.
+
+    Args:
+        folder: json_2.1.0, or the folder that it is in.
+        out: The dataset's folder; new, empty or a dataset, which is replaced.
+        seed: Chooses windows and held-out rooms.
+        hold_out: How many training rooms become the split `dev-unseen`.
+        track: Shows progress.
+    """
+    command = shlex.join(["wordwing", "data", "import", "alfred", str(folder)])
+    return build(out, read_alfred(folder, track), command, seed, hold_out, track=track)
+
+
+def read_alfred(folder: str | Path, track: Track = silently) -> Rooms:
+    """Read a folder that is, or holds, json_2.1.0; every mistake is a `WordwingError` that names the file."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise WordwingError(f"{folder}: there is no such folder; name ALFRED's json_2.1.0")
+    root = folder / "json_2.1.0" if (folder / "json_2.1.0").is_dir() else folder
+    files = sorted(root.glob("*/*/*/traj_data.json"))
+    if not files:
+        raise WordwingError(f"{root}: there is no SPLIT/TASK/TRIAL/traj_data.json; name ALFRED's json_2.1.0")
+    pieces: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    paragraphs: dict[str, Paragraph] = {}
+    for path in track(files, "trials"):
+        document = read_json(path)
+        if not isinstance(document, dict):
+            raise WordwingError(f"{path}: a trial must be an object")
+        if "plan" not in document:  # the test splits keep theirs secret
+            continue
+        split = path.relative_to(root).parts[0]
+        try:
+            scene = document["scene"]["floor_plan"]
+            if not isinstance(scene, str) or not scene:
+                raise ValueError("floor_plan must be a name")
+            _collect(document["plan"]["high_pddl"], pieces.setdefault(scene, {}))
+            entries = list(_paragraphs(document, path.parent.name, SPLITS.get(split, split), scene))
+        except KeyError as error:
+            raise WordwingError(f"{path}: there is no {error}, which a trial of ALFRED has") from None
+        except (TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+            raise WordwingError(f"{path}: this is not a trial of ALFRED ({error})") from None
+        for entry in entries:
+            if entry.id in paragraphs:
+                raise WordwingError(f'{path}: another trial is called "{path.parent.name}" too')
+            paragraphs[entry.id] = entry
+    if not paragraphs:
+        raise WordwingError(f"{root}: no trial has a leg that can be replayed")
+    furniture = {
+        scene: [
+            (name, round(x, 2) + 0.0, round(y, 2) + 0.0) for name, places in sorted(kinds.items()) for x, y in places
+        ]
+        for scene, kinds in sorted(pieces.items())
+    }
+    return Rooms(furniture, list(paragraphs.values()))
+
+
+def _collect(steps: list[Any], kinds: dict[str, list[tuple[float, float]]]) -> None:
+    """Add the furniture that a plan mentions to what is known of its scene."""
+    known = {entry.name for entry in landmarks("house")}
+    for step in steps:
+        for key in ("coordinateReceptacleObjectId", "coordinateObjectId"):
+            if key not in step["planner_action"]:
+                continue
+            name, box = step["planner_action"][key]
+            if name not in known:
+                continue
+            x, y = (_number(box[axis]) / 4 for axis in (0, 2))
+            places = kinds.setdefault(name, [])
+            if all(math.dist((x, y), place) >= SAME for place in places):
+                places.append((x, y))
+
+
+def _paragraphs(document: dict[str, Any], trial: str, split: str, scene: str) -> Iterator[Paragraph]:
+    """One paragraph for each person who described the trial."""
+    legs = _replay(document["plan"], document["scene"]["init_action"])
+    for worker, annotation in enumerate(document["turk_annotations"]["anns"]):
+        sentences = annotation["high_descs"]
+        segments = []
+        for leg in legs:
+            if leg.step >= len(sentences):  # this person described fewer steps
+                continue
+            text = " ".join(sentences[leg.step].split())
+            if len(text) > MAX_TEXT:
+                raise ValueError(f"a sentence has {len(text)} characters; {MAX_TEXT} are the most")
+            x, y = leg.path[0].tolist()
+            segments.append(Segment(text, (x, y), leg.yaw, leg.path))
+        if segments:
+            yield Paragraph(f"{trial}-{worker}", split, scene, tuple(segments))
+
+
+def _replay(plan: dict[str, Any], start: dict[str, Any]) -> list[_Leg]:
+    """Walk a plan and keep the "go to" legs that end where they should."""
+    x, y = _number(start["x"]), _number(start["z"])
+    rotation = round(_number(start["rotation"]))
+    begins: dict[int, tuple[float, list[tuple[float, float]]]] = {}
+    ends: dict[int, tuple[float, float, int]] = {}
+    active: set[int] = set()
+    for action in plan["low_actions"]:
+        step, name = action["high_idx"], action["discrete_action"]["action"]
+        _, points = begins.setdefault(step, (_yaw(rotation), [(x, y)]))
+        if name in MOVES:
+            x += MOVES[name] * round(math.sin(math.radians(rotation)))
+            y += MOVES[name] * round(math.cos(math.radians(rotation)))
+            points.append((x, y))
+        elif name in TURNS:
+            rotation = (rotation + TURNS[name]) % 360
+        if name in MOVES or name in TURNS:
+            active.add(step)
+        ends[step] = x, y, rotation
+    legs = []
+    for index, step in enumerate(plan["high_pddl"]):
+        if step["discrete_action"]["action"] != "GotoLocation" or index not in active:
+            continue
+        _, four_x, four_z, quarters, *_ = step["planner_action"]["location"].split("|")
+        goal = float(four_x) / 4, float(four_z) / 4, int(quarters) % 4 * 90
+        if np.allclose(ends[index], goal, atol=1e-3):
+            yaw, points = begins[index]
+            legs.append(_Leg(index, yaw, np.array(points).round(4) + 0.0))
+    return legs
+
+
+def _yaw(rotation: int) -> float:
+    """Degrees clockwise from +z to radians counter-clockwise from +x, to four digits."""
+    return round(math.radians(90 - rotation), 4)
+
+
+def _number(value: Any) -> float:
+    if type(value) not in (int, float) or not abs(value) <= 4 * MAX_DISTANCE:
+        raise ValueError(f"{value!r} is not a length or angle")
+    return float(value)

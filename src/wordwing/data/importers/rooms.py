@@ -1,0 +1,284 @@
+"""From walks in furnished rooms to a dataset: what the importers of house-like corpora share.
+
+An importer reads its own format into raw furniture and paragraphs in the frame of their scene; here rooms are
+furnished, windows placed, rooms held out and everything that had to be left out is counted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from wordwing.data.dataset import Dataset, Source, write_dataset
+from wordwing.data.furnishing import Report, furnish, line_distance
+from wordwing.data.importers.workspace import Track, silently
+from wordwing.data.scenes import Scene
+from wordwing.data.schema import Paragraph, Segment, Window, joined
+from wordwing.data.windows import about, place_window
+from wordwing.errors import WordwingError
+from wordwing.world.paths import Floats, path_length
+
+MIN_LENGTH = 0.25
+"""Shortest path that is flown, metres; less is a turn on the spot, which is used only together with a neighbour."""
+
+MAX_LENGTH = 12.0
+"""Longest path, metres: along longer ones even ORACLE mostly runs out of steps."""
+
+MAX_DEPTH = 0.05
+"""How deep a path may enter a piece's footprint, metres."""
+
+STEPS = 100
+"""Most control steps of a flight in a house."""
+
+EMPTY, SHORT, LONG = "without a sentence", "too short to fly", "too long to fly"
+WIDE, THROUGH, APART = "too wide for the arena", "through furniture", "not end to end"
+"""Why an instruction has no window."""
+
+Pieces = Sequence[tuple[str, float, float]]
+"""Names and raw centres of a room's furniture, metres, scene frame."""
+
+
+@dataclass(frozen=True)
+class Rooms:
+    """A corpus as an importer read it."""
+
+    furniture: Mapping[str, Pieces]
+    """By scene."""
+    paragraphs: Sequence[Paragraph]
+    """Without windows; `layout` is the scene."""
+
+
+@dataclass
+class Outcome:
+    """What an import kept and left out."""
+
+    furniture: Report = field(default_factory=Report)
+    kept: Counter[tuple[str, int]] = field(default_factory=Counter)
+    """Instructions by split and number of segments."""
+    dropped: Counter[tuple[int, str]] = field(default_factory=Counter)
+    """Instructions without a window, by number of segments and reason."""
+    remarks: list[str] = field(default_factory=list)
+
+    def notes(self) -> tuple[str, ...]:
+        """Everything in sentences."""
+        report = self.furniture
+        moved = f"{len(report.moved)} moved"
+        if report.moved:
+            moved += f" by {np.mean(report.moved):.2f} m on average and {max(report.moved):.2f} m at most"
+        notes = [
+            f"furniture: {report.kept} of {report.pieces} pieces kept; {report.stacked} stand on others, {moved}; "
+            f"left out: {_list(Counter(report.left_out))}"
+        ]
+        if report.unknown:
+            notes.append(f"furniture that the catalogue does not have: {_list(Counter(report.unknown))}")
+        for count, what in ((1, "single legs"), (2, "pairs of legs")):
+            reasons = Counter({reason: n for (size, reason), n in self.dropped.items() if size == count})
+            kept = Counter({split: n for (split, size), n in self.kept.items() if size == count})
+            notes.append(f"{what} kept: {_list(kept)}; left out: {_list(reasons)}")
+        return (*notes, *self.remarks)
+
+
+def _list(counts: Counter[str]) -> str:
+    """Counted things, most first, as in "13 Cabinet, 2 Drawer"."""
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{count} {name}" for name, count in ranked) or "none"
+
+
+def build(
+    out: str | Path,
+    rooms: Rooms,
+    command: str,
+    seed: int = 0,
+    hold_out: int = 10,
+    skip_unknown: bool = False,
+    track: Track = silently,
+) -> Dataset:
+    """Furnish the rooms, place windows and write the dataset.
+
+    Args:
+        out: The dataset's folder.
+        rooms: What an importer read.
+        command: What reads the same again; options are added to it. Where the dataset goes is no part of what it is.
+        seed: Chooses windows and held-out rooms.
+        hold_out: How many training rooms become the split `dev-unseen`.
+        skip_unknown: Leave out furniture that the catalogue does not have, instead of complaining.
+        track: Shows progress.
+    """
+    outcome = Outcome()
+    walks = sorted(
+        (entry for entry in rooms.paragraphs if entry.segments), key=lambda entry: (entry.split != "train", entry.split)
+    )
+    unseen = _unseen(walks, hold_out, seed, outcome)
+    lines = _walked(walks)
+    scenes: dict[str, Scene] = {}
+    reports = []
+    for name in track(sorted(lines), "rooms"):
+        # A room of the training files is the same whatever other files there are.
+        ground = lines[name].get("train", lines[name]["all"])
+        scenes[name], report = furnish(rooms.furniture[name], ground, f'scene "{name[:60]}"', skip_unknown)
+        reports.append(report)
+    outcome.furniture = Report.total(reports)
+    blocked = {name for name, scene in scenes.items() if _deepest(scene, lines[name]["all"]) > MAX_DEPTH}
+    windows = _Windows(scenes, blocked, seed, outcome)
+    entries = []
+    for walk in track(walks, "windows"):
+        entry = windows.place(replace(walk, split="dev-unseen") if walk.layout in unseen else walk)
+        if entry.windows:
+            entries.append(entry)
+    if not entries:
+        raise WordwingError(f"{out}: nothing was written, because no instruction can be flown")
+    if len(entries) < len(rooms.paragraphs):
+        outcome.remarks.append(
+            f"paragraphs without an instruction that can be flown, left out: {len(rooms.paragraphs) - len(entries)}"
+        )
+    labels, shared = _labels(entries)
+    command += f" --seed {seed} --hold-out {hold_out}" + " --skip-unknown" * skip_unknown
+    source = Source("house", "human", seed, command, STEPS, labels, shared, outcome.notes())
+    return write_dataset(out, source, scenes, entries)
+
+
+def held_out(names: Collection[str], count: int, seed: int) -> set[str]:
+    """Choose rooms, evenly over kinds of rooms where the names end in numbers whose hundreds say the kind."""
+    rng = np.random.default_rng([seed, 1])
+    numbers = {name: re.search(r"(\d{1,9})$", name) for name in names}
+    kinds: dict[int, list[str]] = {}
+    for name in sorted(names):
+        match = numbers[name]
+        kind = int(match[1]) // 100 if match and all(numbers.values()) else 0
+        kinds.setdefault(kind, []).append(name)
+    queues = [[group[i] for i in rng.permutation(len(group))] for _, group in sorted(kinds.items())]
+    chosen: set[str] = set()
+    while len(chosen) < min(count, len(names)):
+        for index in rng.permutation(len(queues)).tolist():
+            if queues[index] and len(chosen) < count:
+                chosen.add(queues[index].pop())
+    return chosen
+
+
+def _unseen(walks: Sequence[Paragraph], hold_out: int, seed: int, outcome: Outcome) -> set[str]:
+    training = {entry.layout for entry in walks if entry.split == "train"}
+    if hold_out and len(training) < 3 * hold_out:
+        outcome.remarks.append(
+            f"no rooms were held out: there are {len(training)} training rooms, and holding out {hold_out} "
+            f"takes {3 * hold_out}"
+        )
+        return set()
+    return held_out(training, hold_out, seed)
+
+
+def _walked(paragraphs: Sequence[Paragraph]) -> dict[str, dict[str, Floats]]:
+    """Straight lines [E, 2, 2] that people walked, each once and sorted, by scene: "train" and "all"."""
+    found: dict[str, dict[str, list[Floats]]] = {}
+    for entry in paragraphs:
+        rows = found.setdefault(entry.layout, {"all": []})
+        for segment in entry.segments:
+            path = segment.path if len(segment.path) > 1 else segment.path.repeat(2, axis=0)
+            rows["all"].append(np.hstack([path[:-1], path[1:]]))
+        if entry.split == "train":
+            rows.setdefault("train", []).extend(rows["all"][-len(entry.segments) :])
+    return {
+        name: {key: np.unique(np.concatenate(value), axis=0).reshape(-1, 2, 2) for key, value in rows.items()}
+        for name, rows in found.items()
+    }
+
+
+def _deepest(scene: Scene, lines: Floats) -> float:
+    """How far lines [E, 2, 2] enter any piece's footprint at most, metres."""
+    return float((scene.footprints - line_distance(scene.centres, lines)).max(initial=-np.inf))
+
+
+class _Leg(NamedTuple):
+    """What windows need to know of one or two segments; people's sentences for the same walk share it."""
+
+    path: Floats
+    """[P, 2] metres, scene frame."""
+    keep: Floats
+    """[K, 3] the furniture that it is about: x, y, footprint, metres, scene frame."""
+    unfit: str | None
+    """Why it cannot be flown."""
+
+
+@dataclass
+class _Windows:
+    """Gives each instruction a window of its own, whatever else is imported."""
+
+    scenes: Mapping[str, Scene]
+    blocked: Collection[str]
+    """Scenes in which some path runs through furniture."""
+    seed: int
+    outcome: Outcome
+    _legs: dict[tuple[str, tuple[bytes, ...]], _Leg] = field(default_factory=dict)
+
+    def place(self, entry: Paragraph) -> Paragraph:
+        """The paragraph with windows."""
+        windows = {}
+        for count in (1, 2):
+            for first in range(len(entry.segments) - count + 1):
+                last = first + count - 1
+                found = self._place(entry, first, last)
+                if isinstance(found, Window):
+                    windows[first, last] = found
+                    self.outcome.kept[entry.split, count] += 1
+                else:
+                    self.outcome.dropped[count, found] += 1
+        return replace(entry, windows=windows)
+
+    def _place(self, entry: Paragraph, first: int, last: int) -> Window | str:
+        """The window of an instruction, or why it has none."""
+        segments = entry.segments[first : last + 1]
+        if not all(segment.instruction for segment in segments):
+            return EMPTY
+        leg = self._leg(entry.layout, segments)
+        if leg.unfit:
+            return leg.unfit
+        key = f"{self.seed}/{entry.id}/{first}-{last}".encode("utf-8", "surrogatepass")
+        rng = np.random.default_rng(int.from_bytes(hashlib.blake2b(key, digest_size=16).digest(), "little"))
+        return place_window(leg.path, leg.keep, rng) or WIDE
+
+    def _leg(self, name: str, segments: tuple[Segment, ...]) -> _Leg:
+        key = name, tuple(segment.path.tobytes() for segment in segments)
+        if key not in self._legs:
+            path = joined(segments).path
+            scene = self.scenes[name]
+            self._legs[key] = _Leg(path, about(path, scene), self._unfit(name, segments, path))
+        return self._legs[key]
+
+    def _unfit(self, name: str, segments: tuple[Segment, ...], path: Floats) -> str | None:
+        if any(np.abs(a.path[-1] - b.path[0]).max() > 1e-3 for a, b in pairwise(segments)):
+            return APART
+        length = path_length(path)
+        if not MIN_LENGTH - 1e-6 <= length <= MAX_LENGTH + 1e-6:
+            return SHORT if length < MIN_LENGTH else LONG
+        lines = np.stack([path[:-1], path[1:]], axis=1)
+        return THROUGH if name in self.blocked and _deepest(self.scenes[name], lines) > MAX_DEPTH else None
+
+
+def _labels(entries: Sequence[Paragraph]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What each split but training is, and which share rooms with a split before them."""
+    rooms: dict[str, set[str]] = {}
+    for entry in entries:
+        rooms.setdefault(entry.split, set()).add(entry.layout)
+    training = rooms.pop("train", set())
+    labels, shared = {}, []
+    seen: dict[str, str] = {}
+    for split in sorted(rooms):
+        others = sorted({seen[name] for name in rooms[split] if name in seen})
+        if rooms[split] & training:
+            labels[split] = "new tasks in rooms of the training split"
+            shared.append(split)
+        elif others:
+            labels[split] = f"rooms never seen in training, some of them those of {', '.join(others)}"
+            shared.append(split)
+        else:
+            labels[split] = "rooms never seen in training"
+        if split not in shared:
+            seen.update(dict.fromkeys(rooms[split], split))
+    return labels, tuple(shared)
