@@ -10,7 +10,7 @@ from typing import NoReturn
 import tyro
 
 from wordwing import __version__
-from wordwing.commands import bench, fly, show
+from wordwing.commands import bench, build, demonstrate, exporting, fly, importing, show, statistics
 from wordwing.errors import WordwingError
 
 DESCRIPTION = "wordwing flies a quadcopter by plain English. Start with: wordwing fly 'go to the barrel'"
@@ -22,7 +22,22 @@ def application() -> tyro.extras.SubcommandApp:
     show_app.command(show.landmarks)
     show_app.command(show.layout)
     show_app.command(show.frames)
+    show_app.command(show.paragraph)
+    show_app.command(show.examples)
+    import_app = tyro.extras.SubcommandApp()
+    import_app.command(importing.human_nav)
+    import_app.command(importing.alfred)
+    import_app.command(importing.lani)
+    import_app.command(importing.drif)
+    export_app = tyro.extras.SubcommandApp()
+    export_app.command(exporting.drif)
     data_app = tyro.extras.SubcommandApp()
+    data_app.command(build.build)
+    data_app.command(import_app, name="import", help="Read other people's datasets.")
+    data_app.command(export_app, name="export", help="Write a dataset for other people's tools.")
+    data_app.command(statistics.stats)
+    data_app.command(statistics.judge)
+    data_app.command(demonstrate.demonstrate)
     data_app.command(show_app, name="show", help="Draw pictures of what exists.")
     bench_app = tyro.extras.SubcommandApp()
     bench_app.command(bench.sim)

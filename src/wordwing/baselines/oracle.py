@@ -75,22 +75,23 @@ class Oracle:
         return Action(Setpoint(forward, yaw_rate), stop)
 
     def _progress(self, position: Tensor) -> Tensor:
-        """[N] arc length of the point of each path nearest to the drone, never behind the last one."""
-        a, b = self._path[:, :-1], self._path[:, 1:]  # [N, P-1, 2]
-        if a.shape[1] == 0:
+        """[N] arc length of the point of each path nearest to the drone, between the last one and a window ahead."""
+        if self._path.shape[1] == 1:
             return self._done
+        a, b = self._path[:, :-1], self._path[:, 1:]  # [N, P-1, 2]
+        begin, end = self._along[:, :-1], self._along[:, 1:]  # [N, P-1]
+        first, last = self._done[:, None], self._done[:, None] + self.config.window
         edge = b - a
-        length = edge.norm(dim=-1)
-        share = ((position[:, None] - a) * edge).sum(-1) / length.square().clamp(min=1e-12)
-        share = share.clamp(0.0, 1.0)
-        nearest = a + share[..., None] * edge
-        along = self._along[:, :-1] + share * length  # [N, P-1]
+        length = edge.norm(dim=-1).clamp(min=1e-6)
+        along = begin + ((position[:, None] - a) * edge).sum(-1) / length
+        # Cutting each edge to the window, not dropping those that reach out of it: a drone that overshoots a corner is
+        # nearest to where it has been, and would otherwise be taken to be a whole edge further on.
+        along = along.maximum(begin.maximum(first)).minimum(end.minimum(last))
+        nearest = a + ((along - begin) / length)[..., None] * edge
         distance = (nearest - position[:, None]).norm(dim=-1)
-        ahead = (along >= self._done[:, None] - 1e-4) & (along <= self._done[:, None] + self.config.window)
-        distance = distance.masked_fill(~ahead, torch.inf)
+        distance = distance.masked_fill((end < first) | (begin > last), torch.inf)
         best = distance.argmin(dim=1, keepdim=True)
-        found = along.gather(1, best)[:, 0]
-        return torch.where(ahead.any(dim=1), torch.maximum(found, self._done), self._done)
+        return along.gather(1, best)[:, 0].maximum(self._done)
 
     def _point(self, along: Tensor) -> Tensor:
         """[N, 2] points at arc lengths [N], the end beyond it."""

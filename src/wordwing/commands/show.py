@@ -1,15 +1,19 @@
-"""`wordwing data show`: pictures of landmarks, layouts and what the drone sees."""
+"""`wordwing data show`: pictures of landmarks, layouts, what the drone sees, and datasets."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from wordwing.commands.options import check_picture, check_seed
 from wordwing.world.catalogue import Corpus
+
+if TYPE_CHECKING:
+    from wordwing.data.dataset import Dataset
+    from wordwing.data.schema import Paragraph
 
 
 def landmarks(out: Path = Path("out/landmarks")) -> None:
@@ -77,3 +81,113 @@ def frames(
     check_picture(out)
     save(frame_sheet(domain, corpus, count, check_seed(seed)), out)
     print(out)
+
+
+def paragraph(
+    folder: Annotated[Path | None, tyro.conf.Positional] = None,
+    /,
+    corpus: str | None = None,
+    split: str = "dev",
+    id: str | None = None,
+    seed: int = 0,
+    out: Path = Path("out/paragraph.png"),
+) -> None:
+    """Draw a paragraph of a dataset from above, with its sentences.
+
+    Args:
+        folder: A dataset.
+        corpus: A corpus by name instead: field, cage, house.
+        split: Which part of it a random paragraph is taken from.
+        id: Which paragraph, instead of a random one of the split.
+        seed: Chooses the paragraph.
+        out: The picture to write.
+    """
+    from wordwing.commands.statistics import opened
+    from wordwing.evaluation.drawing import save
+    from wordwing.evaluation.paragraphs import instructions_page, paragraph_picture
+
+    check_picture(out)
+    dataset = opened(folder, corpus)
+    chosen = _paragraph(dataset, split, id, check_seed(seed))
+    title = f"{chosen.id}: {dataset.name}, {chosen.split} split, sentences {_author(dataset)}"
+    if chosen.windows is None:
+        picture = paragraph_picture(chosen, dataset.layout(chosen.layout), title)
+    else:
+        entries = list(chosen.instructions((1,))) or list(chosen.instructions())
+        layouts = [dataset.layout(entry.layout, entry.window) for entry in entries]
+        firsts = [int(entry.id.rsplit("/", 1)[1].split("-")[0]) for entry in entries]
+        picture = instructions_page(entries, layouts, title, columns=3, numbers=[first + 1 for first in firsts])
+    save(picture, out)
+    print(out)
+
+
+def examples(
+    folder: Annotated[Path | None, tyro.conf.Positional] = None,
+    /,
+    corpus: str | None = None,
+    split: str = "dev",
+    count: int = 24,
+    seed: int = 0,
+    out: Path = Path("out/examples"),
+) -> None:
+    """Draw a page of single instructions from above, each over its sentence.
+
+    Args:
+        folder: A dataset.
+        corpus: A corpus by name instead: field, cage, house.
+        split: Which part of it.
+        count: How many instructions.
+        seed: Chooses them.
+        out: The picture to write; without an ending it is a WebP, which is smallest.
+    """
+    import numpy as np
+
+    from wordwing.commands.statistics import opened
+    from wordwing.errors import WordwingError
+    from wordwing.evaluation.paragraphs import instructions_page, mixed, save_small
+
+    if not 1 <= count <= 200:
+        raise WordwingError(f"--count is {count}; 1 to 200 instructions fit on a page")
+    out = check_picture(out if out.suffix else out.with_suffix(".webp"))
+    dataset = opened(folder, corpus)
+    entries = mixed(list(dataset.instructions(split, (1,))), count, np.random.default_rng(check_seed(seed)))
+    if not entries:
+        raise WordwingError(f'{dataset.folder}: there is no single instruction in the split "{split}"')
+    layouts = [dataset.layout(entry.layout, entry.window) for entry in entries]
+    title = f"{len(entries)} instructions of {dataset.name}, {split} split; sentences {_author(dataset)}"
+    save_small(instructions_page(entries, layouts, title), out)
+    print(out)
+
+
+def _author(dataset: Dataset) -> str:
+    return {"human": "written by people", "generated": "generated"}.get(
+        str(dataset.meta.get("text")), "of unknown origin"
+    )
+
+
+def _paragraph(dataset: Dataset, split: str, id: str | None, seed: int) -> Paragraph:
+    """The paragraph with an id, or a random one of a split."""
+    import numpy as np
+
+    from wordwing.errors import WordwingError, did_you_mean
+
+    if id is not None:
+        names = []
+        for entry in dataset.paragraphs():
+            if entry.id == id and any(entry.instructions()):
+                return entry
+            names.append(entry.id)
+        if id in names:
+            raise WordwingError(f'{dataset.folder}: paragraph "{id}" has no instructions to draw')
+        hint = did_you_mean(id[:60], names) or (f"; the first is {names[0]}" if names else "")
+        raise WordwingError(f'{dataset.folder}: there is no paragraph "{id[:60]}"{hint}')
+    # One pass, every paragraph equally likely, none but the chosen one kept.
+    rng = np.random.default_rng(seed)
+    chosen = None
+    drawable = (entry for entry in dataset.paragraphs(split) if any(entry.instructions()))
+    for number, entry in enumerate(drawable, start=1):
+        if rng.random() < 1 / number:
+            chosen = entry
+    if chosen is None:
+        raise WordwingError(f'{dataset.folder}: there is no paragraph in the split "{split}"')
+    return chosen

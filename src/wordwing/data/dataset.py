@@ -122,7 +122,7 @@ class Dataset:
             raise WordwingError(f'{self.folder}: there is no split "{split}"; there are {", ".join(self.splits)}')
         for where, row in _rows(self.folder / "paragraphs.jsonl"):
             if split is None or not isinstance(row, dict) or row.get("split") == split:
-                yield Paragraph.from_json(row, self._sizes, where)
+                yield Paragraph.from_json(row, self.landmark_counts, where)
 
     def instructions(self, split: str | None = None, counts: tuple[int, ...] = (1, 2)) -> Iterator[Instruction]:
         """Instructions of one or two segments, paragraph by paragraph."""
@@ -195,7 +195,7 @@ class Dataset:
         return lines
 
     @cached_property
-    def _sizes(self) -> dict[str, int]:
+    def landmark_counts(self) -> dict[str, int]:
         """How many landmarks each layout has."""
         return {name: landmarks for name, (_, landmarks) in self._lines.items()}
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from wordwing.data.schema import Paragraph
+from wordwing.data.schema import Paragraph, Segment
 from wordwing.data.segmenting import CutConfig, smooth, write_segments
 from wordwing.world.layout import Layout
 from wordwing.world.paths import Floats
@@ -95,7 +95,9 @@ def make(chunk: Chunk) -> Made:
         for index, path in enumerate(paths):
             identity = f"{corpus}-{split}-{number * block + index:05}"
             rivals = [other for other in paths if other is not path] or paths
-            segments = write_segments(layout, path, rivals, CUTS[corpus], split == "train", rng)
+            segments: list[Segment] = []
+            while len(segments) < 2:  # a start of which nobody can say anything is rare; another writer finds words
+                segments = write_segments(layout, path, rivals, CUTS[corpus], split == "train", rng)
             paragraphs.append(Paragraph(identity, split, name, tuple(segments)))
     return layouts, paragraphs
 

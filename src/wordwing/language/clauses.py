@@ -29,6 +29,8 @@ VIEWED_FROM = 0.7, 0.4
 """Distance from which a landmark's sides are told, metres."""
 OVERRUN = 0.9, 1.8
 """How much farther a section may lead after the thing has been done, metres."""
+TO_AND_FRO = 0.25, 0.6
+"""Share of the way around a thing that may be flown back and forth."""
 TURNING_SPACE = 0.3, 0.8
 """How long a section may be on which a turn "on the spot" is flown, metres."""
 FACING = 25 * DEGREE, 60 * DEGREE
@@ -114,6 +116,14 @@ def _swept(clause: Clause, track: Track) -> Floats:
     return _sign(clause) * (polar - polar[:, None])
 
 
+def _steady(clause: Clause, track: Track) -> Floats:
+    """[K, K] how much of the way around is flown one way round, rather than to and fro."""
+    polar = track.polar[int(_reference(clause))]
+    way = np.concatenate([[0.0], np.abs(np.diff(polar)).cumsum()])
+    back = 1 - _swept(clause, track) / np.maximum(way - way[:, None], 1e-9)
+    return falling(back, *TO_AND_FRO)
+
+
 def _closest(track: Track, reference: Reference) -> tuple[Floats, Floats]:
     """[K, K] the least distance, and the way flown since, metres."""
     nearest, where = least(track.gap(reference))
@@ -131,12 +141,12 @@ def _circle(clause: Clause, track: Track, first: bool) -> Floats:
     error = np.abs(_swept(clause, track) - _amount(clause))
     near = falling(mean(track.gap(_reference(clause))), *NEAR_CIRCLE)
     amount = falling(error, 38 * DEGREE, 75 * DEGREE)
-    return near * amount
+    return near * amount * _steady(clause, track)
 
 
 def _hug(clause: Clause, track: Track, first: bool) -> Floats:
     near = falling(mean(track.gap(_reference(clause))), *NEAR_HUG)
-    return near * falling(-_swept(clause, track), -45 * DEGREE, -20 * DEGREE)
+    return near * falling(-_swept(clause, track), -45 * DEGREE, -20 * DEGREE) * _steady(clause, track)
 
 
 def _line(clause: Clause, track: Track) -> tuple[Floats, Floats]:

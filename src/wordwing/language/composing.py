@@ -50,7 +50,14 @@ MIDDLES: dict[Kind, float] = {
 
 OPENINGS: tuple[Kind, ...] = ("turn", "turn_around", "turn_to")
 ROUND: tuple[Kind, ...] = ("pass", "circle", "hug", "abeam")
-"""Ways of going by a thing, of which one is enough to say."""
+"""Ways of going by a thing."""
+
+REDUNDANT: tuple[tuple[tuple[Kind, ...], tuple[Kind, ...]], ...] = (
+    (ROUND, (*ROUND, "reach")),
+    (("between",), ("reach_between",)),
+    (("leave",), ("between", "reach_between")),
+)
+"""Kinds of which nobody says the first and then the second about the same thing."""
 
 ACCEPTED = TRUE - 0.01
 CONFUSED = 0.5
@@ -156,7 +163,7 @@ def _goes_with(fact: Fact, said: list[Fact]) -> bool:
         if clause == other or (clause.kind == other.kind and clause.references == other.references):
             return False
         shared = set(clause.references) & set(other.references)
-        if shared and clause.kind in ROUND and other.kind in ROUND:
+        if shared and any(clause.kind in first and other.kind in then for first, then in REDUNDANT):
             return False
         if {clause.kind, other.kind} <= {"straight", "forward", "toward", "along", "leave", "curve"}:
             return False

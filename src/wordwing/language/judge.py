@@ -51,31 +51,38 @@ def judge(meaning: Meaning, path: ArrayLike, start_yaw: float, layout: Layout) -
         layout: Where it was flown.
     """
     points = np.asarray(path, float)
-    if not meaning or points.size == 0 or not np.isfinite(points).all():
-        raise ValueError("judging needs at least one clause and a path of finite points")
+    if not meaning or points.ndim != 2 or points.shape[1] != 2 or not len(points):
+        raise ValueError("judging needs at least one clause and a path [P, 2] of at least one point")
+    if not (np.isfinite(points).all() and math.isfinite(start_yaw)):
+        raise ValueError("judging needs finite positions and a finite heading")
     track = Track(points, start_yaw, layout)
     return judge_track([score(clause, track, first=index == 0) for index, clause in enumerate(meaning)])
 
 
 def judge_track(scores: Sequence[Floats]) -> Judgement:
-    """Cut a track into the best sections for clauses.
+    """Judge a track by the scores [K, K] that its sections have for each clause."""
+    values = tuple(float(entry[cut]) for entry, cut in zip(scores, sections(scores), strict=True))
+    return Judgement(values, goal=float(scores[-1][:, -1].max()))
+
+
+def sections(scores: Sequence[Floats]) -> list[tuple[int, int]]:
+    """Cut a track into consecutive sections, one for each clause, whose scores add up to the most.
 
     Args:
         scores: For each clause [K, K], the scores of all sections.
+
+    Returns:
+        First and last point of each section; the first begins and the last ends where the track does.
     """
     size = len(scores[0])
     backwards = np.tri(size, k=-1, dtype=bool)
-    products = [np.where(backwards, -np.inf, entry) for entry in scores]
-    best = products[0][0]  # [K] of cuts that end at each point
+    best = scores[0][0]  # [K] of cuts that end at each point
     cuts = []
-    for product in products[1:]:
-        total = best[:, None] + product  # [K, K]
+    for entry in scores[1:]:
+        total = best[:, None] + np.where(backwards, -np.inf, entry)  # [K, K]
         cuts.append(total.argmax(axis=0))
         best = total.max(axis=0)
     ends = [size - 1]
     for cut in reversed(cuts):
-        ends.append(int(cut[ends[-1]]))
-    ends.reverse()
-    begins = [0, *ends[:-1]]
-    values = tuple(float(p[i, j]) for p, i, j in zip(products, begins, ends, strict=True))
-    return Judgement(values, goal=float(scores[-1][:, -1].max()))
+        ends.insert(0, int(cut[ends[0]]))
+    return list(zip([0, *ends[:-1]], ends, strict=True))

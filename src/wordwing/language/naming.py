@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -15,7 +16,7 @@ from wordwing.language.tokenizer import tokenize
 from wordwing.world.catalogue import landmark
 from wordwing.world.layout import Layout
 
-FENCE_NAMES = ("{} fence", "{} fence", "{} fence", "{} wall", "{} border", "{} boundary", "{} edge", "{} side")
+FENCE_NAMES = ("{} fence", "{} fence", "{} fence", "{} fence", "{} wall", "{} border", "{} boundary", "{} edge")
 BESIDE = ("next to", "near", "by", "close to", "beside")
 CLOSE = 1.3
 """Distance between landmarks of which one may locate the other, metres."""
@@ -68,6 +69,11 @@ class Namer:
             self._called[reference] = known
         return f"the {known}" if self.article or self.rng.random() < 0.5 else known
 
+    def plural(self, reference: Reference) -> bool:
+        """Whether a thing goes by a plural ("the red flowers"), which "it" does not stand for."""
+        head = re.split(f" (?:with|{'|'.join(BESIDE)}) ", self._called.get(reference, ""))[0].split(" ")[-1]
+        return head.endswith("s") and not head.endswith(("ss", "us"))
+
     def _fence(self, colour: str) -> str:
         return self._pick(FENCE_NAMES).format(colour)
 
@@ -77,7 +83,7 @@ class Namer:
         chance = self.rng.random()
         if chance < self.looks:
             phrase = self._pick(entry.looks)
-        elif chance < 0.87:
+        elif chance < 0.84:
             # The first noun is what most people say: the shares of a language, not of a list.
             phrase = nouns[min(int(self.rng.geometric(0.7)) - 1, len(nouns) - 1)]
         else:
@@ -90,14 +96,11 @@ class Namer:
     def rivals(self, index: int, phrase: str) -> list[int]:
         """Other landmarks of the layout that a phrase could mean: of the same family, or called just so."""
         own = lexicon()[self.layout.landmarks[index].name]
-        head = set(tokenize(phrase))
         found = []
         for other, placement in enumerate(self.layout.landmarks):
-            if other == index:
-                continue
             names = lexicon()[placement.name]
-            kindred = names.family == own.family and own.family in head and phrase not in own.contrast
-            if kindred or phrase in names.names:
+            kindred = names.family == own.family and tokenize(phrase) == [own.family]
+            if other != index and (kindred or phrase in names.names or phrase in names.looks):
                 found.append(other)
         return found
 
@@ -114,7 +117,7 @@ class Namer:
         return f"{phrase} {self._pick(BESIDE)} the {beside}"
 
     def _neighbour(self, index: int, rivals: list[int]) -> int | None:
-        """The nearest landmark that stands near this one and near none of its rivals."""
+        """The nearest landmark that stands near this one, with none of its name near this one's rivals."""
         here = self.layout.landmarks[index]
         best, chosen = CLOSE, None
         for other, placement in enumerate(self.layout.landmarks):
@@ -122,7 +125,9 @@ class Namer:
                 continue
             distance = math.hypot(placement.x - here.x, placement.y - here.y)
             others = [self.layout.landmarks[rival] for rival in rivals]
-            if distance < best and all(math.hypot(placement.x - o.x, placement.y - o.y) > CLOSE for o in others):
+            noun = lexicon()[placement.name].names[0]
+            called = [entry for entry in self.layout.landmarks if noun in lexicon()[entry.name].names]
+            if distance < best and all(math.hypot(c.x - o.x, c.y - o.y) > CLOSE for c in called for o in others):
                 best, chosen = distance, other
         return chosen
 

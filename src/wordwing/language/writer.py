@@ -25,14 +25,14 @@ from wordwing.world.layout import Layout
 UNTIL_AFTER = ("straight", "curve", "hug", "toward", "along", "leave")
 """Movements without an end of their own, which an "until" can give them."""
 
-ENDS = ("reach", "reach_side", "reach_fence", "reach_between", "face", "abeam")
-"""Kinds that say where to stop."""
+ENDS = ("reach", "reach_side", "reach_fence", "reach_between", "face", "abeam", "forward", "circle")
+"""Kinds after which "stop there" says nothing new."""
 
-BREVITY = 0.8
+BREVITY = 0.85
 """Words that make a phrasing e times rarer."""
 
 _STOPS = re.compile(
-    r"\b(stop\w*|halt|hold|park\w*|stay\w*|wait|finish\w*|end|ends|rest|settle|done|anchor|freeze|land|final|there)\b"
+    r"\b(stop\w*|halt|hold|hover|park\w*|stay\w*|wait|finish\w*|end|ends|rest|settle|done|anchor|freeze|land|final|there)\b"
 )
 _NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight")
 _SENTENCE = re.compile(r"(^|[.!?]\s+)([a-z])")
@@ -63,7 +63,7 @@ class Persona:
         return cls(
             voice=name,
             typos=float(
-                rng.choice([0.0, 0.01, 0.03, 0.08], p=[0.1, 0.2, 0.3, 0.4] if sloppy else [0.6, 0.3, 0.08, 0.02])
+                rng.choice([0.0, 0.01, 0.03, 0.08], p=[0.1, 0.2, 0.3, 0.4] if sloppy else [0.45, 0.35, 0.15, 0.05])
             ),
             looks=float(rng.choice([0.0, 0.06, 0.25], p=[0.55, 0.3, 0.15])),
             pronouns=float(rng.uniform(0.2, 0.9)),
@@ -132,7 +132,7 @@ class Writer:
                 text += f" {until} " + self._say(meaning[index], "until", speaker, spoken)
                 spoken = meaning[index].references or spoken
                 index += 1
-        if not _STOPS.search(text) and self.rng.random() < (0.3 if meaning[-1].kind in ENDS else 0.1):
+        if meaning[-1].kind in ENDS and not _STOPS.search(text) and self.rng.random() < 0.3:
             text += self._pick(speaker.closers)
         return self._finish(text)
 
@@ -148,7 +148,7 @@ class Writer:
         text = expand(options[int(self.rng.choice(len(options), p=chances / chances.sum()))], self.rng)
         slots: dict[str, str] = {}
         if clause.reference is not None:
-            again = spoken == (clause.reference,) and clause.other is None
+            again = spoken == (clause.reference,) and clause.other is None and not self.namer.plural(clause.reference)
             slots["X"] = (
                 "it" if again and self.rng.random() < self.persona.pronouns else self.namer.name(clause.reference)
             )
@@ -171,9 +171,11 @@ class Writer:
         for name, amount in DISTANCES.items():
             if metres == amount:
                 return self._pick(speaker.distances[name])
-        units = [name for name, unit in UNITS.items() if abs(metres / unit - round(metres / unit)) < 1e-6]
-        unit = self._pick(units)
-        number = round(metres / UNITS[unit])
+        counts = {
+            name: round(metres / unit) for name, unit in UNITS.items() if abs(math.remainder(metres, unit)) < 1e-6
+        }
+        unit = self._pick([name for name, number in counts.items() if number < len(_NUMBERS)])
+        number = counts[unit]
         return self._pick(speaker.distances[unit]).format(n=_NUMBERS[number] if self.rng.random() < 0.6 else number)
 
     def _finish(self, text: str) -> str:
