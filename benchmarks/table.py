@@ -13,9 +13,9 @@ ROOT = Path(__file__).parent.parent
 
 
 def rows_of(file: Path) -> list[dict]:
-    """All figures of a file that were measured."""
+    """All rows of a file: figures that were measured, or lines of a table of another kind."""
     rows = [json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip()]
-    return [row for row in rows if "value" in row]
+    return [row for row in rows if "value" in row or "figure" not in row]
 
 
 def number(value: float) -> str:
@@ -34,8 +34,17 @@ def cell(value: object) -> str:
     return str(value)
 
 
+def plain(value: object) -> str:
+    """A cell as it is, with thousands apart."""
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
 def table(rows: list[dict]) -> str:
-    """One Markdown table; what all rows share stands above it."""
+    """One Markdown table; what all figures share stands above it. Rows that are no figures keep their columns."""
+    if "figure" not in rows[0]:
+        keys = list(dict.fromkeys(key for row in rows for key in row))
+        lines = ["| " + " | ".join(keys) + " |", "| --- " * len(keys) + "|"]
+        return "\n".join(lines + ["| " + " | ".join(plain(row.get(key, "")) for key in keys) + " |" for row in rows])
     keys = list(dict.fromkeys(key for row in rows for key in row))
     shared = {key for key in keys if all(key in row and row[key] == rows[0][key] for row in rows)} - {"figure", "value"}
     head = ", ".join(f"{key.replace('_', ' ')} {cell(rows[0][key])}" for key in keys if key in shared)

@@ -53,10 +53,27 @@ def test_ci_runs_the_readmes_test_command():
     assert "make test" in README
 
 
-def test_the_tables_in_the_results_are_those_of_the_benchmarks_files():
+def test_the_tables_in_the_documents_are_those_of_the_benchmarks_files():
     sys.path.insert(0, str(ROOT / "benchmarks"))
     from table import fill
 
-    results = (ROOT / "docs" / "results.md").read_text("utf-8")
-    assert results.count("<!-- table ") == 3
-    assert fill(results) == results
+    for name, tables in (("results.md", 3), ("data.md", 3)):
+        document = (ROOT / "docs" / name).read_text("utf-8")
+        assert document.count("<!-- table ") == tables
+        assert fill(document) == document
+
+
+def test_the_python_examples_of_the_data_page_run(tmp_path, monkeypatch):
+    from wordwing.data import corpora
+    from wordwing.data.corpora import Job, build
+
+    built = build([Job("cage", tmp_path / "cage", seed=0, share=0.01)], processes=1)
+    monkeypatch.setattr(corpora, "corpus", lambda name: {"cage": built[0]}[name])
+    monkeypatch.chdir(tmp_path)
+    reading, writing = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "data.md").read_text("utf-8"), re.DOTALL)
+    names: dict = {}
+    exec(reading, names)
+    assert names["task"].gold_path.shape[1] == 2
+    exec(writing, names)
+    assert names["mine"].splits == ["train"]
+    names["mine"].validate()

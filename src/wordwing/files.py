@@ -7,7 +7,7 @@ import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -55,6 +55,29 @@ def replacing_folder(folder: str | Path) -> Iterator[Path]:
         raise unwritable(folder, error) from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def check_replaceable(folder: str | Path, names: Collection[str], mark: str, what: str) -> None:
+    """Raise a `WordwingError` if something of the user's own would be lost with a folder.
+
+    Args:
+        folder: What is to be replaced; it need not be there.
+        names: All that may be in it.
+        mark: The one of them that must be.
+        what: What such a folder is called.
+    """
+    try:
+        found = sorted(os.listdir(folder))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise unwritable(folder, error) from None
+    foreign = [name for name in found if name not in names]
+    if foreign or (found and mark not in found):
+        raise WordwingError(
+            f"{folder}: this is not {what} ({(foreign or found)[0]} is in it), so it is not replaced; "
+            "choose another --out"
+        )
 
 
 def unwritable(path: str | Path, error: OSError) -> WordwingError:

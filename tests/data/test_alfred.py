@@ -158,7 +158,8 @@ def test_a_folder_that_holds_the_splits_is_fine_too(rng, tmp_path):
     assert [entry.id for entry in inner.paragraphs] == [entry.id for entry in outer.paragraphs]
 
 
-def test_a_trial_is_replayed_by_hand(tmp_path):
+@pytest.mark.parametrize("rotation", [0, 360.0, -360])
+def test_a_trial_is_replayed_by_hand(tmp_path, rotation):
     # From (1, 2) facing +z: right, two steps along +x, then right again, to face −z.
     low = [
         action(name, 0) for name in ("RotateRight_90", "MoveAhead_25", "LookUp_15", "MoveAhead_25", "RotateRight_90")
@@ -177,7 +178,7 @@ def test_a_trial_is_replayed_by_hand(tmp_path):
             ],
             "low_actions": low,
         },
-        "scene": {"floor_plan": "FloorPlan7", "init_action": {"x": 1.0, "y": 0.9, "z": 2.0, "rotation": 0}},
+        "scene": {"floor_plan": "FloorPlan7", "init_action": {"x": 1.0, "y": 0.9, "z": 2.0, "rotation": rotation}},
         "turk_annotations": {"anns": [{"high_descs": ["Go  right", "drop it"]}, {"high_descs": []}]},
     }
     rooms = read_alfred(write_alfred(tmp_path, {"train/task/trial_7": trial}))

@@ -397,6 +397,7 @@ def test_a_meta_file_that_says_nothing_is_answered_with_a_sentence(folder, text,
         ("steps", "50", "a whole number"),
         ("steps", True, "a whole number"),
         ("shared", "dev", "a list of splits"),
+        ("steps", 0, "at least 1"),
         ("counts", ["train"], "an object with a key for each split"),
         ("counts", None, "an object with a key for each split"),
     ],
@@ -404,6 +405,13 @@ def test_a_meta_file_that_says_nothing_is_answered_with_a_sentence(folder, text,
 def test_what_meta_says_must_be_of_its_kind(folder, key, value, wanted):
     change(folder, "meta.json", 1, lambda meta: meta.update({key: value}))
     assert complaint(lambda: Dataset(folder)) == (f'{folder}: "{key}" of meta.json is {value!r}; it must be {wanted}')
+
+
+@pytest.mark.parametrize("row", [2, {"paragraphs": 2}])
+def test_meta_counts_everything_of_each_split(folder, row):
+    change(folder, "meta.json", 1, lambda meta: meta["counts"].update(train=row))
+    said = f'{folder}: meta.json must count paragraphs, layouts, segments, instructions of split "train"'
+    assert complaint(lambda: Dataset(folder)) == said
 
 
 @pytest.mark.parametrize("name", ["layouts.jsonl", "paragraphs.jsonl"])
@@ -470,7 +478,7 @@ def test_two_layouts_of_one_name_are_found(folder):
             "paragraphs.jsonl",
             3,
             lambda row: row.update(split="dve"),
-            ': split "dev" has 0 paragraphs; meta.json says 1',
+            '/paragraphs.jsonl: line 3: meta.json does not count a split "dve"',
         ),
         (
             "paragraphs.jsonl",
@@ -501,16 +509,10 @@ def test_two_layouts_of_one_name_are_found(folder):
         (
             "meta.json",
             1,
-            lambda meta: meta["counts"].update(zoo={"paragraphs": 3}),
+            lambda meta: meta["counts"].update(zoo={**meta["counts"]["train"], "paragraphs": 3}),
             ': split "zoo" has 0 paragraphs; meta.json says 3',
         ),
-        (
-            "meta.json",
-            1,
-            lambda meta: meta["counts"].update(train=2),
-            ': split "train" has 2 paragraphs; meta.json says',
-        ),
-        ("meta.json", 1, lambda meta: meta["counts"].pop("dev"), ': split "dev" has 1 paragraphs; meta.json says None'),
+        ("meta.json", 1, lambda meta: meta["counts"].pop("dev"), "/paragraphs.jsonl: line 3: meta.json does not count"),
     ],
 )
 def test_each_mistake_is_found_by_validate(folder, name, number, edit, sentence):

@@ -227,6 +227,7 @@ def test_a_batch_holds_each_flight_and_says_where_it_ends(flown):
 
 def test_flights_are_counted_from_either_end_and_no_further(flown):
     assert torch.equal(flown.poses(-1).position, flown.poses(len(flown) - 1).position)
+    assert np.array_equal(flown.path(-1), flown.path(len(flown) - 1))
     with pytest.raises(IndexError):
         flown.poses(len(flown))
 
@@ -244,7 +245,7 @@ def test_demonstrations_of_another_dataset_are_refused(dataset, file, tmp_path):
     first, *rest = paragraphs
     moved = replace(first.segments[0], path=first.segments[0].path + 0.01)
     changed = [replace(first, segments=(moved, *first.segments[1:])), *rest]
-    with pytest.raises(WordwingError, match=r"is now; wordwing data demonstrate --data .* makes it again"):
+    with pytest.raises(WordwingError, match=r"is now; wordwing data demonstrate .*changed --domain sim makes it again"):
         Demonstrations.load(file, written("cage", "changed", changed))
 
 
@@ -349,7 +350,7 @@ def test_the_command_flies_every_split_beside_the_dataset_and_says_how_well(tmp_
     paragraphs = [Paragraph(f"{split}-0", split, f"{split}-0", segments) for split in ("train", "dev")]
     layouts = {paragraph.layout: Layout(()) for paragraph in paragraphs}
     dataset = write_dataset(tmp_path / "d", Source("mine", "human", None, "x"), layouts, paragraphs)
-    demonstrate(data=dataset.folder)
+    demonstrate(dataset.folder)
     said = capsys.readouterr()
     assert said.err == ""
     assert "sim train: 3 flights, success 100.0 % (95 % interval" in said.out
@@ -357,7 +358,7 @@ def test_the_command_flies_every_split_beside_the_dataset_and_says_how_well(tmp_
     for split in ("train", "dev"):
         read = Demonstrations.load(dataset.folder / "demonstrations" / f"sim-{split}.npz", Dataset(dataset.folder))
         assert read.ids == (f"{split}-0/0", f"{split}-0/1", f"{split}-0/0-1")
-    demonstrate(data=dataset.folder, splits=("dev",), limit=2, out=tmp_path / "out")
+    demonstrate(dataset.folder, splits=("dev",), limit=2, out=tmp_path / "out")
     assert [entry.name for entry in (tmp_path / "out").iterdir()] == ["sim-dev-first2.npz"]
     dataset.validate()
 
@@ -365,18 +366,21 @@ def test_the_command_flies_every_split_beside_the_dataset_and_says_how_well(tmp_
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({}, "--corpus NAME or --data FOLDER"),
-        ({"corpus": "cage", "data": Path("x")}, "one of them"),
-        ({"data": Path("x"), "limit": 0}, "--limit is 0"),
-        ({"data": Path("x"), "seed": -1}, "--seed is -1"),
-        ({"data": Path("x"), "processes": -1}, "--processes is -1"),
-        ({"data": Path("no/such/folder")}, "no such folder"),
+        ({"corpus": "cage"}, "name one dataset: either its folder or --corpus"),
+        ({"limit": 0}, "--limit is 0"),
+        ({"seed": -1}, "--seed is -1"),
+        ({"processes": -1}, "--processes is -1"),
         ({"splits": ("tran",)}, 'there is no split "tran"; there are train'),
         ({"splits": ("train",), "device": "tpu"}, '"tpu"'),
     ],
 )
 def test_the_command_answers_a_mistake_with_a_sentence(dataset, options, sentence):
-    if "splits" in options:
-        options = {"data": dataset.folder, **options}
     with pytest.raises(WordwingError, match=sentence):
-        demonstrate(**options)
+        demonstrate(dataset.folder, **options)
+
+
+def test_the_command_needs_a_dataset_that_is_there():
+    with pytest.raises(WordwingError, match="name one dataset"):
+        demonstrate()
+    with pytest.raises(WordwingError, match="no such folder"):
+        demonstrate(Path("no/such/folder"))

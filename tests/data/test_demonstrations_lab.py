@@ -107,6 +107,16 @@ def test_the_nearest_number_of_segments_is_taken_where_402_is_impossible(tmp_pat
     assert (len(choice.paragraphs), len(single_segments(choice))) == (100, 500)
 
 
+def test_paragraphs_are_chosen_one_by_one_where_blocks_are_larger_than_the_set(tmp_path):
+    rooms = walked(tmp_path / "d", 3, (1, 7), per_block=120)
+    one, other = (choose(rooms, seed) for seed in (0, 1))
+    for choice in (one, other):
+        assert (len(choice.paragraphs), len(single_segments(choice))) == (100, 402)
+        assert set(choice.subsets["tenth"]) < set(choice.subsets["half"]) < {p.id for p in choice.paragraphs}
+    common = {p.id for p in one.paragraphs} & {p.id for p in other.paragraphs}
+    assert len(common) < 60
+
+
 def test_all_paragraphs_are_taken_where_there_are_fewer(tmp_path):
     choice = choose(walked(tmp_path / "d", 2, (2, 3)), 0)
     assert len(choice.paragraphs) == 10
@@ -266,12 +276,12 @@ def test_a_lab_file_with_pictures_missing_or_of_another_kind_is_refused(file, tm
 
 
 def test_the_command_flies_a_trial_in_the_lab(dataset, tmp_path, capsys):
-    demonstrate(data=dataset.folder, domain="lab", limit=1, processes=1, out=tmp_path)
+    demonstrate(dataset.folder, domain="lab", limit=1, processes=1, out=tmp_path)
     assert "lab train: 1 flights, success 100.0 %" in capsys.readouterr().out
     read = LabDemonstrations.load(tmp_path / "lab-train-first1.npz", dataset)
     assert len(read) == 1
     with pytest.raises(WordwingError, match="the lab flies demonstrations of train only"):
-        demonstrate(data=_with_dev(dataset, tmp_path), domain="lab", splits=("dev",))
+        demonstrate(_with_dev(dataset, tmp_path), domain="lab", splits=("dev",))
 
 
 def _with_dev(dataset: Dataset, tmp_path: Path) -> Path:

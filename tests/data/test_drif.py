@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from itertools import combinations, pairwise
+from itertools import combinations, combinations_with_replacement, pairwise
 
 import numpy as np
 import pytest
@@ -80,9 +80,10 @@ def test_landmarks_stand_where_the_layout_file_has_them(tmp_path):
 
 
 def test_the_dataset_says_what_it_is(tmp_path):
-    dataset = imported(workspace(tmp_path / "ws"), seed=3, command="wordwing data import drif ws")
+    dataset = imported(workspace(tmp_path / "ws"), seed=3)
     assert (dataset.name, dataset.steps, dataset.meta["text"], dataset.meta["seed"]) == ("drif", 50, "human", 3)
-    assert dataset.meta["command"] == "wordwing data import drif ws"
+    options = "--seed 3 --part all --annotations any"
+    assert dataset.meta["command"] == f"wordwing data import drif {tmp_path / 'ws'} {options}"
     assert dataset.meta["counts"]["train"] == {"paragraphs": 1, "layouts": 1, "segments": 2, "instructions": 3}
 
 
@@ -205,18 +206,25 @@ def test_ends_never_lie_before_the_segment_before(tmp_path):
     assert note(dataset, "differ from the nearest point") == 1
 
 
-def test_ends_are_the_nearest_points_from_the_last_end_on(rng):
-    for _ in range(100):
-        path, ends = rng.uniform(-2, 2, (12, 2)), rng.uniform(-2, 2, (4, 2))
+def test_ends_are_together_as_near_as_their_order_lets_them_be(rng):
+    for _ in range(50):
+        path, ends = rng.uniform(-2, 2, (9, 2)), rng.uniform(-2, 2, (4, 2))
         found, differing = ends_along(path, ends)
-        begin, free = 0, []
-        for index, end in zip(found, ends, strict=True):
-            distances = [math.dist(point, end) for point in path]
-            assert index >= begin
-            assert distances[index] == min(distances[begin:])
-            free.append(distances.index(min(distances)))
-            begin = index
+        orders = combinations_with_replacement(range(9), 4)
+        best = min(orders, key=lambda order: sum(math.dist(path[i], e) ** 2 for i, e in zip(order, ends, strict=True)))
+        assert tuple(found) == best
+        free = [min(range(9), key=lambda i, end=end: math.dist(path[i], end)) for end in ends]
         assert differing == sum(a != b for a, b in zip(found, free, strict=True))
+    assert ends_along(path, np.zeros((0, 2)))[0].tolist() == []
+
+
+def test_a_path_that_comes_by_again_does_not_swallow_the_segments_between(tmp_path):
+    """The first end is nearer to where the path comes back than to where it first went by."""
+    loop = [(100, 100), (300, 100), (500, 100), (500, 300), (300, 300), (300, 110), (100, 300)]
+    row = entry(path=loop, ends=(1, 3, 6))
+    row["end_z"][0] = unity(108)
+    dataset = imported(workspace(tmp_path / "ws", [row], followed={"12": curve(loop)}))
+    assert [len(segment.path) for segment in next(dataset.paragraphs()).segments] == [2, 3, 4]
 
 
 def test_condensing_keeps_the_path(rng):
@@ -465,6 +473,26 @@ def test_a_landmark_far_out_is_left_out(tmp_path):
     assert "landmarks out of the arena, left out: 1 (Coach in 12)" in notes(dataset)
 
 
+def test_a_landmark_in_a_corner_takes_no_other_with_it(tmp_path):
+    # The Tank reaches 0.21 m too far on both axes: 0.3 m to move, which is too much.
+    rows = config(("Barrel", 500, 500), ("Windmill", 200, 300), ("Tank", 975, 975))
+    dataset = imported(workspace(tmp_path / "ws", configs={"12": rows}))
+    assert [entry.name for entry in dataset.layout("12").landmarks] == ["Barrel", "Windmill"]
+    assert "landmarks out of the arena, left out: 1 (Tank in 12)" in notes(dataset)
+    assert "overlapping" not in notes(dataset)
+
+
+def test_only_what_overlaps_is_left_out(rng):
+    """Crowds at the fences, with one landmark far from all others, which nothing must happen to."""
+    names = [entry.name for entry in landmarks("field")]
+    for _ in range(25):
+        crowd = rng.uniform(900, 1020, (8, 2)).round()
+        places = np.concatenate([[[200.0, 200.0]], crowd])
+        heap = Config("heap", ("Column", *rng.choice(names, 8)), places, (None,) * 9, (True,) * 9, (), {})
+        layout, _ = to_layout(heap, "1", 0, Tally())
+        assert (layout.landmarks[0].name, layout.landmarks[0].x) == ("Column", pytest.approx(-1.41))
+
+
 def test_any_heap_of_landmarks_becomes_a_layout_that_stands(rng):
     names = [entry.name for entry in landmarks("field")]
     for _ in range(25):
@@ -508,11 +536,11 @@ def test_invalid_paragraphs_are_kept_unless_told_otherwise(tmp_path):
 
 
 def test_field_and_cage_can_be_had_apart(tmp_path):
-    envs = {"5999": config(), "6000": config(("Boat", 500, 500))}
+    envs = {"5999": config(), "6000": config(("Boat", 500, 500)), "7000": config(("Tank", 500, 500))}
     root = workspace(
-        tmp_path / "ws", [entry("5999"), entry("6000")], configs=envs, followed={env: curve() for env in envs}
+        tmp_path / "ws", [entry(env) for env in envs], configs=envs, followed={env: curve() for env in envs}
     )
-    for part, names in {"all": ["5999", "6000"], "field": ["5999"], "cage": ["6000"]}.items():
+    for part, names in {"all": ["5999", "6000", "7000"], "field": ["5999", "7000"], "cage": ["6000"]}.items():
         dataset = imported(root, tmp_path / part, part=part)
         assert ids(dataset) == names
         assert f"{names.count('6000')} of {len(names)} paragraphs are in REAL environments" in notes(dataset)
@@ -697,7 +725,7 @@ def test_the_command_tells_counts_and_oddities(tmp_path, capsys):
     assert said.out.splitlines()[-1] == str(tmp_path / "my made")
     command = Dataset(tmp_path / "my made").meta["command"]
     assert command.startswith("wordwing data import drif ")
-    assert "--out '" in command
+    assert "--out" not in command  # where a dataset goes is no part of what it is
     assert "--seed 4 --part field" in command
     with pytest.raises(WordwingError, match="--seed is -1"):
         importing.drif(root, out=tmp_path / "b", seed=-1)

@@ -237,9 +237,11 @@ def test_an_earlier_export_is_replaced_and_nothing_else(tmp_path):
     export_drif(corpus(tmp_path / "b", "field"), tmp_path / "ws")
     export_drif(dataset, tmp_path / "ws")
     assert len(list((tmp_path / "ws" / "configs" / "configs").iterdir())) == 1
-    for other in (dataset.folder, workspace(tmp_path / "theirs"), write(tmp_path / "file", "x")):
+    write(tmp_path / "ws" / "models" / "pvn2.pytorch", "days of training")
+    file = write(tmp_path / "file", "x")
+    for other in (dataset.folder, workspace(tmp_path / "theirs"), tmp_path / "ws", file):
         before = tree(other) if other.is_dir() else other.read_bytes()
-        with pytest.raises(WordwingError, match="not replaced"):
+        with pytest.raises(WordwingError, match=r"not replaced|not a directory"):
             export_drif(dataset, other)
         assert before == (tree(other) if other.is_dir() else other.read_bytes())
     (tmp_path / "empty").mkdir()

@@ -15,7 +15,6 @@ from wordwing.data.furnishing import (
     NAMED,
     Report,
     furnish,
-    line_distance,
 )
 from wordwing.errors import WordwingError
 from wordwing.world.catalogue import landmark
@@ -47,16 +46,6 @@ def test_all_furniture_is_ranked_and_hosts_are_furniture():
     for table in (HOSTS, LAST_HOSTS):
         assert {*table, *(host for hosts in table.values() for host in hosts)} <= set(KINDS)
         assert not ANCHORS & set(table), "what never moves never climbs"
-
-
-def test_line_distance_is_the_distance_to_the_nearest_point_of_a_line(rng):
-    lines = rng.uniform(-2, 2, (6, 2, 2))
-    lines[0, 1] = lines[0, 0]  # a turn on the spot
-    points = rng.uniform(-3, 3, (50, 2))
-    expected = [sampled_distance(point, lines) for point in points]
-    assert line_distance(points, lines) == pytest.approx(expected, abs=0.03)
-    assert np.all(line_distance(points, lines) <= np.array(expected) + 1e-12)
-    assert np.all(line_distance(points, lines[:0]) == np.inf)
 
 
 def test_any_room_becomes_a_scene_in_which_everything_stands(rng):

@@ -102,7 +102,7 @@ def test_what_cannot_be_flown_has_no_window_and_is_counted(tmp_path):
     segments = [
         leg("turn around", [[0.0, 0.0]]),
         leg("walk on", LINE),
-        leg(" ", [[0.5, 0.0], [0.0, 0.0]]),
+        leg(" ... ", [[0.5, 0.0], [0.0, 0.0]]),
         leg("all the way", far),
         leg("pace", around),
     ]
@@ -212,6 +212,53 @@ def test_other_splits_are_labelled_by_the_rooms_they_share(tmp_path):
     assert dataset.meta["shared"] == ["quiz", "retake"]
 
 
+def test_rooms_outside_training_that_two_splits_share_are_told(tmp_path):
+    rows = {
+        split: [{"id": f"{split}{room}", "scene": room, "segments": [leg("go", LINE)]} for room in rooms]
+        for split, rooms in {"train": "a", "dev": "ab", "test": "b"}.items()
+    }
+    folder = write_human_nav(tmp_path / "in", dict.fromkeys("ab", SOFA), rows)
+    dataset = import_human_nav(folder, tmp_path / "out")
+    dataset.validate()
+    assert dataset.meta["splits"] == {
+        "dev": "new tasks, 1 of its 2 rooms in the training split",
+        "test": "rooms never seen in training, some of them those of dev",
+    }
+    assert dataset.meta["shared"] == ["dev", "test"]
+
+
+def test_test_walks_in_held_out_rooms_stay_test_walks(tmp_path):
+    rows = {
+        split: [{"id": f"{split}{room}", "scene": room, "segments": [leg("go", LINE)]} for room in "abc"]
+        for split in ("train", "dev", "test")
+    }
+    folder = write_human_nav(tmp_path / "in", dict.fromkeys("abc", SOFA), rows)
+    dataset = import_human_nav(folder, tmp_path / "out", hold_out=1)
+    dataset.validate()
+    names = {split: {entry.id[:-1] for entry in dataset.paragraphs(split)} for split in dataset.splits}
+    assert names == {"train": {"train"}, "dev": {"dev"}, "dev-unseen": {"train", "dev"}, "test": {"test"}}
+    label = "new tasks, 2 of its 3 rooms in the training split, some of them those of dev-unseen"
+    assert dataset.meta["splits"]["test"] == label
+
+
+def test_a_split_that_may_not_be_read_is_named(tmp_path, monkeypatch):
+    folder = write_human_nav(tmp_path / "in", {"hall": SOFA}, {"train": [GOOD]})
+
+    def refuse(path):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(lzma, "open", refuse)
+    with pytest.raises(WordwingError, match=r"train\.jsonl\.xz: cannot be read"):
+        import_human_nav(folder, tmp_path / "out")
+
+
+def test_a_place_that_is_taken_is_told_before_anything_is_read(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.tex").write_text("years of work")
+    with pytest.raises(WordwingError, match=r"not a dataset \(thesis.tex is in it\)"):
+        import_human_nav(tmp_path / "nowhere", tmp_path / "out")
+
+
 def test_rooms_without_furniture_and_paragraphs_without_legs_are_no_trouble(tmp_path):
     rows = [
         {"id": "a", "scene": "bare", "segments": [leg("go", LINE)]},
@@ -232,6 +279,9 @@ def test_unknown_furniture_stops_the_import_unless_it_may_be_skipped(tmp_path):
     assert not (tmp_path / "out").exists()
     dataset = import_human_nav(folder, tmp_path / "out", skip_unknown=True)
     assert "furniture that the catalogue does not have: 1 Soffa" in notes(dataset)
+    folder = write_human_nav(tmp_path / "in", {"hall": [*SOFA, ("\ud800", 0.0, 3.0)]}, {"train": [row]})
+    half = import_human_nav(folder, tmp_path / "half", skip_unknown=True)
+    assert "furniture that the catalogue does not have: 1 ?" in notes(half)
     assert dataset.meta["command"].endswith("--seed 0 --hold-out 10 --skip-unknown")
 
 
@@ -262,6 +312,7 @@ def edited(**changes: object) -> str:
         (edited(instruction="x" * 2001), "2001 characters; 2000 are the most"),
         (edited(start_yaw=None), 'line 2: segment 0: "start_yaw" must be a number'),
         (edited(start_yaw=float("nan")), 'line 2: segment 0: "start_yaw" must be a number'),
+        (edited(start_yaw=1e9), 'line 2: segment 0: "start_yaw" must be a number'),
         (edited(end_yaw="north"), 'line 2: segment 0: "end_yaw" must be a number'),
         (edited(end_yaw=True), 'line 2: segment 0: "end_yaw" must be a number'),
         (edited(path=None), 'line 2: segment 0: "path" must be a list'),
@@ -295,7 +346,7 @@ def test_each_mistake_in_a_split_is_named_with_file_and_line(tmp_path, line, wor
         ('{"hall": [{"name": 1, "x": 1, "y": 1}]}', '"name" must be a text'),
         ('{"hall": [{"name": "Sofa", "x": NaN, "y": 1}]}', "piece 1 (Sofa): x and y must be numbers"),
         ('{"hall": [{"name": "Sofa", "x": "1", "y": 1}]}', "piece 1 (Sofa): x and y must be numbers"),
-        ('{"hall": [{"name": "Sofa", "x": 1e9, "y": 1}]}', "x and y must be between ±1000 m"),
+        ('{"hall": [{"name": "Sofa", "x": 1e4, "y": 1}]}', "x and y must be between ±1000 m"),
     ],
 )
 def test_each_mistake_in_the_scenes_gets_a_sentence(tmp_path, text, words):

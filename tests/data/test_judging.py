@@ -1,6 +1,7 @@
 """The judge's rates on flights whose outcome is plain to see."""
 
 import math
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -159,6 +160,13 @@ def test_the_command_prints_each_rate_with_its_number(dataset, tmp_path, capsys)
     assert '"n": 4' in (tmp_path / "rates.json").read_text()
 
 
+def test_nothing_is_cut_off_on_a_narrow_terminal(dataset, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    judge_command(dataset.folder)
+    assert "…" not in capsys.readouterr().out
+
+
 def test_a_dataset_is_named_by_its_folder_or_as_a_corpus_and_not_both(dataset):
     assert opened(dataset.folder, None).name == "cage"
     for folder, corpus in ((None, None), (dataset.folder, "cage")):
@@ -166,3 +174,23 @@ def test_a_dataset_is_named_by_its_folder_or_as_a_corpus_and_not_both(dataset):
             opened(folder, corpus)
     with pytest.raises(WordwingError, match="there is no corpus"):
         opened(None, "lani")
+
+
+def test_a_corpus_that_is_built_first_shows_how_far_it_is(tmp_path, monkeypatch):
+    monkeypatch.setenv("WORDWING_CACHE", str(tmp_path))
+    bars: list[tuple[str, int]] = []
+    ticked: list[int] = []
+
+    @contextmanager
+    def bar(title: str, total: int, unit: str):
+        bars.append((title, total))
+        yield ticked.append
+
+    def build(name, seed, tick):
+        tick(7)
+        return f"{name} {seed}"
+
+    monkeypatch.setattr("wordwing.commands.statistics.bar", bar)
+    monkeypatch.setattr("wordwing.data.corpora.corpus", build)
+    assert opened(None, "cage", 3) == "cage 3"
+    assert (bars, ticked) == ([("building cage", 698 + 150 + 149)], [7])

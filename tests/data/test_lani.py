@@ -124,7 +124,7 @@ def test_without_path_files_moves_are_replayed(tmp_path):
     assert len(segment.path) == 6
 
 
-def test_ids_from_6000_on_are_the_cage(tmp_path):
+def test_ids_from_6000_to_6999_are_the_cage(tmp_path):
     root = release(tmp_path / "lani", [entry(), entry(6012)], configs={"12": config(), "6012": config()},
                    shown={"12": curve(), "6012": curve()})  # fmt: skip
     assert [paragraph.id for paragraph in imported(root, part="cage").paragraphs()] == ["6012"]

@@ -210,6 +210,17 @@ def test_the_commands_write_what_they_are_asked_for(dataset, tmp_path, capsys):
     assert capsys.readouterr().out.split() == [str(tmp_path / "one.png"), str(tmp_path / "page.webp")]
 
 
+def test_as_many_examples_as_are_allowed_fit_into_a_webp(tmp_path, monkeypatch):
+    pages: list[Image.Image] = []
+    monkeypatch.setattr(paragraphs, "overheads", lambda layouts, size: [GRASS] * len(layouts))
+    monkeypatch.setattr(paragraphs, "draw_map", lambda *_, **__: Image.new("RGB", (400, 400)))
+    monkeypatch.setattr(paragraphs, "save_small", lambda picture, path: pages.append(picture))
+    many = [Paragraph(f"p-{i}", "dev", "arena", (segment([[0, 0], [1, 0]], "go on " * 20),)) for i in range(200)]
+    data = write_dataset(tmp_path / "data", Source("cage", "generated", 0, "by hand"), {"arena": ARENA}, many)
+    examples(data.folder, count=200)
+    assert max(pages[0].size) <= 16383
+
+
 def test_a_paragraph_in_a_scene_is_drawn_window_by_window(tmp_path):
     legs = tuple(segment([[i, 0], [i + 1, 0]], f"leg {i}") for i in range(3))
     windows = {(0, 0): Window(0.5, 0, 0), (2, 2): Window(2.5, 0, 1.0), (0, 1): Window(1, 0, 0)}

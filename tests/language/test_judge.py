@@ -131,8 +131,15 @@ def test_drifting_while_hovering_is_no_way_to_turn_around():
 
 @pytest.mark.parametrize("path", [[], np.empty((0, 2)), [(0, math.nan)], [(0, 0), (math.inf, 0)]])
 def test_an_empty_path_and_one_that_is_not_finite_are_refused(path):
-    with pytest.raises(ValueError, match="at least one clause and a path of finite points"):
+    with pytest.raises(ValueError, match=r"at least one point|finite positions"):
         judge([Clause("straight")], path, 0.0, ROW)
+
+
+def test_a_path_that_is_not_flat_and_a_heading_that_is_not_finite_are_refused():
+    with pytest.raises(ValueError, match=r"\[P, 2\]"):
+        judge([Clause("straight")], np.zeros((3, 3)), 0.0, ROW)
+    with pytest.raises(ValueError, match="finite heading"):
+        judge([Clause("straight")], THROUGH, math.nan, ROW)
 
 
 def test_an_empty_meaning_is_refused():

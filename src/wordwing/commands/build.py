@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import Literal
 
 from wordwing.commands.options import check_seed
+from wordwing.commands.progress import bar
 
 
 def build(
@@ -31,16 +31,6 @@ def build(
         share: Part of the paper's number of paragraphs to generate, for trials; needs --out.
         processes: How many share the work; 0 takes one for each core.
     """
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
     from wordwing.data.corpora import HouseJob, Job, corpus_folder
     from wordwing.data.corpora import build as build_corpora
     from wordwing.data.generating import paragraph_count
@@ -53,6 +43,8 @@ def build(
         raise WordwingError("--share needs --out: the cache holds whole corpora only")
     if house is not None and not house.is_dir():
         raise WordwingError(f"--house is {house}; there is no such folder")
+    if not corpora and house is None:
+        raise WordwingError("there is nothing to build; name --corpora, --house or both")
     if processes < 0:
         raise WordwingError(f"--processes is {processes}; it must be 0 or more")
 
@@ -63,12 +55,9 @@ def build(
     if house is not None:
         jobs.append(HouseJob(house, folder("house"), seed))
     began = time.monotonic()
-    console = Console(stderr=True)
-    columns = (TextColumn("paragraphs"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not sys.stderr.isatty()) as bar:
-        total = sum(paragraph_count(job.name, job.share) for job in jobs if isinstance(job, Job))
-        task = bar.add_task("paragraphs", total=total)
-        datasets = build_corpora(jobs, processes, tick=lambda made: bar.advance(task, made))
+    total = sum(paragraph_count(job.name, job.share) for job in jobs if isinstance(job, Job))
+    with bar("corpora", total, "paragraphs") as tick:
+        datasets = build_corpora(jobs, processes, tick)
     for dataset in datasets:
         counts = ", ".join(f"{split} {row['instructions']}" for split, row in dataset.meta["counts"].items())
         print(f"{dataset.name} ({dataset.meta['text']} sentences): {counts} instructions in {dataset.folder}")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
 
 from wordwing.commands.options import check_seed
+from wordwing.commands.progress import bar
+from wordwing.commands.statistics import opened
 from wordwing.errors import WordwingError
 
 if TYPE_CHECKING:
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 
 
 def demonstrate(
-    corpus: Literal["field", "cage", "house"] | None = None,
-    data: Path | None = None,
+    folder: Annotated[Path | None, tyro.conf.Positional] = None,
+    /,
+    corpus: str | None = None,
     seed: int = 0,
     domain: Literal["sim", "lab"] = "sim",
     splits: tuple[str, ...] = (),
@@ -36,8 +38,8 @@ def demonstrate(
     command goes on from there.
 
     Args:
-        corpus: Which corpus of the cache, built first if it is not there.
-        data: A dataset's folder, instead of a corpus.
+        folder: A dataset.
+        corpus: A corpus by name instead: field, cage, house; built first if it is not there.
         seed: Which corpus of that name; in the lab also which paragraphs, gusts and noise.
         domain: The batched simulator or the lab.
         splits: Which splits; by default all in sim, train in the lab, which flies no other.
@@ -47,27 +49,24 @@ def demonstrate(
         out: Folder for the files; by default the folder demonstrations in the dataset's.
     """
     check_seed(seed)
-    if (corpus is None) == (data is None):
-        raise WordwingError("say which dataset to fly in: --corpus NAME or --data FOLDER, one of them")
     if limit is not None and limit < 1:
         raise WordwingError(f"--limit is {limit}; it must be 1 or more")
     if processes < 0:
         raise WordwingError(f"--processes is {processes}; it must be 0 or more")
-    from wordwing.data.corpora import corpus as find_corpus
-    from wordwing.data.dataset import Dataset
+    from wordwing.data.dataset import DERIVED
 
-    dataset = Dataset(data) if data is not None else find_corpus(corpus or "", seed)
+    dataset = opened(folder, corpus, seed)
     chosen = splits or (("train",) if domain == "lab" else tuple(dataset.splits))
     for split in chosen:
         if split not in dataset.splits:
             raise WordwingError(f'{dataset.folder}: there is no split "{split}"; there are {", ".join(dataset.splits)}')
         if domain == "lab" and split != "train":
             raise WordwingError(f"--splits has {split}; the lab flies demonstrations of train only")
-    folder = dataset.folder / "demonstrations" if out is None else out
+    place = dataset.folder / DERIVED if out is None else out
     for split in dict.fromkeys(chosen):
         # A trial must not pass for the whole.
         name = f"{domain}-{split}" if limit is None else f"{domain}-{split}-first{limit}"
-        file = folder / f"{name}.npz"
+        file = place / f"{name}.npz"
         began = time.monotonic()
         if domain == "sim":
             summary = _sim(dataset, split, limit, device, file)
@@ -86,7 +85,7 @@ def _sim(dataset: Dataset, split: str, limit: int | None, device: str, file: Pat
     instructions = list(dataset.instructions(split))[:limit]
     if not instructions:
         raise WordwingError(f"{dataset.folder}: the split {split} has no instructions to fly")
-    with _bar(f"sim {split}", len(instructions)) as tick:
+    with bar(f"sim {split}", len(instructions), "flights") as tick:
         made = fly_sim(dataset, instructions, device or ("cuda" if torch.cuda.is_available() else "cpu"), tick)
     made.save(file)
     return summarise(made, instructions)
@@ -100,42 +99,9 @@ def _lab(dataset: Dataset, seed: int, limit: int | None, processes: int, file: P
     choice = choose(dataset, seed)
     singles = single_segments(choice, limit)
     workers = processes or os.cpu_count() or 1
-    with _bar("lab train", len(singles)) as tick:
+    with bar("lab train", len(singles), "flights") as tick:
         made = fly_lab(dataset, choice, file, seed, limit=limit, processes=workers, tick=tick)
     return summarise(made, singles)
-
-
-@contextmanager
-def _bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr, where somebody is looking at it."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]} flights/s"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task(title, total=total, rate="…")
-        began, done = time.monotonic(), 0
-
-        def tick(flights: int) -> None:
-            nonlocal done
-            done += flights
-            bar.update(task, advance=flights, rate=f"{done / max(time.monotonic() - began, 1e-3):.1f}")
-
-        yield tick
 
 
 def _sentence(summary: Summary) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
+
+from wordwing.commands.progress import track
 
 
 def drif(dataset: Annotated[Path, tyro.conf.Positional], /, out: Path) -> None:
@@ -20,14 +20,6 @@ def drif(dataset: Annotated[Path, tyro.conf.Positional], /, out: Path) -> None:
     from wordwing.data.dataset import Dataset
     from wordwing.data.exporters import export_drif
 
-    for split, count in export_drif(Dataset(dataset), out, _progress).items():
+    for split, count in export_drif(Dataset(dataset), out, track).items():
         print(f"{split:12} {count} paragraphs")
     print(out)
-
-
-def _progress(rows: Sequence[Any], what: str) -> Iterable[Any]:
-    """A bar on stderr, where somebody is looking at it."""
-    from rich.console import Console
-    from rich.progress import track
-
-    return track(rows, what, console=Console(stderr=True), disable=not sys.stderr.isatty())

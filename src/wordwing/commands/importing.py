@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from wordwing.commands.options import check_seed
+from wordwing.commands.progress import track
 from wordwing.errors import WordwingError
 
 if TYPE_CHECKING:
@@ -38,7 +36,7 @@ def human_nav(
 
     check_seed(seed)
     _check_hold_out(hold_out)
-    _summary(import_human_nav(folder, out, seed, hold_out, skip_unknown, _track))
+    _summary(import_human_nav(folder, out, seed, hold_out, skip_unknown, track))
 
 
 def alfred(
@@ -60,7 +58,7 @@ def alfred(
 
     check_seed(seed)
     _check_hold_out(hold_out)
-    _summary(import_alfred(folder, out, seed, hold_out, _track))
+    _summary(import_alfred(folder, out, seed, hold_out, track))
 
 
 def _check_hold_out(hold_out: int) -> None:
@@ -76,14 +74,6 @@ def _summary(dataset: Dataset) -> None:
     for note in dataset.meta["notes"]:
         print(note)
     print(dataset.folder)
-
-
-def _track(rows: Sequence[Any], title: str) -> Iterable[Any]:
-    """A bar on stderr, where somebody is looking at it."""
-    from rich.console import Console
-    from rich.progress import track
-
-    return track(rows, title, console=Console(stderr=True), disable=not sys.stderr.isatty())
 
 
 def lani(
@@ -103,18 +93,14 @@ def lani(
         out: Folder for the dataset.
         seed: Chooses where landmarks look, which the release does not say.
         valid_only: Leave out paragraphs that are marked invalid, as the authors do.
-        part: Environments below 6000 (field), from there on (cage), or all.
+        part: The paper's REAL environments, 6000 to 6999 (cage), all others (field), or both (all).
         annotations: Which annotation files; by default 6000, or 4000 where those are not there.
         resources: The folder that the annotations' file names are relative to; by default it is searched for.
     """
     from wordwing.data.importers.lani import import_lani
 
     check_seed(seed)
-    words = ["lani", str(folder), "--out", str(out), "--seed", str(seed), "--part", part, "--annotations", annotations]
-    words += [] if valid_only else ["--no-valid-only"]
-    words += [] if resources is None else ["--resources", str(resources)]
-    command = shlex.join(["wordwing", "data", "import", *words])
-    _summary(import_lani(folder, out, seed, valid_only, part, annotations, resources, command, _track))
+    _summary(import_lani(folder, out, seed, valid_only, part, annotations, resources, track))
 
 
 def drif(
@@ -133,13 +119,10 @@ def drif(
         out: Folder for the dataset.
         seed: Chooses where landmarks look, which the workspace does not say.
         valid_only: Leave out paragraphs that are marked invalid, which the authors keep.
-        part: LANI's environments (field), the paper's REAL ones (cage), or all.
+        part: The paper's REAL environments, 6000 to 6999 (cage), all others (field), or both (all).
         annotations: Which annotation files; 4000 is annotation_results.json; by default the first that are there.
     """
     from wordwing.data.importers.drif import import_drif
 
     check_seed(seed)
-    words = ["drif", str(folder), "--out", str(out), "--seed", str(seed), "--part", part, "--annotations", annotations]
-    words += ["--valid-only"] * valid_only
-    command = shlex.join(["wordwing", "data", "import", *words])
-    _summary(import_drif(folder, out, seed, valid_only, part, annotations, command, _track))
+    _summary(import_drif(folder, out, seed, valid_only, part, annotations, track))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sys
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from wordwing.commands.options import check_picture, check_seed
+from wordwing.commands.progress import track
 from wordwing.world.catalogue import Corpus
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ def landmarks(out: Path = Path("out/landmarks")) -> None:
     Args:
         out: Folder for field.png and house.png; their names and nouns are printed.
     """
-    from rich.progress import track
-
     from wordwing.evaluation.drawing import save
     from wordwing.evaluation.sheets import lab_portraits, landmark_sheet
     from wordwing.world.catalogue import catalogue
@@ -31,7 +30,7 @@ def landmarks(out: Path = Path("out/landmarks")) -> None:
 
     for corpus in ("field", "house"):
         entries = of_corpus(corpus)
-        drawn = track(lab_portraits(entries), f"{corpus} landmarks", len(entries), disable=not sys.stderr.isatty())
+        drawn = track(lab_portraits(entries), f"{corpus} landmarks", len(entries))
         title = f"{corpus} landmarks, sim and lab look, from 1.5 m"
         save(landmark_sheet(entries, list(drawn), title), out / f"{corpus}.png")
     for entry in catalogue():
@@ -155,7 +154,8 @@ def examples(
         raise WordwingError(f'{dataset.folder}: there is no single instruction in the split "{split}"')
     layouts = [dataset.layout(entry.layout, entry.window) for entry in entries]
     title = f"{len(entries)} instructions of {dataset.name}, {split} split; sentences {_author(dataset)}"
-    save_small(instructions_page(entries, layouts, title), out)
+    # Broader where there are many: no picture may be higher than 16383 pixels in WebP.
+    save_small(instructions_page(entries, layouts, title, columns=max(4, math.isqrt(count))), out)
     print(out)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 
 from wordwing import __version__
-from wordwing.data.dataset import SCHEMA, Dataset, Source, write_dataset
+from wordwing.data.dataset import SCHEMA, Dataset, Source, check_place, write_dataset
 from wordwing.data.generating import SIZES, Generated, chunks, collect, make
 from wordwing.data.schema import Paragraph
 from wordwing.errors import WordwingError, did_you_mean
@@ -85,23 +86,31 @@ def build(
         processes: How many share the work; 0 takes one for each core.
         tick: Told how many generated paragraphs have been made since it was last told.
     """
+    for job in jobs:
+        check_place(job.folder)
     pool = ProcessPoolExecutor(processes or os.cpu_count() or 1)
     try:
         # Everything is handed out at once, the longest piece first, so that nobody waits for a file to be written.
-        waiting = [
-            pool.submit(_import_house, job) if isinstance(job, HouseJob) else None
-            for job in sorted(jobs, key=lambda job: isinstance(job, Job))
-        ]
+        houses = [pool.submit(_import_house, job) for job in jobs if isinstance(job, HouseJob)]
         made = {
             job: [pool.submit(make, chunk) for chunk in chunks(job.name, job.seed, job.share)]
             for job in jobs
             if isinstance(job, Job)
         }
+
+        def count(paragraphs: int) -> None:
+            tick(paragraphs)
+            for house in houses:
+                if house.done():
+                    house.result()  # a mistake in it is said at once, not when all else is made
+
         for job, futures in made.items():
-            _write(job, *collect((future.result() for future in futures), tick))
-        for house in waiting:
-            if house is not None:
-                house.result()
+            _write(job, *collect((future.result() for future in futures), count))
+        for house in houses:
+            house.result()
+    except BrokenProcessPool:
+        sentence = "a process that shared the work was killed, perhaps for want of memory; try --processes 1"
+        raise WordwingError(sentence) from None
     finally:
         pool.shutdown(cancel_futures=True)
     return [Dataset(job.folder) for job in jobs]
@@ -116,5 +125,5 @@ def _import_house(job: HouseJob) -> None:
 def _write(job: Job, layouts: dict[str, Layout], paragraphs: list[Paragraph]) -> None:
     command = f"wordwing data build --corpora {job.name} --seed {job.seed}"
     if job.share != 1:
-        command += f" --share {job.share}"
+        command += f" --share {job.share} --out DIR"
     write_dataset(job.folder, Source(job.name, "generated", job.seed, command), layouts, paragraphs)

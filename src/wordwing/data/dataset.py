@@ -13,7 +13,6 @@ beside its place and renamed when it is whole.
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -27,7 +26,7 @@ from wordwing import __version__
 from wordwing.data.scenes import Scene
 from wordwing.data.schema import Instruction, Paragraph, Window
 from wordwing.errors import WordwingError
-from wordwing.files import replacing_folder, unwritable
+from wordwing.files import check_replaceable, replacing_folder
 from wordwing.frames import ARENA_HALF
 from wordwing.language.alignment import Alignment, align, present
 from wordwing.language.tokenizer import Vocabulary, tokenize
@@ -40,6 +39,9 @@ SCHEMA = 1
 FILES = ("layouts.jsonl", "paragraphs.jsonl", "vocab.txt", "alignments.json", "meta.json")
 ROUNDING = 1e-3
 """How far out of its window a path may be because both were rounded, metres."""
+
+COUNTED = ("paragraphs", "layouts", "segments", "instructions")
+"""What `meta.json` counts in each split."""
 
 DERIVED = "demonstrations"
 """Folder in a dataset for what is made from it, and goes with it."""
@@ -89,6 +91,11 @@ class Dataset:
             if type(self.meta.get(key)) is not kind:
                 found = self.meta.get(key)
                 raise WordwingError(f'{folder}: "{key}" of meta.json is {found!r:.40}; it must be {wanted}')
+        if self.meta["steps"] < 1:
+            raise WordwingError(f'{folder}: "steps" of meta.json is {self.meta["steps"]}; it must be at least 1')
+        for split, row in self.meta["counts"].items():
+            if not isinstance(row, dict) or any(type(row.get(key)) is not int for key in COUNTED):
+                raise WordwingError(f'{folder}: meta.json must count {", ".join(COUNTED)} of split "{split[:40]}"')
         self._layout = lru_cache(maxsize=4096)(self._read_layout)
 
     @property
@@ -122,7 +129,10 @@ class Dataset:
             raise WordwingError(f'{self.folder}: there is no split "{split}"; there are {", ".join(self.splits)}')
         for where, row in _rows(self.folder / "paragraphs.jsonl"):
             if split is None or not isinstance(row, dict) or row.get("split") == split:
-                yield Paragraph.from_json(row, self.landmark_counts, where)
+                paragraph = Paragraph.from_json(row, self.landmark_counts, where)
+                if paragraph.split not in self.meta["counts"]:
+                    raise WordwingError(f'{where}: meta.json does not count a split "{paragraph.split[:60]}"')
+                yield paragraph
 
     def instructions(self, split: str | None = None, counts: tuple[int, ...] = (1, 2)) -> Iterator[Instruction]:
         """Instructions of one or two segments, paragraph by paragraph."""
@@ -171,12 +181,10 @@ class Dataset:
                     f'{self.folder}: layout "{paragraph.layout}" is in both {first} and {paragraph.split}; '
                     "splits must not share layouts"
                 )
-        for split in {**self.meta["counts"], **found}:
-            row = self.meta["counts"].get(split)
-            stated = row.get("paragraphs") if isinstance(row, dict) else None
-            if stated != found[split]:
+        for split, row in self.meta["counts"].items():
+            if row["paragraphs"] != found[split]:
                 raise WordwingError(
-                    f'{self.folder}: split "{split}" has {found[split]} paragraphs; meta.json says {stated!r:.40}'
+                    f'{self.folder}: split "{split}" has {found[split]} paragraphs; meta.json says {row["paragraphs"]}'
                 )
 
     @cached_property
@@ -214,6 +222,11 @@ class Dataset:
         return Layout.from_json(json.dumps(row.get("layout")), where)
 
 
+def check_place(folder: str | Path) -> None:
+    """Raise a `WordwingError` unless a folder is new, empty or a dataset and nothing else: said before long work."""
+    check_replaceable(folder, (*FILES, DERIVED), "meta.json", "a dataset")
+
+
 def write_dataset(
     folder: str | Path,
     source: Source,
@@ -231,8 +244,8 @@ def write_dataset(
         paragraphs: In any order; they are written training first, as they come within a split.
     """
     folder = Path(folder)
-    _check_replaceable(folder)
-    entries = sorted(paragraphs, key=lambda entry: (entry.split != "train", _SPLITS.get(entry.split, 9), entry.split))
+    check_place(folder)
+    entries = sorted(paragraphs, key=lambda entry: (_SPLITS.get(entry.split, 9), entry.split))
     used = {entry.layout for entry in entries}
     for entry in entries:
         if entry.layout not in layouts:
@@ -244,7 +257,7 @@ def write_dataset(
         _write_lines(temporary / "layouts.jsonl", rows)
         _write_lines(temporary / "paragraphs.jsonl", (entry.to_json() for entry in entries))
         training = [entry for entry in entries if entry.split == "train"]
-        texts = (text for entry in training for text in _texts(entry))
+        texts = (segment.instruction for entry in training for segment in entry.used_segments())
         Vocabulary.of(texts).save(temporary / "vocab.txt")
         examples = (
             (
@@ -268,33 +281,10 @@ _META: dict[str, tuple[type, str]] = {
 }
 
 
-def _check_replaceable(folder: Path) -> None:
-    """Raise a `WordwingError` if something other than a dataset would be lost."""
-    try:
-        names = sorted(os.listdir(folder))
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise unwritable(folder, error) from None
-    foreign = [name for name in names if name not in (*FILES, DERIVED)]
-    if foreign or (names and "meta.json" not in names):
-        raise WordwingError(
-            f"{folder}: this is not a dataset ({(foreign or names)[0]} is in it), so it is not replaced; "
-            "choose another --out"
-        )
-
-
 def _check_windows(paragraph: Paragraph, layout: type[Layout | Scene], folder: Path) -> None:
     if (layout is Scene) != (paragraph.windows is not None):
         has, kind = ("no windows", "scene") if layout is Scene else ("windows", "layout")
         raise WordwingError(f'{folder}: paragraph "{paragraph.id}" has {has}, but "{paragraph.layout}" is a {kind}')
-
-
-def _texts(paragraph: Paragraph) -> Iterator[str]:
-    """Each sentence that is in some instruction, once: in a scene a leg may have a window only with its neighbour."""
-    for index, segment in enumerate(paragraph.segments):
-        if paragraph.windows is None or any(first <= index <= last for first, last in paragraph.windows):
-            yield segment.instruction
 
 
 def _arena(layout: Layout | Scene, window: Window | None) -> Layout:
@@ -307,7 +297,7 @@ def _arena(layout: Layout | Scene, window: Window | None) -> Layout:
 def _meta(source: Source, entries: list[Paragraph]) -> dict[str, Any]:
     counts: dict[str, dict[str, int]] = {}
     for entry in entries:
-        row = counts.setdefault(entry.split, {"paragraphs": 0, "layouts": 0, "segments": 0, "instructions": 0})
+        row = counts.setdefault(entry.split, dict.fromkeys(COUNTED, 0))
         row["paragraphs"] += 1
         row["segments"] += len(entry.segments)
         row["instructions"] += sum(1 for _ in entry.instructions())
@@ -344,7 +334,8 @@ def _write_lines(path: Path, rows: Iterable[dict[str, Any]]) -> None:
 
 
 def _write_json(path: Path, document: Any) -> None:
-    path.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", "utf-8")
+    # Notes may name what no file can hold, half a surrogate pair.
+    path.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", "utf-8", "replace")
 
 
 def _read_json(path: Path) -> Any:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +27,14 @@ from wordwing.data.importers.annotations import SPLITS
 from wordwing.data.importers.curves import STRIDES, TURN
 from wordwing.data.importers.drif import MARK
 from wordwing.data.importers.units import UNITY_METRE
-from wordwing.data.importers.workspace import FIRST_CAGE_ID, silently
+from wordwing.data.importers.workspace import CAGE_IDS, Track, silently
 from wordwing.data.schema import Paragraph, Segment
 from wordwing.errors import WordwingError
-from wordwing.files import replacing_folder
+from wordwing.files import check_replaceable, replacing_folder
 from wordwing.frames import CONFIG_UNIT, world_to_config, world_to_unity, yaw_to_compass
 from wordwing.language.tokenizer import tokenize
 from wordwing.world.layout import Layout
 from wordwing.world.paths import Floats, resample
-
-CAGE_IDS = range(FIRST_CAGE_ID, 7000)
-"""Environments that the authors' tools take for REAL ones."""
 
 DIGITS = 6
 """Decimals of positions and angles; far below a micrometre."""
@@ -46,24 +43,19 @@ _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 _SPLIT = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def export_drif(
-    dataset: Dataset, out: str | Path, track: Callable[[Sequence[Any], str], Iterable[Any]] = silently
-) -> dict[str, int]:
+def export_drif(dataset: Dataset, out: str | Path, track: Track = silently) -> dict[str, int]:
     """Write a workspace whole, or leave what was there.
 
     Args:
         dataset: Any dataset whose layouts are arenas, not scenes.
-        out: A new or empty folder, or one that holds an earlier export, which is replaced.
-        track: Goes through a sequence, and may show how far it is under a title.
+        out: A new or empty folder, or one that holds an earlier export and nothing else, which is replaced.
+        track: Shows progress.
 
     Returns:
         How many paragraphs each split has.
     """
-    out = Path(out)
-    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / MARK).is_file())):
-        raise WordwingError(
-            f"{out}: this is not an earlier export and not empty, so it is not replaced; choose another"
-        )
+    # The authors' tools put models and results into the same folder.
+    check_replaceable(out, ("configs", MARK), MARK, "only an earlier export")
     paragraphs = list(dataset.paragraphs())
     if any(paragraph.windows is not None for paragraph in paragraphs):
         raise WordwingError(
@@ -77,12 +69,7 @@ def export_drif(
         return _write(dataset, paragraphs, temporary, track)
 
 
-def _write(
-    dataset: Dataset,
-    paragraphs: list[Paragraph],
-    root: Path,
-    track: Callable[[Sequence[Any], str], Iterable[Any]],
-) -> dict[str, int]:
+def _write(dataset: Dataset, paragraphs: list[Paragraph], root: Path, track: Track) -> dict[str, int]:
     configs = root / "configs"
     for name in ("configs", "paths", "anno_paths"):
         (configs / name).mkdir(parents=True)
@@ -114,7 +101,7 @@ def _numbers(paragraphs: list[Paragraph], layouts: Iterable[Layout]) -> Iterator
     """
     cage = all(entry.kind.cage is not None for layout in layouts for entry in layout.landmarks)
     taken = {int(entry.id) for entry in paragraphs if _NUMBER.fullmatch(entry.id)}
-    free = FIRST_CAGE_ID if cage else 0
+    free = CAGE_IDS.start if cage else 0
     for entry in paragraphs:
         if _NUMBER.fullmatch(entry.id):
             yield int(entry.id)
@@ -148,11 +135,10 @@ def _curve(segments: tuple[Segment, ...]) -> tuple[Floats, list[list[int]]]:
     spans, count = [], 0
     for segment in segments:
         path = np.asarray(segment.path, float)
-        same = bool(points) and np.array_equal(points[-1][-1], path[0])
-        first = count - 1 if same else count
-        points.append(path[1:] if same and len(path) > 1 else path)
-        if same and len(path) == 1:
-            points.pop()
+        same = int(bool(points) and np.array_equal(points[-1][-1], path[0]))
+        first = count - same
+        if len(path) > same:
+            points.append(path[same:])
         count = first + len(path)
         spans.append([first, count - 1])
     return np.concatenate(points) if points else np.zeros((0, 2)), spans

@@ -19,7 +19,7 @@ from wordwing.data.scenes import MAX_DISTANCE, MAX_PIECES, Scene
 from wordwing.errors import WordwingError, did_you_mean
 from wordwing.world.catalogue import landmark, landmarks
 from wordwing.world.layout import OVERLAP, Placement
-from wordwing.world.paths import Floats, lengths
+from wordwing.world.paths import Floats, lengths, line_distance
 
 MAX_MOVE = 0.25
 """Farthest that a piece is moved to make room, metres: less than people's own vagueness about "in front of"."""
@@ -174,15 +174,6 @@ def furnish(
         unknown=unknown,
     )
     return scene, report
-
-
-def line_distance(points: Floats, lines: Floats) -> Floats:
-    """Distance [Q] of points [Q, 2] from the nearest of straight lines [E, 2, 2] between two ends; inf without any."""
-    begin, along = lines[:, 0], lines[:, 1] - lines[:, 0]
-    square = (along * along).sum(axis=-1)
-    offset = points[:, None] - begin  # [Q, E, 2]
-    share = ((offset * along).sum(axis=-1) / np.where(square > 0, square, 1.0)).clip(0.0, 1.0)
-    return lengths(offset - share[..., None] * along).min(axis=1, initial=np.inf)
 
 
 class _Spot(NamedTuple):

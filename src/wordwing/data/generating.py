@@ -14,7 +14,7 @@ import numpy as np
 from wordwing.data.schema import Paragraph, Segment
 from wordwing.data.segmenting import CutConfig, smooth, write_segments
 from wordwing.world.layout import Layout
-from wordwing.world.paths import Floats
+from wordwing.world.paths import Floats, lengths
 from wordwing.world.samplers import sample_layout
 from wordwing.world.walks import Walk, WalkConfig, sample_walks
 
@@ -26,10 +26,13 @@ SIZES: dict[Generated, dict[str, int]] = {
 }
 """Paragraphs in each split (paper: Table of dataset and split sizes)."""
 
-CUTS: dict[Generated, CutConfig] = {"field": CutConfig(length=1.56), "cage": CutConfig(length=1.06)}
+CUTS: dict[Generated, CutConfig] = {"field": CutConfig(1.61, segments=4.8), "cage": CutConfig(1.07, segments=4.9)}
 
 BLOCK: dict[Generated, int] = {"field": 1, "cage": 5}
 """Paragraphs that share a layout, each beginning where the one before ends."""
+
+TRIES = 8
+"""Writers that try their hand at a path."""
 
 CHUNK = 50
 """Paragraphs made together."""
@@ -82,45 +85,66 @@ def collect(results: Iterable[Made], tick: Callable[[int], None] = lambda made: 
 
 def make(chunk: Chunk) -> Made:
     """Make one chunk."""
-    corpus, split = chunk.corpus, chunk.split
-    kinds = list(SIZES), list(SIZES[corpus])
-    rng = np.random.default_rng([chunk.seed, kinds[0].index(corpus), kinds[1].index(split), chunk.first])
+    corpus, split, block = chunk.corpus, chunk.split, BLOCK[chunk.corpus]
+    rng = np.random.default_rng([chunk.seed, list(SIZES).index(corpus), list(SIZES[corpus]).index(split), chunk.first])
     layouts: dict[str, Layout] = {}
     paragraphs: list[Paragraph] = []
-    block = BLOCK[corpus]
-    for number, (layout, walks) in enumerate(_walked_layouts(corpus, chunk.count, rng), start=chunk.first // block):
-        name = f"{corpus}-{split}-{number:04}"
-        layouts[name] = layout
-        paths = [smooth(walk) for walk in walks]
-        for index, path in enumerate(paths):
-            identity = f"{corpus}-{split}-{number * block + index:05}"
-            rivals = [other for other in paths if other is not path] or paths
-            segments: list[Segment] = []
-            while len(segments) < 2:  # a start of which nobody can say anything is rare; another writer finds words
-                segments = write_segments(layout, path, rivals, CUTS[corpus], split == "train", rng)
-            paragraphs.append(Paragraph(identity, split, name, tuple(segments)))
+    while len(paragraphs) < chunk.count:
+        for layout, walks in _walked_layouts(corpus, chunk.count - len(paragraphs), rng):
+            written = _write_block(layout, [smooth(walk) for walk in walks], chunk, rng)
+            if written is None:
+                continue  # of some path nobody found anything to say
+            number = chunk.first // block + len(layouts)
+            name = f"{corpus}-{split}-{number:04}"
+            layouts[name] = layout
+            for index, segments in enumerate(written[: chunk.count - len(paragraphs)]):
+                paragraphs.append(Paragraph(f"{corpus}-{split}-{number * block + index:05}", split, name, segments))
     return layouts, paragraphs
+
+
+def _write_block(
+    layout: Layout, paths: list[Floats], chunk: Chunk, rng: np.random.Generator
+) -> list[tuple[Segment, ...]] | None:
+    """The paragraphs of one layout, each by somebody else; None if one of them cannot be written."""
+    written = []
+    for path in paths:
+        rivals = [other for other in paths if other is not path] or paths
+        for _ in range(TRIES):
+            segments = write_segments(layout, path, rivals, CUTS[chunk.corpus], chunk.split == "train", rng)
+            if segments:
+                break
+        else:
+            return None
+        written.append(tuple(segments))
+    return written
 
 
 def _walked_layouts(
     corpus: Generated, paragraphs: int, rng: np.random.Generator
 ) -> Iterator[tuple[Layout, list[Floats]]]:
-    """Layouts with the walks of their block, until there are enough for some paragraphs."""
+    """About as many layouts, with the walks of their block, as some paragraphs need; at most that many.
+
+    Walks are cut to the length of a paragraph before the next one begins where they end.
+    """
     block, config = BLOCK[corpus], WalkConfig.of(corpus)
-    while paragraphs > 0:
-        blocks = -(-paragraphs // block)
-        layouts = [sample_layout(corpus, rng) for _ in range(blocks)]
-        walks: list[list[Walk]] = [[] for _ in layouts]
-        alive = list(range(blocks))
-        for turn in range(min(block, paragraphs)):
-            starts = None if turn == 0 else [walks[index][-1] for index in alive]
-            found = sample_walks([layouts[index] for index in alive], rng, config, starts=starts)
-            for index, walk in zip(alive, found, strict=True):
-                if walk is not None:
-                    walks[index].append(walk)
-            alive = [index for index, walk in zip(alive, found, strict=True) if walk is not None]
-        for index in alive:
-            made = walks[index][:paragraphs]
-            paragraphs -= len(made)
-            if made:
-                yield layouts[index], [walk.points for walk in made]
+    layouts = [sample_layout(corpus, rng) for _ in range(-(-paragraphs // block))]
+    walks: list[list[Walk]] = [[] for _ in layouts]
+    alive = list(range(len(layouts)))
+    for turn in range(min(block, paragraphs)):
+        starts = None if turn == 0 else [walks[index][-1] for index in alive]
+        found = sample_walks([layouts[index] for index in alive], rng, config, starts=starts)
+        for index, walk in zip(alive, found, strict=True):
+            if walk is not None:
+                walks[index].append(_shortened(walk, layouts[index], CUTS[corpus].sample_length(rng)))
+        alive = [index for index, walk in zip(alive, found, strict=True) if walk is not None]
+    for index in alive:
+        yield layouts[index], [walk.points for walk in walks[index]]
+
+
+def _shortened(walk: Walk, layout: Layout, length: float) -> Walk:
+    """The first part of a walk, at most about `length` metres long; it has visited what it ends nearest to."""
+    passed = lengths(np.diff(walk.points, axis=0)).cumsum()
+    points = walk.points[: int(np.searchsorted(passed, length)) + 2]
+    if len(points) == len(walk.points):
+        return walk
+    return Walk(points, (int(lengths(layout.centres - points[-1]).argmin()),))

@@ -13,7 +13,7 @@ import numpy as np
 from wordwing.data.schema import Window
 from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF
-from wordwing.world.layout import MAX_LANDMARKS, OVERLAP, Layout, Placement, _placement
+from wordwing.world.layout import MAX_LANDMARKS, OVERLAP, Layout, Placement
 from wordwing.world.paths import Floats
 
 MAX_PIECES = 500
@@ -90,14 +90,7 @@ class Scene:
 
     def to_json(self) -> list[dict[str, Any]]:
         """The landmarks as in a layout file: fields with default values left out."""
-        return [
-            {
-                key: getattr(entry, key)
-                for key, default in _DEFAULTS.items()
-                if default is _ALWAYS or getattr(entry, key) != default
-            }
-            for entry in self.landmarks
-        ]
+        return [entry.to_json() for entry in self.landmarks]
 
     @classmethod
     def from_json(cls, rows: Any, where: str) -> Scene:
@@ -109,7 +102,7 @@ class Scene:
         """
         if not isinstance(rows, list):
             raise WordwingError(f"{where}: a scene must be a list of landmarks, […]")
-        scene = cls(tuple(_placement(row, f"{where}: landmark {i}") for i, row in enumerate(rows, start=1)))
+        scene = cls(tuple(Placement.from_json(row, f"{where}: landmark {i}") for i, row in enumerate(rows, start=1)))
         scene.validate(where)
         return scene
 
@@ -144,10 +137,6 @@ class Scene:
         """Whether a piece may stand where it is at another height, among others at theirs."""
         piece = replace(self.landmarks[index], elevation=elevation)
         return not any(collide(piece, replace(self.landmarks[i], elevation=e)) for i, e in others.items())
-
-
-_ALWAYS = object()
-_DEFAULTS = {"name": _ALWAYS, "x": _ALWAYS, "y": _ALWAYS, "yaw": 0.0, "elevation": 0.0, "radius": None}
 
 
 def collide(a: Placement, b: Placement) -> bool:

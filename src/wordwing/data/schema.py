@@ -119,6 +119,12 @@ class Paragraph:
                 name = f"{self.id}/{first}" if count == 1 else f"{self.id}/{first}-{last}"
                 yield Instruction(name, self.split, self.layout, window, count, segment)
 
+    def used_segments(self) -> Iterator[Segment]:
+        """Segments that are in some instruction: in a scene a leg may have a window with its neighbour only."""
+        for index, segment in enumerate(self.segments):
+            if self.windows is None or any(first <= index <= last for first, last in self.windows):
+                yield segment
+
     def to_json(self) -> dict[str, Any]:
         """One line of paragraphs.jsonl; positions to a tenth of a millimetre."""
         row: dict[str, Any] = {"id": self.id, "split": self.split, "layout": self.layout}
@@ -171,7 +177,7 @@ def joined(segments: tuple[Segment, ...]) -> Segment:
         return segments[0]
     path = segments[0].path
     for segment in segments[1:]:
-        same = len(path) > 0 and np.allclose(path[-1], segment.path[0], atol=1e-3)
+        same = np.allclose(path[-1], segment.path[0], atol=1e-3)
         path = np.concatenate([path, segment.path[1:] if same else segment.path])
     known = [segment.meaning for segment in segments if segment.meaning is not None]
     meaning = tuple(clause for part in known for clause in part) if len(known) == len(segments) else None
@@ -179,10 +185,11 @@ def joined(segments: tuple[Segment, ...]) -> Segment:
     return replace(segments[0], instruction=text, path=path, meaning=meaning)
 
 
-def _numbers(value: object, count: int | None) -> bool:
+def are_numbers(value: object, count: int) -> bool:
+    """Whether a JSON value is a list of so many finite numbers that may be coordinates or angles."""
     return (
         isinstance(value, list)
-        and (count is None or len(value) == count)
+        and len(value) == count
         and all(isinstance(v, int | float) and not isinstance(v, bool) and abs(v) <= MAX_NUMBER for v in value)
     )
 
@@ -193,10 +200,10 @@ def _segment(row: Any, landmarks: int, bounded: bool, where: str) -> Segment:
     text = row.get("instruction")
     if not isinstance(text, str) or len(text) > MAX_TEXT:
         raise WordwingError(f'{where}: "instruction" must be a text of at most {MAX_TEXT} characters')
-    if not _numbers(row.get("start"), 3):
+    if not are_numbers(row.get("start"), 3):
         raise WordwingError(f'{where}: "start" must be [x, y, yaw] in metres and radians')
     points = row.get("path")
-    if not isinstance(points, list) or not 1 <= len(points) <= MAX_POINTS or not all(_numbers(p, 2) for p in points):
+    if not isinstance(points, list) or not 1 <= len(points) <= MAX_POINTS or not all(are_numbers(p, 2) for p in points):
         raise WordwingError(f'{where}: "path" must be a list of 1 to {MAX_POINTS} points [x, y] in metres')
     path = np.array(points, float)
     x, y, yaw = map(float, row["start"])
@@ -222,7 +229,7 @@ def _windows(rows: Any, segments: int, where: str) -> dict[tuple[int, int], Wind
         span: Any = row.get("segments") if isinstance(row, dict) else None
         whole = isinstance(span, list) and len(span) == 2 and all(type(v) is int for v in span)
         first, last = span if whole else (0, -1)
-        if not 0 <= first <= last < segments or not _numbers(row.get("at"), 3):
+        if not 0 <= first <= last < segments or not are_numbers(row.get("at"), 3):
             raise WordwingError(
                 f'{where}: a window must be {{"segments": [first, last], "at": [x, y, yaw]}}, of segments from 0'
             )

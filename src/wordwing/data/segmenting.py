@@ -44,20 +44,24 @@ class CutConfig:
     """Mean length of a segment aimed at, metres."""
     spread: float = 0.4
     """Standard deviation of its logarithm."""
-    segments: float = 5.7
-    """Mean number of segments in a paragraph."""
+    segments: float = 4.7
+    """Segments in a paragraph aimed at, where its walk is long enough."""
     looks_away: float = 0.35
     """How often a paragraph begins with a heading that has nothing to do with its path."""
+
+    def sample_length(self, rng: np.random.Generator) -> float:
+        """Length of a paragraph's path, metres."""
+        return self.length * float(np.clip(rng.normal(self.segments, 1.0), 2.0, None))
 
 
 def smooth(path: Floats) -> Floats:
     """A walk [P, 2] without its wiggles: [Q, 2] points every 5 cm, the same ends."""
     even = resample(path, STEP)
-    padded = (
-        np.pad(even, ((len(even), len(even)), (0, 0)), mode="reflect", reflect_type="odd") if len(even) > 1 else even
-    )
-    soft = gaussian_filter1d(padded, SMOOTH / STEP, axis=0)
-    return soft[len(even) : 2 * len(even)] if len(even) > 1 else even
+    count = len(even)
+    if count < 2:
+        return even
+    padded = np.pad(even, ((count, count), (0, 0)), mode="reflect", reflect_type="odd")
+    return np.asarray(gaussian_filter1d(padded, SMOOTH / STEP, axis=0)[count : 2 * count], float)
 
 
 def write_segments(
@@ -67,20 +71,22 @@ def write_segments(
 
     Args:
         layout: The arena.
-        path: [P, 2] smooth, metres, world frame; what is left after the last segment is dropped.
+        path: [P, 2] smooth, metres, world frame.
         rivals: Other paths in the layout, which sentences should not fit.
         config: How long segments are.
         training: Whether phrasings that are kept for dev and test must not be used.
         rng: Source of every choice.
+
+    Returns:
+        Segments that follow each other from the path's beginning to its end; [] if no words were found for a part.
     """
     writer = Writer(layout, Persona.sample(rng), training, rng)
     whole = path_length(path)
-    wanted = int(np.clip(round(rng.normal(config.segments, 1.2)), 2, 8))
     others = [_stretch(rival, config, rng) for rival in rivals for _ in range(3)]
     rival_tracks = [Track(points, yaw, layout) for points, yaw in others]
     begin, yaw = 0.0, _first_heading(path, config, rng)
     segments: list[Segment] = []
-    while len(segments) < wanted and whole - begin > SHORTEST:
+    while begin < whole:
         found = None
         for end in _ends(begin, whole, config, rng):
             points = _part(path, begin, end)
@@ -90,7 +96,7 @@ def write_segments(
                 found = end, points, sentence
                 break
         if found is None:
-            break
+            return []
         end, points, sentence = found
         x, y = points[0].tolist()
         segments.append(Segment(sentence.text, (x, y), yaw, points, sentence.meaning))
@@ -104,7 +110,7 @@ def _ends(begin: float, whole: float, config: CutConfig, rng: np.random.Generato
     lengths = middle + np.array([0.0, 0.15, -0.15, 0.3, -0.3, 0.5]) * config.length
     ends = begin + np.clip(lengths, SHORTEST, None)
     # A rest too short for a segment of its own belongs to the last one.
-    return [whole if whole - end < SHORTEST else float(end) for end in ends if end < whole + 0.3]
+    return list(dict.fromkeys(whole if whole - end < SHORTEST else float(end) for end in ends))
 
 
 def _part(path: Floats, begin: float, end: float) -> Floats:

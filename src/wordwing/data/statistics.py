@@ -171,7 +171,7 @@ def describe(dataset: Dataset, progress: Callable[[Iterator[Paragraph]], Iterabl
     scenes = False
     for paragraph in progress(dataset.paragraphs()):
         scenes = scenes or paragraph.windows is not None
-        for segment in _sentences(paragraph):
+        for segment in paragraph.used_segments():
             text.read(segment.instruction, paragraph.split)
             if segment.meaning is not None:
                 text.known += 1
@@ -220,13 +220,6 @@ def _add(instruction: Instruction, row: Row) -> None:
     row.tokens += len(tokenize(segment.instruction))
     row.metres += length(segment)
     row.visible += goal_visible(segment)
-
-
-def _sentences(paragraph: Paragraph) -> Iterator[Segment]:
-    """Segments that are in some instruction: in a scene not all of them need be."""
-    for index, segment in enumerate(paragraph.segments):
-        if paragraph.windows is None or any(first <= index <= last for first, last in paragraph.windows):
-            yield segment
 
 
 def _align(segment: Segment, dataset: Dataset, layout: str, aligned: Aligned) -> None:

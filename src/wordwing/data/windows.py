@@ -40,7 +40,7 @@ def about(path: Floats, scene: Scene) -> Floats:
 
 
 def place_window(path: Floats, keep: Floats, rng: np.random.Generator) -> Window | None:
-    """Draw a window that holds a path, evenly over all places that hold as much of its furniture as any does.
+    """Draw a window that holds a path and as much of its furniture as any does: a direction, then a place, evenly.
 
     Args:
         path: [P, 2] metres, scene frame.

@@ -22,7 +22,7 @@ from wordwing.frames import ARENA_SIZE
 from wordwing.language.tokenizer import tokenize
 from wordwing.world.catalogue import catalogue
 from wordwing.world.layout import Layout
-from wordwing.world.paths import Floats, lengths
+from wordwing.world.paths import Floats, line_distance, lines_of
 
 NEAR = 15 / 50 * ARENA_SIZE
 """Distance from the path within which a landmark may have been spoken of, metres."""
@@ -65,14 +65,7 @@ def _is_pmi(value: object) -> bool:
 
 def present(layout: Layout, path: Floats, near: float = NEAR) -> frozenset[str]:
     """Names of the landmarks whose centre is within `near` metres of a path [P, 2], world frame."""
-    if not layout.landmarks:
-        return frozenset()
-    path = np.asarray(path, float)
-    begin, line = path[:-1] if len(path) > 1 else path, np.diff(path, axis=0) if len(path) > 1 else np.zeros((1, 2))
-    offset = layout.centres[:, None] - begin  # [L, P - 1, 2]
-    square = (line * line).sum(axis=-1)
-    along = ((offset * line).sum(axis=-1) / np.where(square > 0, square, 1.0)).clip(0.0, 1.0)
-    distance = lengths(offset - along[..., None] * line).min(axis=1)  # [L]
+    distance = line_distance(layout.centres, lines_of(np.asarray(path, float)))  # [L]
     return frozenset(entry.name for entry, d in zip(layout.landmarks, distance, strict=True) if d < near)
 
 

@@ -31,6 +31,8 @@ OVERRUN = 0.9, 1.8
 """How much farther a section may lead after the thing has been done, metres."""
 TO_AND_FRO = 0.25, 0.6
 """Share of the way around a thing that may be flown back and forth."""
+BENT = 0.45, 0.15
+"""Share of the way around a thing by which the direction of flight must turn."""
 TURNING_SPACE = 0.3, 0.8
 """How long a section may be on which a turn "on the spot" is flown, metres."""
 FACING = 25 * DEGREE, 60 * DEGREE
@@ -141,7 +143,9 @@ def _circle(clause: Clause, track: Track, first: bool) -> Floats:
     error = np.abs(_swept(clause, track) - _amount(clause))
     near = falling(mean(track.gap(_reference(clause))), *NEAR_CIRCLE)
     amount = falling(error, 38 * DEGREE, 75 * DEGREE)
-    return near * amount * _steady(clause, track)
+    # Straight past a thing leads around it too, as seen from it; who circles it also turns.
+    turned = _sign(clause) * track.turned / _amount(clause)
+    return near * amount * _steady(clause, track) * falling(-turned, *(-share for share in BENT))
 
 
 def _hug(clause: Clause, track: Track, first: bool) -> Floats:
@@ -172,10 +176,15 @@ def _between(clause: Clause, track: Track, first: bool) -> Floats:
     begin, end = _line(clause, track)
     line = end - begin
     side = (track.points - begin) @ np.array([-line[1], line[0]])  # [K] sign: which side of the line
-    crossed = np.sign(side) != np.sign(side[:, None])  # [K, K]
-    nearest, where = least(_distance_to_line(track.points, begin, end, inner=0.8))
+    # Each step across the line counts by how near to its inner part it crosses; there and back again is nothing.
+    before, after = side[:-1], side[1:]
+    share = before / np.where(before == after, 1.0, before - after)
+    crossing = track.points[:-1] + share[:, None] * np.diff(track.points, axis=0)  # [K - 1, 2]
+    weight = falling(_distance_to_line(crossing, begin, end, inner=0.8), *GAP_BETWEEN)
+    crossed = np.concatenate([[0.0], (weight * (np.sign(after) - np.sign(before)) / 2).cumsum()])  # [K]
+    _, where = least(_distance_to_line(track.points, begin, end, inner=0.8))
     since = track.passed - track.passed[where]
-    return crossed * falling(nearest, *GAP_BETWEEN) * falling(since, *OVERRUN)
+    return np.abs(crossed - crossed[:, None]).clip(0.0, 1.0) * falling(since, *OVERRUN)
 
 
 def _toward(clause: Clause, track: Track, first: bool) -> Floats:
@@ -185,8 +194,7 @@ def _toward(clause: Clause, track: Track, first: bool) -> Floats:
 
 
 def _reach(clause: Clause, track: Track, first: bool) -> Floats:
-    end = falling(track.gap(_reference(clause)), *NEAR_END)
-    return end
+    return falling(track.gap(_reference(clause)), *NEAR_END)
 
 
 _SIDES = {"front": math.pi, "behind": 0.0, "left": math.pi / 2, "right": -math.pi / 2}
@@ -204,26 +212,22 @@ def _reach_side(clause: Clause, track: Track, first: bool) -> Floats:
 
 
 def _reach_fence(clause: Clause, track: Track, first: bool) -> Floats:
-    end = falling(track.gap(_reference(clause)), *NEAR_FENCE)
-    return end
+    return falling(track.gap(_reference(clause)), *NEAR_FENCE)
 
 
 def _reach_between(clause: Clause, track: Track, first: bool) -> Floats:
-    end = falling(_distance_to_line(track.points, *_line(clause, track), inner=0.4), 0.2, 0.55)
-    return end
+    return falling(_distance_to_line(track.points, *_line(clause, track), inner=0.4), 0.2, 0.55)
 
 
 def _face(clause: Clause, track: Track, first: bool) -> Floats:
     error = np.abs(wrapped(track.bearing(_reference(clause)) - track.arrive))
-    end = falling(error, *FACING)
-    return end
+    return falling(error, *FACING)
 
 
 def _abeam(clause: Clause, track: Track, first: bool) -> Floats:
     reference = _reference(clause)
     aside = _sign(clause) * wrapped(track.bearing(reference) - track.arrive)
-    end = falling(np.abs(aside - math.pi / 2), *SIDEWAYS) * falling(track.gap(reference), *NEAR_PASS)
-    return end
+    return falling(np.abs(aside - math.pi / 2), *SIDEWAYS) * falling(track.gap(reference), *NEAR_PASS)
 
 
 def _along(clause: Clause, track: Track, first: bool) -> Floats:

@@ -167,9 +167,8 @@ def _goes_with(fact: Fact, said: list[Fact]) -> bool:
             return False
         if {clause.kind, other.kind} <= {"straight", "forward", "toward", "along", "leave", "curve"}:
             return False
-    starts = (final.score[:, -1] >= TRUE).any()
     reaches = (fact.score >= TRUE).any(axis=0) & (final.score[:, -1] >= TRUE)
-    return bool(starts and reaches.any())
+    return bool(reaches.any())
 
 
 def _opening(known: list[Fact], track: Track, rng: np.random.Generator) -> Fact | None:

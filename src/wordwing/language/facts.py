@@ -110,15 +110,14 @@ def _about(index: int, track: Track) -> Iterator[Clause]:
     """Clauses about a landmark close to the path."""
     polar = track.polar[index]
     sweep = float(polar[-1] - polar[0])
-    for side, turned in (("left", polar.max() - polar[0]), ("right", polar[0] - polar.min())):
-        handed: Side = "left" if side == "left" else "right"
+    for side, turned in zip(_SIDES, (polar.max() - polar[0], polar[0] - polar.min()), strict=True):
         if max(turned, abs(sweep)) > 20 * DEGREE:
-            yield Clause("pass", index, side=handed)
-            yield Clause("hug", index, side=handed)
-            yield Clause("abeam", index, side=handed)
+            yield Clause("pass", index, side=side)
+            yield Clause("hug", index, side=side)
+            yield Clause("abeam", index, side=side)
             for arc in ARCS:
                 if turned > arc - 40 * DEGREE:
-                    yield Clause("circle", index, side=handed, amount=round(arc, 4))
+                    yield Clause("circle", index, side=side, amount=round(arc, 4))
     gap = track.gaps[index]
     if gap[-1] < 0.6:
         if gap[-1] < gap[0] - 0.3:

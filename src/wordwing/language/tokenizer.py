@@ -114,8 +114,12 @@ class Vocabulary:
 
 @cache
 def _landmark_words() -> frozenset[str]:
-    """All words in the names of landmarks, of every corpus."""
-    return frozenset(word for entry in catalogue() for noun in entry.nouns for word in tokenize(noun))
+    """All words in the names of landmarks, of every corpus, and in what the writer calls them."""
+    from wordwing.language.naming import lexicon  # which tokenizes
+
+    called = [noun for entry in catalogue() for noun in entry.nouns]
+    called += [phrase for names in lexicon().values() for phrase in names.names]
+    return frozenset(word for phrase in called for word in tokenize(phrase))
 
 
 def _edits(word: str) -> Iterator[str]:

@@ -63,6 +63,22 @@ class Placement:
     radius: float | None = None
     """Radius of the circle that paths keep out of, metres; None for the catalogue's."""
 
+    def to_json(self) -> dict[str, Any]:
+        """As in a layout file: fields with default values left out."""
+        return {
+            key: getattr(self, key) for key in _KEYS if key not in _OPTIONAL or getattr(self, key) != _OPTIONAL[key]
+        }
+
+    @classmethod
+    def from_json(cls, row: object, where: str) -> Placement:
+        """Read what `to_json` made; `where` begins each complaint. Whether it can stand there `validate` says."""
+        if not isinstance(row, dict):
+            raise WordwingError(f'{where} is {_show(row)}; it must be an object, {{"name": …}}')
+        _check_keys(row, ("name", "x", "y"), _OPTIONAL, where)
+        if not isinstance(row["name"], str):
+            raise WordwingError(f"{where} is called {_show(row['name'])}; a name must be a string")
+        return cls(row["name"], **{key: _number(row[key], key, where) for key in _KEYS[1:] if key in row})
+
     @property
     def kind(self) -> Landmark:
         """Its entry in the catalogue."""
@@ -213,16 +229,7 @@ class Layout:
 
     def to_json(self) -> str:
         """The text of a layout file: a landmark per line, lakes on one, fields with default values left out."""
-        lines = [
-            json.dumps(
-                {
-                    key: getattr(entry, key)
-                    for key in _KEYS
-                    if key not in _OPTIONAL or getattr(entry, key) != _OPTIONAL[key]
-                }
-            )
-            for entry in self.landmarks
-        ]
+        lines = [json.dumps(entry.to_json()) for entry in self.landmarks]
         rows = ",".join(f"\n    {line}" for line in lines) + ("\n  " if lines else "")
         lakes = f',\n  "lakes": {json.dumps(_runs(self.lakes))}' if self.lakes else ""
         return f'{{\n  "schema": {SCHEMA},\n  "arena": {self.arena},\n  "landmarks": [{rows}]{lakes}\n}}\n'
@@ -243,7 +250,7 @@ class Layout:
         if not isinstance(rows, list):
             raise WordwingError(f"{where}: landmarks is {_show(rows)}; it must be a list, […]")
         layout = cls(
-            tuple(_placement(row, f"{where}: landmark {i}") for i, row in enumerate(rows, start=1)),
+            tuple(Placement.from_json(row, f"{where}: landmark {i}") for i, row in enumerate(rows, start=1)),
             _number(document.get("arena", ARENA_SIZE), "arena", where),
             _cells(document.get("lakes", []), where),
         )
@@ -308,16 +315,6 @@ def _check_keys(row: dict[str, Any], required: Collection[str], optional: Collec
     for key in required:
         if key not in row:
             raise WordwingError(f'{what} has no "{key}"; it needs {", ".join(required)}')
-
-
-def _placement(row: object, where: str) -> Placement:
-    if not isinstance(row, dict):
-        raise WordwingError(f'{where} is {_show(row)}; it must be an object, {{"name": …}}')
-    _check_keys(row, ("name", "x", "y"), _OPTIONAL, where)
-    if not isinstance(row["name"], str):
-        raise WordwingError(f"{where} is called {_show(row['name'])}; a name must be a string")
-    numbers = {key: _number(row[key], key, where) for key in _KEYS[1:] if key in row}
-    return Placement(name=row["name"], **numbers)
 
 
 def _runs(cells: tuple[tuple[int, int], ...]) -> list[list[int]]:

@@ -1,4 +1,4 @@
-"""Paths as polylines [P, 2]: lengths, even points, points along them."""
+"""Paths as polylines [P, 2]: lengths, even points, points along them, distances from them."""
 
 from __future__ import annotations
 
@@ -39,3 +39,18 @@ def points_along(path: Floats, distances: Floats) -> Floats:
     """Points [Q, 2] at distances [Q] along a polyline [P, 2]."""
     passed = np.concatenate([[0.0], lengths(np.diff(path, axis=0)).cumsum()])  # [P]
     return np.stack([np.interp(distances, passed, axis) for axis in path.T], axis=-1)
+
+
+def lines_of(path: Floats) -> Floats:
+    """[E, 2, 2] ends of the straight lines of a polyline [P, 2]; of a single point one line without length."""
+    ends = path[1:] if len(path) > 1 else path
+    return np.stack([path[: len(ends)], ends], axis=1)
+
+
+def line_distance(points: Floats, lines: Floats) -> Floats:
+    """Distance [Q] of points [Q, 2] from the nearest of straight lines [E, 2, 2] between two ends; inf without any."""
+    begin, along = lines[:, 0], lines[:, 1] - lines[:, 0]
+    square = (along * along).sum(axis=-1)
+    offset = points[:, None] - begin  # [Q, E, 2]
+    share = ((offset * along).sum(axis=-1) / np.where(square > 0, square, 1.0)).clip(0.0, 1.0)
+    return lengths(offset - share[..., None] * along).min(axis=1, initial=np.inf)

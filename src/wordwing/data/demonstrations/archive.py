@@ -154,5 +154,5 @@ def check_dataset(path: str | Path, header: Header, dataset: Dataset) -> None:
     if header.fingerprint != fingerprint(dataset):
         raise WordwingError(
             f"{path}: flown in another {dataset.name} than {dataset.folder} is now; "
-            f"wordwing data demonstrate --data {dataset.folder} --domain {header.domain} makes it again"
+            f"wordwing data demonstrate {dataset.folder} --domain {header.domain} makes it again"
         )

@@ -75,14 +75,11 @@ def choose(dataset: Dataset, seed: int, paragraphs: int = PARAGRAPHS, segments: 
     few = max(1, round(SUBSETS["tenth"] * wanted))
     tenth = _cover(blocks, few, rng)
     homes = [block for block in blocks if set(block) & set(tenth)]
-    if sum(map(len, homes)) <= wanted:
-        others = [block for block in blocks if block not in homes]
-        rest = _exactly(
-            others, wanted - sum(map(len, homes)), segments - sum(e.segments for b in homes for e in b), rng
-        )
-        chosen = [*homes, *rest]
-    else:  # a set so small that whole blocks do not fit
-        chosen = [tenth, tuple(entry for entry in entries if entry not in tenth)[: wanted - len(tenth)]]
+    if sum(map(len, homes)) > wanted:  # blocks so large that whole ones do not fit: paragraphs one by one
+        blocks, homes = [(entry,) for entry in entries], [(entry,) for entry in tenth]
+    others = [block for block in blocks if block not in homes]
+    missing = segments - sum(entry.segments for block in homes for entry in block)
+    chosen = [*homes, *_exactly(others, wanted - sum(map(len, homes)), missing, rng)]
     half = _part(chosen, tenth, max(few, round(SUBSETS["half"] * wanted)), rng)
     everything = sorted((entry for block in chosen for entry in block), key=lambda entry: entry.index)
     return Choice(

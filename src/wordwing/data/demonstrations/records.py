@@ -92,7 +92,7 @@ class Demonstrations:
 
     def path(self, index: int) -> NDArray[np.float64]:
         """[T + 2, 2] where one drone flew, down to rest, metres, world frame."""
-        packed = np.concatenate([self._rows(index).numpy()[:, :2], self.rests[index : index + 1, :2]])
+        packed = np.concatenate([self._rows(index).numpy()[:, :2], self.rests[index, None, :2]])
         return packed * POSITION_STEP
 
     def batch(self, indices: Sequence[int] | Tensor, device: torch.device | str = "cpu") -> Batch:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wordwing.data.dataset import Dataset
+from wordwing.data.dataset import Dataset, check_place
 from wordwing.data.importers.parsing import read_json
 from wordwing.data.importers.rooms import Rooms, build
 from wordwing.data.importers.workspace import Track, silently
@@ -59,6 +59,7 @@ def import_alfred(
         hold_out: How many training rooms become the split `dev-unseen`.
         track: Shows progress.
     """
+    check_place(out)
     command = shlex.join(["wordwing", "data", "import", "alfred", str(folder)])
     return build(out, read_alfred(folder, track), command, seed, hold_out, track=track)
 
@@ -143,7 +144,7 @@ def _paragraphs(document: dict[str, Any], trial: str, split: str, scene: str) ->
 def _replay(plan: dict[str, Any], start: dict[str, Any]) -> list[_Leg]:
     """Walk a plan and keep the "go to" legs that end where they should."""
     x, y = _number(start["x"]), _number(start["z"])
-    rotation = round(_number(start["rotation"]))
+    rotation = round(_number(start["rotation"])) % 360
     begins: dict[int, tuple[float, list[tuple[float, float]]]] = {}
     ends: dict[int, tuple[float, float, int]] = {}
     active: set[int] = set()

@@ -183,10 +183,9 @@ def _radius(config: Config, index: int, env: str, tally: Tally) -> float | None:
 
 def _standing(placed: list[Placement], env: str, tally: Tally) -> tuple[Placement, ...]:
     """The landmarks moved into the arena and apart, the fewest possible left out."""
-    limits = [min(ARENA_HALF + PROTRUSION - entry.kind.footprint, ARENA_HALF) - 1e-4 for entry in placed]
     kept = []
-    for entry, limit in zip(placed, limits, strict=True):
-        if max(abs(entry.x), abs(entry.y)) > limit + MAX_NUDGE:
+    for entry, inside in zip(placed, _inside(placed), strict=True):
+        if math.dist((entry.x, entry.y), inside) > MAX_NUDGE:
             tally.add("landmarks out of the arena, left out", f"{entry.name} in {env}")
         else:
             kept.append(entry)
@@ -198,7 +197,7 @@ def _standing(placed: list[Placement], env: str, tally: Tally) -> tuple[Placemen
         if not overlaps.any() and max(far, default=0.0) <= MAX_NUDGE:
             break
         # Where pushing got all apart, but too far, the pair that overlapped most to begin with gives way.
-        depth = overlaps if overlaps.any() else _overlaps(kept, _centres(kept))
+        depth = overlaps if overlaps.any() else _overlaps(kept, _inside(kept))
         pair = np.unravel_index(depth.argmax(), depth.shape)
         lesser = min((int(index) for index in pair), key=lambda index: (kept[index].kind.footprint, -index))
         tally.add("landmarks overlapping others, left out", f"{kept[lesser].name} in {env}")
@@ -210,10 +209,8 @@ def _standing(placed: list[Placement], env: str, tally: Tally) -> tuple[Placemen
 
 def _pushed(placed: list[Placement]) -> tuple[list[Placement], NDArray[np.float64]]:
     """Landmarks pushed into the arena and apart, and by how much each pair still overlaps, [L, L] metres."""
-    centres = _centres(placed)
     footprints = np.array([entry.kind.footprint for entry in placed])
-    limit = np.minimum(ARENA_HALF + PROTRUSION - footprints, ARENA_HALF)[:, None] - 1e-4
-    centres = centres.clip(-limit, limit)
+    centres = _inside(placed)
     overlaps = _overlaps(placed, centres)
     for _ in range(ROUNDS):
         if not overlaps.any():
@@ -226,14 +223,19 @@ def _pushed(placed: list[Placement]) -> tuple[list[Placement], NDArray[np.float6
             push = direction * (footprints[i] + footprints[j] - OVERLAP / 2 - length) / 2
             centres[i] += push
             centres[j] -= push
-        centres = centres.clip(-limit, limit)
+        centres = _inside(placed, centres)
         overlaps = _overlaps(placed, centres)
     places = centres.round(5).tolist()
     return [replace(entry, x=x, y=y) for entry, (x, y) in zip(placed, places, strict=True)], overlaps
 
 
-def _centres(placed: list[Placement]) -> Floats:
-    return np.array([(entry.x, entry.y) for entry in placed], float).reshape(-1, 2)
+def _inside(placed: list[Placement], centres: Floats | None = None) -> Floats:
+    """[L, 2] centres, by default the landmarks' own, moved to where footprints are in the arena."""
+    if centres is None:
+        centres = np.array([(entry.x, entry.y) for entry in placed], float).reshape(-1, 2)
+    footprints = np.array([entry.kind.footprint for entry in placed], float)
+    limit = np.minimum(ARENA_HALF + PROTRUSION - footprints, ARENA_HALF)[:, None] - 1e-4
+    return centres.clip(-limit, limit)
 
 
 def _overlaps(placed: list[Placement], centres: Floats) -> NDArray[np.float64]:

@@ -52,23 +52,32 @@ def condensed(path: Floats) -> Floats:
 
 
 def ends_along(path: Floats, ends: Floats) -> tuple[NDArray[np.int64], int]:
-    """Where on a path segments end: at the nearest point, but never before the segment before.
+    """Where on a path segments end: in order along it, and together as near to the annotated ends as can be.
 
     Args:
         path: [P, 2] at least one point.
         ends: [S, 2] annotated ends.
 
     Returns:
-        [S] indices of path points, non-decreasing, and how many of them the nearest point of the whole path differs
-        from. That is what the authors take, and where paths come near themselves it can lie before the segment's start.
+        [S] indices of path points, non-decreasing, with the least sum of squared distances, and how many of them the
+        nearest point of the whole path differs from. That is what the authors take, and where paths come near
+        themselves it can lie before the segment's start.
     """
-    indices, differing, begin = [], 0, 0
-    for end in ends:
-        distance = lengths(path - end)
-        begin += int(distance[begin:].argmin())
-        differing += int(distance.argmin()) != begin
-        indices.append(begin)
-    return np.array(indices, int), differing
+    distances = lengths(path - ends[:, None])  # [S, P]
+    total = np.zeros(len(path))  # [P] least sum so far with all ends up to this point
+    choices = []  # for each end and last point allowed: where it is
+    for row in distances**2:
+        total = total + row
+        least = np.minimum.accumulate(total)
+        better = np.concatenate([[True], total[1:] < least[:-1]])
+        choices.append(np.maximum.accumulate(np.where(better, np.arange(len(path)), 0)))
+        total = least
+    indices, last = [], len(path) - 1
+    for choice in reversed(choices):
+        last = int(choice[last])
+        indices.append(last)
+    found = np.array(indices[::-1], int)
+    return found, int((found != distances.argmin(axis=1)).sum())
 
 
 def replayed(start: Floats, yaw: float, moves: str, stride: float) -> Floats:

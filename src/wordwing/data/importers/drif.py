@@ -5,16 +5,17 @@
     configs/anno_paths/anno_curve_<id>.json          what followers flew
     configs/paths/random_curve_<id>.json             what writers were shown
 
-Environments 0 to 5999 are LANI's, those from 6000 on the paper's REAL. Paragraphs marked invalid are kept, as the
+Environments 6000 to 6999 are the paper's REAL, all others LANI's. Paragraphs marked invalid are kept, as the
 authors' own loader does; all paragraphs of an environment are, of which it takes the first.
 """
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any, Literal
 
-from wordwing.data.dataset import Dataset, Source
+from wordwing.data.dataset import Dataset, Source, check_place
 from wordwing.data.importers.annotations import SPLITS, Entry, read_annotations
 from wordwing.data.importers.parsing import read_json
 from wordwing.data.importers.tally import Tally
@@ -35,7 +36,6 @@ def import_drif(
     valid_only: bool = False,
     part: Part = "all",
     annotations: Annotations = "any",
-    command: str = "",
     track: Track = silently,
 ) -> Dataset:
     """Make a dataset of a drif workspace.
@@ -47,9 +47,9 @@ def import_drif(
         valid_only: Leave out paragraphs that are marked invalid.
         part: LANI's environments ("field"), the REAL ones ("cage") or all.
         annotations: Which set of annotation files.
-        command: What makes this dataset again.
         track: Shows progress.
     """
+    check_place(out)
     root, tally = Path(folder), Tally()
     if not root.is_dir():
         raise WordwingError(f"{folder}: there is no such folder; name a drif workspace")
@@ -69,6 +69,8 @@ def import_drif(
             ),
         )
 
+    words = [str(folder), "--seed", str(seed), "--part", part, "--annotations", annotations]
+    command = shlex.join(["wordwing", "data", "import", "drif", *words, *["--valid-only"] * valid_only])
     source = _source(read_json(mark) if mark.is_file() else {}, seed, command)
     return import_entries(named, files, out, source, tally, track)
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import lzma
-import math
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from wordwing.data.dataset import Dataset
+from wordwing.data.dataset import Dataset, check_place
 from wordwing.data.importers.parsing import read_json
 from wordwing.data.importers.rooms import Rooms, build
 from wordwing.data.importers.workspace import Track, silently
 from wordwing.data.scenes import MAX_DISTANCE
-from wordwing.data.schema import MAX_POINTS, MAX_TEXT, Paragraph, Segment
+from wordwing.data.schema import MAX_POINTS, MAX_TEXT, Paragraph, Segment, are_numbers
 from wordwing.errors import WordwingError
 
 MAX_LINE = 1_000_000
@@ -51,6 +50,7 @@ def import_human_nav(
         skip_unknown: Leave out furniture that the catalogue does not have, instead of complaining.
         track: Shows progress.
     """
+    check_place(out)
     command = shlex.join(["wordwing", "data", "import", "human-nav", str(folder)])
     return build(out, read_human_nav(folder), command, seed, hold_out, skip_unknown, track)
 
@@ -113,7 +113,7 @@ def _pieces(rows: Any, where: str) -> list[tuple[str, float, float]]:
                 raise WordwingError(f'{which} has no "{key}"; it needs name, x and y')
         if not isinstance(row["name"], str):
             raise WordwingError(f'{which}: "name" must be a text')
-        if not _numbers((row["x"], row["y"])):
+        if not are_numbers([row["x"], row["y"]], 2):
             raise WordwingError(f"{which} ({row['name'][:40]}): x and y must be numbers of metres")
         pieces.append((row["name"], row["x"] + 0.0, row["y"] + 0.0))
     return pieces
@@ -121,10 +121,9 @@ def _pieces(rows: Any, where: str) -> list[tuple[str, float, float]]:
 
 def _lines(path: Path) -> Iterator[tuple[str, Any]]:
     """Each line's place, for complaints, and content; blank lines are passed over."""
-    opened = lzma.open(path) if path.suffix == ".xz" else open(path, "rb")  # noqa: SIM115
     number = 0
     try:
-        with opened as file:
+        with lzma.open(path) if path.suffix == ".xz" else open(path, "rb") as file:
             for line in iter(lambda: file.readline(MAX_LINE + 1), b""):
                 number += 1
                 where = f"{path}: line {number}"
@@ -165,13 +164,13 @@ def _segment(row: Any, where: str) -> Segment:
     if len(text) > MAX_TEXT:
         raise WordwingError(f"{where}: the instruction has {len(text)} characters; {MAX_TEXT} are the most")
     for key in ("start_yaw", "end_yaw"):
-        if not _numbers((row.get(key),)):
+        if not are_numbers([row.get(key)], 1):
             raise WordwingError(f'{where}: "{key}" must be a number of radians')
     points = row.get("path")
     if (
         not isinstance(points, list)
         or not 1 <= len(points) <= MAX_POINTS
-        or not all(isinstance(point, list) and len(point) == 2 and _numbers(point) for point in points)
+        or not all(are_numbers(point, 2) for point in points)
     ):
         raise WordwingError(f'{where}: "path" must be a list of 1 to {MAX_POINTS} points [x, y] in metres')
     path = np.array(points, float).round(4) + 0.0
@@ -179,10 +178,3 @@ def _segment(row: Any, where: str) -> Segment:
         raise WordwingError(f"{where}: the path is more than {MAX_DISTANCE:g} m from the scene's origin")
     x, y = path[0].tolist()
     return Segment(text, (x, y), float(row["start_yaw"]), path)
-
-
-def _numbers(values: Any) -> bool:
-    """Whether all are finite numbers."""
-    return all(type(value) in (int, float) and abs(value) < 1e300 for value in values) and not any(
-        math.isnan(value) for value in values
-    )

@@ -11,10 +11,11 @@ resources folder is not where the configuration says (it was somebody's disk), i
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import Literal
 
-from wordwing.data.dataset import Dataset, Source
+from wordwing.data.dataset import Dataset, Source, check_place
 from wordwing.data.importers.annotations import SPLITS, Entry, read_annotations
 from wordwing.data.importers.parsing import read_json
 from wordwing.data.importers.tally import Tally
@@ -36,7 +37,6 @@ def import_lani(
     part: Part = "all",
     annotations: Annotations = "any",
     resources: str | Path | None = None,
-    command: str = "",
     track: Track = silently,
 ) -> Dataset:
     """Make a dataset of the LANI release.
@@ -46,12 +46,12 @@ def import_lani(
         out: The dataset's folder; new, empty or a dataset, which is replaced.
         seed: Decides where landmarks look, which the release does not say.
         valid_only: Leave out paragraphs that are marked invalid.
-        part: Environments below 6000 ("field"), from there on ("cage") or all.
+        part: The paper's REAL environments, 6000 to 6999 ("cage"), all others ("field") or both.
         annotations: Which set of annotation files.
         resources: The folder that entries' file names are relative to; searched for by default.
-        command: What makes this dataset again.
         track: Shows progress.
     """
+    check_place(out)
     root, tally = Path(folder), Tally()
     if not root.is_dir():
         raise WordwingError(f"{folder}: there is no such folder; name the LANI release")
@@ -71,6 +71,10 @@ def import_lani(
         curves = (("that writers were shown", base / entry.path_file),) if entry.path_file else ()
         return Files(base / entry.config_file, curves)
 
+    words = [str(folder), "--seed", str(seed), "--part", part, "--annotations", annotations]
+    words += [] if valid_only else ["--no-valid-only"]
+    words += [] if resources is None else ["--resources", str(resources)]
+    command = shlex.join(["wordwing", "data", "import", "lani", *words])
     source = Source(name="lani", text="human", seed=seed, command=command)
     return import_entries(named, files, out, source, tally, track)
 

@@ -18,13 +18,14 @@ from typing import NamedTuple
 import numpy as np
 
 from wordwing.data.dataset import Dataset, Source, write_dataset
-from wordwing.data.furnishing import Report, furnish, line_distance
+from wordwing.data.furnishing import Report, furnish
 from wordwing.data.importers.workspace import Track, silently
 from wordwing.data.scenes import Scene
 from wordwing.data.schema import Paragraph, Segment, Window, joined
 from wordwing.data.windows import about, place_window
 from wordwing.errors import WordwingError
-from wordwing.world.paths import Floats, path_length
+from wordwing.language.tokenizer import tokenize
+from wordwing.world.paths import Floats, line_distance, lines_of, path_length
 
 MIN_LENGTH = 0.25
 """Shortest path that is flown, metres; less is a turn on the spot, which is used only together with a neighbour."""
@@ -130,7 +131,9 @@ def build(
     windows = _Windows(scenes, blocked, seed, outcome)
     entries = []
     for walk in track(walks, "windows"):
-        entry = windows.place(replace(walk, split="dev-unseen") if walk.layout in unseen else walk)
+        # What is kept for tests stays so, whichever room it is in.
+        held = walk.layout in unseen and walk.split in ("train", "dev")
+        entry = windows.place(replace(walk, split="dev-unseen") if held else walk)
         if entry.windows:
             entries.append(entry)
     if not entries:
@@ -180,8 +183,7 @@ def _walked(paragraphs: Sequence[Paragraph]) -> dict[str, dict[str, Floats]]:
     for entry in paragraphs:
         rows = found.setdefault(entry.layout, {"all": []})
         for segment in entry.segments:
-            path = segment.path if len(segment.path) > 1 else segment.path.repeat(2, axis=0)
-            rows["all"].append(np.hstack([path[:-1], path[1:]]))
+            rows["all"].append(lines_of(segment.path).reshape(-1, 4))
         if entry.split == "train":
             rows.setdefault("train", []).extend(rows["all"][-len(entry.segments) :])
     return {
@@ -234,7 +236,7 @@ class _Windows:
     def _place(self, entry: Paragraph, first: int, last: int) -> Window | str:
         """The window of an instruction, or why it has none."""
         segments = entry.segments[first : last + 1]
-        if not all(segment.instruction for segment in segments):
+        if not all(tokenize(segment.instruction) for segment in segments):
             return EMPTY
         leg = self._leg(entry.layout, segments)
         if leg.unfit:
@@ -257,28 +259,27 @@ class _Windows:
         length = path_length(path)
         if not MIN_LENGTH - 1e-6 <= length <= MAX_LENGTH + 1e-6:
             return SHORT if length < MIN_LENGTH else LONG
-        lines = np.stack([path[:-1], path[1:]], axis=1)
-        return THROUGH if name in self.blocked and _deepest(self.scenes[name], lines) > MAX_DEPTH else None
+        through = name in self.blocked and _deepest(self.scenes[name], lines_of(path)) > MAX_DEPTH
+        return THROUGH if through else None
 
 
 def _labels(entries: Sequence[Paragraph]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """What each split but training is, and which share rooms with a split before them."""
+    """What each split but training is, and which share rooms with training or a split before them."""
     rooms: dict[str, set[str]] = {}
     for entry in entries:
         rooms.setdefault(entry.split, set()).add(entry.layout)
     training = rooms.pop("train", set())
     labels, shared = {}, []
-    seen: dict[str, str] = {}
-    for split in sorted(rooms):
-        others = sorted({seen[name] for name in rooms[split] if name in seen})
-        if rooms[split] & training:
+    for split, own in sorted(rooms.items()):
+        if own <= training:
             labels[split] = "new tasks in rooms of the training split"
-            shared.append(split)
-        elif others:
-            labels[split] = f"rooms never seen in training, some of them those of {', '.join(others)}"
-            shared.append(split)
+        elif own & training:
+            labels[split] = f"new tasks, {len(own & training)} of its {len(own)} rooms in the training split"
         else:
             labels[split] = "rooms never seen in training"
-        if split not in shared:
-            seen.update(dict.fromkeys(rooms[split], split))
+        others = [name for name in sorted(rooms) if name < split and own & rooms[name] - training]
+        if others:
+            labels[split] += f", some of them those of {', '.join(others)}"
+        if others or own & training:
+            shared.append(split)
     return labels, tuple(shared)

@@ -29,8 +29,8 @@ from wordwing.errors import WordwingError
 from wordwing.world.layout import Layout
 from wordwing.world.paths import Floats
 
-FIRST_CAGE_ID = 6000
-"""Environments from this number on are the paper's REAL ones: 15 landmarks, no lakes."""
+CAGE_IDS = range(6000, 7000)
+"""Environments that are the paper's REAL ones: 15 landmarks, no lakes."""
 
 Part = Literal["all", "field", "cage"]
 """Which environments are wanted: LANI's field, the paper's REAL cage, or both."""
@@ -73,7 +73,7 @@ def chosen(entries: Iterable[Entry], part: Part, valid_only: bool, tally: Tally)
     for entry in entries:
         name = _unused(entry.env if not seen[entry.env] else f"{entry.env}-{seen[entry.env]}", used)
         seen[entry.env] += 1
-        cage = entry.env.isdigit() and int(entry.env) >= FIRST_CAGE_ID
+        cage = entry.env.isdigit() and int(entry.env) in CAGE_IDS
         if part != "all" and cage != (part == "cage"):
             continue
         if not entry.valid:
@@ -81,7 +81,7 @@ def chosen(entries: Iterable[Entry], part: Part, valid_only: bool, tally: Tally)
         if entry.valid or not valid_only:
             wanted.append((name, entry))
             real += cage
-    tally.facts.append(f"{real} of {len(wanted)} paragraphs are in REAL environments, from {FIRST_CAGE_ID} on")
+    tally.facts.append(f"{real} of {len(wanted)} paragraphs are in REAL environments, 6000 to 6999")
     return wanted
 
 

@@ -1,0 +1,61 @@
+"""Bars that show how far work is."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def track(rows: Iterable[T], title: str, total: int | None = None) -> Iterable[T]:
+    """Go through rows, `total` of them where they do not know it, with a bar on stderr if somebody is looking."""
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(rows, title, total, console=Console(stderr=True), disable=not sys.stderr.isatty())
+
+
+@contextmanager
+def bar(title: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
+    """A bar on stderr for work that says itself how far it is, with rate and time left.
+
+    Args:
+        title: What is being done.
+        total: How much there is to do.
+        unit: What is counted: "flights".
+
+    Yields:
+        What to call with how much has been done since it was last called.
+    """
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(f"{{task.fields[rate]}} {unit}/s"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as shown:
+        task = shown.add_task(title, total=total, rate="…")
+        began, done = time.monotonic(), 0
+
+        def tick(count: int) -> None:
+            nonlocal done
+            done += count
+            shown.update(task, advance=count, rate=f"{done / max(time.monotonic() - began, 1e-3):.1f}")
+
+        yield tick
