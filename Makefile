@@ -48,8 +48,8 @@ pictures: $(READY)
 	$(BIN)/wordwing fly "go around the well, keeping it on your right, and stop facing the blue container" \
 		--corpus field --seed 5 --out out/picture
 	cp out/picture/filmstrip.png docs/flight.png
-	$(BIN)/wordwing data show examples --corpus field --out docs/examples-field.png
-	$(BIN)/wordwing data show examples --corpus cage --out docs/examples-cage.png
+	$(BIN)/wordwing data show examples --corpus field --out docs/examples-field.webp
+	$(BIN)/wordwing data show examples --corpus cage --out docs/examples-cage.webp
 
 bench: $(READY)
 	$(BIN)/wordwing bench sim

@@ -23,9 +23,15 @@ def sizes() -> None:
         found = describe(corpus(name))
         for row in found.rows:
             entry = {"corpus": name, "sentences": found.text, "segments": row.segments, "split": row.split}
-            print_row(entry | figures(asdict(row)) | {"goal in view at the start, %": round(100 * row.visible, 1)})
+            shares = {"goal in view, %": percent_of(row.visible), "mirrored, %": percent_of(row.reflected)}
+            print_row(entry | figures(asdict(row)) | shares)
             if row.paper is not None:
                 print_row(entry | {"corpus": str(found.paper), "sentences": "human"} | figures(row.paper._asdict()))
+
+
+def percent_of(share: float) -> float:
+    """A share in percent, to a tenth."""
+    return round(100 * share, 1)
 
 
 def figures(row: dict) -> dict:

@@ -151,7 +151,7 @@ def _sizes(statistics: Statistics) -> Table:
     paper = statistics.paper
     names = ("paragraphs", "instructions", "tokens", "path, m")
     columns = [name for column in names for name in ([column, paper] if paper else [column])]
-    table = _table("Sizes and means", ["segments", "split", *columns, "goal in view"], left=2)
+    table = _table("Sizes and means", ["segments", "split", *columns, "goal in view", "mirrored"], left=2)
     for row in statistics.rows:
         if row.instructions:
             table.add_row(*_size_cells(row, bool(paper)), end_section=row.split == statistics.rows[-1].split)
@@ -167,13 +167,14 @@ def _size_cells(row: Row, paper: bool) -> list[str]:
         cells.append(format(value, style))
         if paper:
             cells.append("" if other is None else format(other, style))
-    return [*cells, f"{row.visible:.1%}"]
+    return [*cells, f"{row.visible:.1%}", f"{row.reflected:.1%}"]
 
 
 def _facts(statistics: Statistics) -> Iterable[str]:
     """What no table is needed for, a line each."""
     from wordwing.data.statistics import PAPER_VISIBLE
 
+    yield "Mirrored: goals within 0.47 m of the start reflected through the arena's centre; much of it would be a leak."
     if statistics.paper == "REAL":
         seen, of = PAPER_VISIBLE
         yield f"Goal in view at the start: {seen / of:.1%} ({seen} of {of}) of REAL's two-segment instructions."

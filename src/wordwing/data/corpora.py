@@ -42,7 +42,8 @@ def corpus(name: str, seed: int = 0, tick: Callable[[int], None] = lambda paragr
     `house` is made of other people's sentences, which are not part of wordwing, so it must have been built before.
     """
     if name not in CORPORA:
-        raise WordwingError(f'there is no corpus "{name}"{did_you_mean(name, CORPORA)}; there are {", ".join(CORPORA)}')
+        hint = did_you_mean(name, CORPORA) or f"; there are {', '.join(CORPORA)}"
+        raise WordwingError(f'there is no corpus "{name}"{hint}')
     folder = corpus_folder(name, seed)
     if (folder / "meta.json").is_file():
         return Dataset(folder)

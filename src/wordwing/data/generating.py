@@ -26,7 +26,7 @@ SIZES: dict[Generated, dict[str, int]] = {
 }
 """Paragraphs in each split (paper: Table of dataset and split sizes)."""
 
-CUTS: dict[Generated, CutConfig] = {"field": CutConfig(1.61, segments=4.8), "cage": CutConfig(1.07, segments=4.9)}
+CUTS: dict[Generated, CutConfig] = {"field": CutConfig(1.65, segments=4.8), "cage": CutConfig(1.07, segments=4.9)}
 
 BLOCK: dict[Generated, int] = {"field": 1, "cage": 5}
 """Paragraphs that share a layout, each beginning where the one before ends."""

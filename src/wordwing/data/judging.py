@@ -15,8 +15,7 @@ So where the mirror stands depends on the clause:
     along, abeam a fence   along the fence's normal, through the section's beginning: keeps the distance from the fence
                            and reverses the direction in which it is flown along
 
-The section is the one that the judge gives to the clause. Any part of it may try to do, mirrored, what the clause says;
-abeam and reach_side, which say where to end, are tried at its end.
+The section is the one that the judge gives to the clause, and mirrored it is scored for that clause as a whole.
 """
 
 from __future__ import annotations
@@ -40,9 +39,6 @@ from wordwing.world.paths import Floats
 
 FOLLOWED, MISSED = 0.95, 0.5
 """Score from which a path follows an instruction, and below which it does not."""
-
-ENDINGS: tuple[Kind, ...] = ("abeam", "reach_side")
-"""Clauses with a left and right that speak of the end of a section only."""
 
 TARGETS = {"gold": 0.98, "another": 0.90, "mirrored": 1.0}
 """What these rates should be at least."""
@@ -175,8 +171,7 @@ def mirrored_scores(segment: Segment, layout: Layout) -> Iterator[tuple[Clause, 
             yield clause, None
             continue
         path, yaw = mirror(segment.path, segment.start_yaw, track.points[begin], mirror_line(clause, track, begin))
-        values = np.triu(score(clause, Track(path, yaw, layout), first=k == 0))[begin : end + 1, begin : end + 1]
-        yield clause, float((values[:, -1] if clause.kind in ENDINGS else values).max())
+        yield clause, float(score(clause, Track(path, yaw, layout), first=k == 0)[begin, end])
 
 
 def mirror_line(clause: Clause, track: Track, begin: int) -> float:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from wordwing.camera import CameraConfig
 from wordwing.data.dataset import Dataset
 from wordwing.data.schema import Instruction, Paragraph, Segment, length
+from wordwing.frames import ARENA_SIZE
 from wordwing.language.semantics import Kind
 from wordwing.language.tokenizer import tokenize
 
@@ -60,6 +61,9 @@ PAPER_VISIBLE = 34, 72
 HALF_VIEW = math.radians(CameraConfig().horizontal_fov_deg) / 2
 """A goal is in view at the start if it is no farther than this from the heading, radians: 42°."""
 
+HIT = ARENA_SIZE / 10
+"""A guess hits the goal within this distance, metres: the paper's 0.47 m."""
+
 GROWTH = (0.1, 0.25, 0.5, 1.0)
 """Shares of the training text after which word types are counted."""
 
@@ -79,6 +83,8 @@ class Row:
     """Mean length of the demonstrated path."""
     visible: float = 0.0
     """Share of goals in view at the start."""
+    reflected: float = 0.0
+    """Share of goals that the start reflected through the arena's centre hits: high if windows give goals away."""
     paper: PaperRow | None = None
 
 
@@ -186,7 +192,7 @@ def describe(dataset: Dataset, progress: Callable[[Iterator[Paragraph]], Iterabl
             rows[count, paragraph.split].paragraphs += found > 0
     for row in rows.values():
         row.paper = sizes.get((row.segments, row.split))
-        for quantity in ("tokens", "metres", "visible"):
+        for quantity in ("tokens", "metres", "visible", "reflected"):
             setattr(row, quantity, getattr(row, quantity) / max(row.instructions, 1))
     return Statistics(
         folder=str(dataset.folder),
@@ -220,6 +226,8 @@ def _add(instruction: Instruction, row: Row) -> None:
     row.tokens += len(tokenize(segment.instruction))
     row.metres += length(segment)
     row.visible += goal_visible(segment)
+    x, y = segment.start_xy
+    row.reflected += math.dist((-x, -y), segment.path[-1]) < HIT
 
 
 def _align(segment: Segment, dataset: Dataset, layout: str, aligned: Aligned) -> None:

@@ -28,7 +28,7 @@ UNTIL_AFTER = ("straight", "curve", "hug", "toward", "along", "leave")
 ENDS = ("reach", "reach_side", "reach_fence", "reach_between", "face", "abeam", "forward", "circle")
 """Kinds after which "stop there" says nothing new."""
 
-BREVITY = 0.92
+BREVITY = 0.86
 """Words that make a phrasing e times rarer."""
 
 _STOPS = re.compile(
