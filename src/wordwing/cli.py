@@ -25,7 +25,7 @@ def application() -> tyro.extras.SubcommandApp:
     show_app.command(show.paragraph)
     show_app.command(show.examples)
     import_app = tyro.extras.SubcommandApp()
-    import_app.command(importing.human_nav, name="human-nav")
+    import_app.command(name="human-nav")(importing.human_nav)
     import_app.command(importing.alfred)
     import_app.command(importing.lani)
     import_app.command(importing.drif)
