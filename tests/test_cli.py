@@ -64,8 +64,8 @@ def test_a_flight_writes_its_film_a_still_and_the_layout(tmp_path):
 def test_the_same_seed_flies_the_same_flight_and_its_layout_can_be_flown_again(tmp_path, capsys):
     main(["fly", "go", "--seed", "4", "--out", str(tmp_path / "a")])
     main(["fly", "go", "--seed", "4", "--out", str(tmp_path / "b")])
-    a, b = (tmp_path / name / "flight.mp4" for name in "ab")
-    assert a.read_bytes() == b.read_bytes()
+    for name in ("layout.json", "filmstrip.png"):  # not the film: its encoder promises the same pictures, not bytes
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     layout = str(tmp_path / "a" / "layout.json")
     main(["fly", "go", "--layout", layout, "--policy", "average", "--out", str(tmp_path / "c")])
     assert "AVERAGE came to rest" in capsys.readouterr().out
