@@ -1,6 +1,7 @@
 """The one exception that reaches a person: a sentence, no traceback."""
 
 import difflib
+import json
 from collections.abc import Sequence
 
 
@@ -13,3 +14,11 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
     folded = {candidate.lower(): candidate for candidate in known}
     close = difflib.get_close_matches(name.lower(), list(folded), n=1, cutoff=0.6)
     return f'; did you mean "{folded[close[0]]}"?' if close else ""
+
+
+def shown(value: object) -> str:
+    """A JSON value in a sentence: short and on one line."""
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 60 else f"{text[:57]}…"

@@ -68,6 +68,16 @@ def test_goals_in_view_are_those_ahead(dataset):
     assert rows[2, "dev"] == 1
 
 
+def test_a_split_whose_name_does_not_say_it_all_is_explained(tmp_path, capsys):
+    source = Source("x", "human", 0, "by hand", splits={"dev": "new tasks in known rooms"}, shared=("dev",))
+    paragraphs = [Paragraph(split, split, "one", (segment("go", 0, 1),)) for split in ("train", "dev")]
+    made = write_dataset(tmp_path / "data", source, {"one": ARENA}, paragraphs)
+    assert made.label("dev") == "dev (new tasks in known rooms)"
+    assert made.label("train") == "train"
+    stats((made.folder,))
+    assert "The split dev has new tasks in known rooms." in capsys.readouterr().out
+
+
 def test_goals_that_mirror_their_start_are_counted(tmp_path):
     flights = (segment("go", -1, 1.4), segment("go on", 1.4, -0.9), segment("and on", -0.9, 0.0))
     source = Source("x", "human", 0, "by hand")

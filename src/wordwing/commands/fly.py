@@ -10,8 +10,6 @@ import tyro
 from wordwing.commands.options import check_seed
 from wordwing.world.catalogue import Corpus
 
-MAX_TEXT = 2000
-
 
 def fly(
     text: Annotated[str, tyro.conf.Positional],
@@ -37,6 +35,7 @@ def fly(
         vehicle: Where: the batched simulator or the lab.
         out: Folder for flight.mp4, filmstrip.png and layout.json.
     """
+    from wordwing.data.schema import MAX_TEXT
     from wordwing.errors import WordwingError
     from wordwing.evaluation.demo import film_flight
 

@@ -108,7 +108,7 @@ def paragraph(
     check_picture(out)
     dataset = opened(folder, corpus)
     chosen = _paragraph(dataset, split, id, check_seed(seed))
-    title = f"{chosen.id}: {dataset.name}, {chosen.split} split, sentences {_author(dataset)}"
+    title = f"{chosen.id}: {dataset.name}, split {dataset.label(chosen.split)}, sentences {_author(dataset)}"
     if chosen.windows is None:
         picture = paragraph_picture(chosen, dataset.layout(chosen.layout), title)
     else:
@@ -153,7 +153,7 @@ def examples(
     if not entries:
         raise WordwingError(f'{dataset.folder}: there is no single instruction in the split "{split}"')
     layouts = [dataset.layout(entry.layout, entry.window) for entry in entries]
-    title = f"{len(entries)} instructions of {dataset.name}, {split} split; sentences {_author(dataset)}"
+    title = f"{len(entries)} instructions of {dataset.name}, split {dataset.label(split)}; sentences {_author(dataset)}"
     # Broader where there are many: no picture may be higher than 16383 pixels in WebP.
     save_small(instructions_page(entries, layouts, title, columns=max(4, math.isqrt(count))), out)
     print(out)

@@ -174,6 +174,8 @@ def _facts(statistics: Statistics) -> Iterable[str]:
     """What no table is needed for, a line each."""
     from wordwing.data.statistics import PAPER_VISIBLE
 
+    for split, note in statistics.splits.items():
+        yield f"The split {split} has {note}."
     yield "Mirrored: goals within 0.47 m of the start reflected through the arena's centre; much of it would be a leak."
     if statistics.paper == "REAL":
         seen, of = PAPER_VISIBLE

@@ -113,6 +113,11 @@ class Dataset:
         """Names of the splits, training first."""
         return list(self.meta["counts"])
 
+    def label(self, split: str) -> str:
+        """A split's name, with what it is where the name does not say it all: "dev (new tasks in …)"."""
+        note = self.meta["splits"].get(split)
+        return f"{split} ({note})" if note else split
+
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """Words of the training split."""
@@ -277,6 +282,7 @@ _META: dict[str, tuple[type, str]] = {
     "source": (str, "a name"),
     "steps": (int, "a whole number"),
     "shared": (list, "a list of splits"),
+    "splits": (dict, "an object that says what splits are"),
     "counts": (dict, "an object with a key for each split"),
 }
 

@@ -135,6 +135,8 @@ class Statistics:
     """Who wrote the sentences: "human" or "generated"."""
     paper: str | None
     """The dataset of the paper that it stands for."""
+    splits: dict[str, str]
+    """What a split is, in words, where its name does not say it all."""
     rows: list[Row]
     words: Words
     sentences: int
@@ -199,6 +201,7 @@ def describe(dataset: Dataset, progress: Callable[[Iterator[Paragraph]], Iterabl
         source=dataset.name,
         text=str(dataset.meta.get("text", "unknown")),
         paper=name,
+        splits=dict(dataset.meta["splits"]),
         rows=list(rows.values()),
         words=text.words(),
         sentences=text.sentences,

@@ -40,7 +40,7 @@ def map_pixels(xy: NDArray[np.floating], size: int) -> NDArray[np.float64]:
 
 def drone_outline(xy: NDArray[np.floating], yaw: float, size: int) -> list[tuple[float, float]]:
     """The arrow that stands for a drone in an overhead picture, pixels."""
-    arrow = np.array([[0.16, 0.0], [-0.1, 0.1], [-0.05, 0.0], [-0.1, -0.1]])
+    arrow = np.array([[0.19, 0.0], [-0.1, 0.08], [-0.04, 0.0], [-0.1, -0.08]])
     turn = np.array([[math.cos(yaw), -math.sin(yaw)], [math.sin(yaw), math.cos(yaw)]])
     return [(x, y) for x, y in map_pixels(np.asarray(xy) + arrow @ turn.T, size)]
 

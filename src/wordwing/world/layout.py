@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wordwing.errors import WordwingError, did_you_mean
+from wordwing.errors import WordwingError, did_you_mean, shown
 from wordwing.files import replacing
 from wordwing.frames import ARENA_HALF, ARENA_SIZE
 from wordwing.world.catalogue import Landmark, catalogue, landmark
@@ -73,10 +73,10 @@ class Placement:
     def from_json(cls, row: object, where: str) -> Placement:
         """Read what `to_json` made; `where` begins each complaint. Whether it can stand there `validate` says."""
         if not isinstance(row, dict):
-            raise WordwingError(f'{where} is {_show(row)}; it must be an object, {{"name": …}}')
+            raise WordwingError(f'{where} is {shown(row)}; it must be an object, {{"name": …}}')
         _check_keys(row, ("name", "x", "y"), _OPTIONAL, where)
         if not isinstance(row["name"], str):
-            raise WordwingError(f"{where} is called {_show(row['name'])}; a name must be a string")
+            raise WordwingError(f"{where} is called {shown(row['name'])}; a name must be a string")
         return cls(row["name"], **{key: _number(row[key], key, where) for key in _KEYS[1:] if key in row})
 
     @property
@@ -100,7 +100,7 @@ class Placement:
             # A name may be as long as a file; looking for its like takes quadratic time.
             hint = did_you_mean(self.name[:40], names) or ", which no landmark is"
             raise WordwingError(
-                f"{where} is called {_show(self.name)}{hint} ({len(names)} names: wordwing data show landmarks)"
+                f"{where} is called {shown(self.name)}{hint} ({len(names)} names: wordwing data show landmarks)"
             )
         for key in ("x", "y", "yaw", "elevation"):
             _number(getattr(self, key), key, where)
@@ -218,7 +218,7 @@ class Layout:
         for number, cell in enumerate(self.lakes, start=1):
             if len(cell) != 2 or not all(_is_mesh_index(index) for index in cell):
                 raise WordwingError(
-                    f"{where}: lake cell {number} is {_show(cell)}; "
+                    f"{where}: lake cell {number} is {shown(cell)}; "
                     f"a cell is two whole numbers from 0 to {LAKE_MESH - 1}"
                 )
             if before is not None and cell <= before:
@@ -239,16 +239,16 @@ class Layout:
         """Read and validate the text of a layout file; `where`, its name, begins each complaint."""
         document = _parse(text, where)
         if not isinstance(document, dict):
-            raise WordwingError(f"{where}: this is {_show(document)}; a layout is an object, {{…}}")
+            raise WordwingError(f"{where}: this is {shown(document)}; a layout is an object, {{…}}")
         if "schema" not in document:
             raise WordwingError(f'{where}: there is no "schema"; a layout has "schema": {SCHEMA}')
         schema = document["schema"]
         if type(schema) is not int or schema != SCHEMA:
-            raise WordwingError(f"{where}: the schema is {_show(schema)}; this version of wordwing reads {SCHEMA}")
+            raise WordwingError(f"{where}: the schema is {shown(schema)}; this version of wordwing reads {SCHEMA}")
         _check_keys(document, ("schema", "landmarks"), ("arena", "lakes"), f"{where}: the layout")
         rows = document["landmarks"]
         if not isinstance(rows, list):
-            raise WordwingError(f"{where}: landmarks is {_show(rows)}; it must be a list, […]")
+            raise WordwingError(f"{where}: landmarks is {shown(rows)}; it must be a list, […]")
         layout = cls(
             tuple(Placement.from_json(row, f"{where}: landmark {i}") for i, row in enumerate(rows, start=1)),
             _number(document.get("arena", ARENA_SIZE), "arena", where),
@@ -292,7 +292,7 @@ def _parse(text: str, where: str) -> object:
         document: dict[str, object] = {}
         for key, value in pairs:
             if key in document:
-                raise WordwingError(f"{where}: {_show(key)} appears twice in one object; keep one")
+                raise WordwingError(f"{where}: {shown(key)} appears twice in one object; keep one")
             document[key] = value
         return document
 
@@ -311,7 +311,7 @@ def _check_keys(row: dict[str, Any], required: Collection[str], optional: Collec
     for key in row:
         if key not in known:
             hint = did_you_mean(key[:40], known) or f"; the keys are {', '.join(known)}"
-            raise WordwingError(f"{what} has an unknown key {_show(key)}{hint}")
+            raise WordwingError(f"{what} has an unknown key {shown(key)}{hint}")
     for key in required:
         if key not in row:
             raise WordwingError(f'{what} has no "{key}"; it needs {", ".join(required)}')
@@ -331,17 +331,17 @@ def _runs(cells: tuple[tuple[int, int], ...]) -> list[list[int]]:
 def _cells(runs: object, where: str) -> tuple[tuple[int, int], ...]:
     """The lake cells of runs as a file has them, sorted, or a sentence about the first mistake."""
     if not isinstance(runs, list):
-        raise WordwingError(f"{where}: lakes is {_show(runs)}; it must be a list, […]")
+        raise WordwingError(f"{where}: lakes is {shown(runs)}; it must be a list, […]")
     cells: set[tuple[int, int]] = set()
     for number, run in enumerate(runs, start=1):
         which = f"{where}: lake run {number}"
         if not isinstance(run, list) or len(run) != 3:
             count = f" of {len(run)}" if isinstance(run, list) else ""
-            raise WordwingError(f"{which} is {_show(run)}{count}; it must be three numbers, [i, first j, last j]")
+            raise WordwingError(f"{which} is {shown(run)}{count}; it must be three numbers, [i, first j, last j]")
         for index in run:
             if not _is_mesh_index(index):
                 raise WordwingError(
-                    f"{which} has {_show(index)} in it; cells are whole numbers from 0 to {LAKE_MESH - 1}"
+                    f"{which} has {shown(index)} in it; cells are whole numbers from 0 to {LAKE_MESH - 1}"
                 )
         i, first, last = run
         if first > last:
@@ -362,12 +362,4 @@ def _number(value: object, key: str, where: str) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300:
         return float(value)
     unit = "radians" if key == "yaw" else "metres"
-    raise WordwingError(f"{where}: {key} is {_show(value)}; it must be a finite number of {unit}")
-
-
-def _show(value: object) -> str:
-    """A JSON value in a sentence: short and on one line."""
-    if isinstance(value, dict | list):
-        return "an object" if isinstance(value, dict) else "a list"
-    text = json.dumps(value, default=str)
-    return text if len(text) <= 60 else f"{text[:57]}…"
+    raise WordwingError(f"{where}: {key} is {shown(value)}; it must be a finite number of {unit}")

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from wordwing.data.importers.parsing import flag, items, numbers, read_json, shown
+from wordwing.data.importers.parsing import flag, items, numbers, read_json
 from wordwing.data.importers.tally import Tally
 from wordwing.data.importers.units import is_unity, to_arena
-from wordwing.errors import WordwingError
+from wordwing.errors import WordwingError, shown
 from wordwing.frames import compass_to_yaw
 from wordwing.world.paths import Floats
 

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wordwing.data.importers.parsing import flag, items, number, numbers, read_json, shown
+from wordwing.data.importers.parsing import flag, items, number, numbers, read_json
 from wordwing.data.importers.tally import Tally
 from wordwing.data.importers.units import to_arena
-from wordwing.errors import WordwingError
+from wordwing.errors import WordwingError, shown
 from wordwing.frames import ARENA_HALF, CONFIG_UNIT
 from wordwing.world.catalogue import catalogue, landmark
 from wordwing.world.layout import LAKE_MESH, MAX_LANDMARKS, OVERLAP, PROTRUSION, Layout, Placement

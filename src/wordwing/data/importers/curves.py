@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordwing.data.importers.annotations import Entry
-from wordwing.data.importers.parsing import items, numbers, read_json, shown
+from wordwing.data.importers.parsing import items, numbers, read_json
 from wordwing.data.importers.tally import Tally
 from wordwing.data.importers.units import UNITY_METRE
 from wordwing.data.schema import MAX_POINTS
-from wordwing.errors import WordwingError
+from wordwing.errors import WordwingError, shown
 from wordwing.world.paths import Floats, lengths
 
 STRIDES = (1.0, 1.5)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from wordwing.errors import WordwingError
+from wordwing.errors import WordwingError, shown
 from wordwing.world.paths import Floats
 
 
@@ -81,11 +81,3 @@ def flag(value: Any, key: str, where: str) -> bool:
     if value in (0, 1) and isinstance(value, int):
         return bool(value)
     raise WordwingError(f'{where}: "{key}" has {shown(value)} in it; it must be true or false')
-
-
-def shown(value: Any) -> str:
-    """A JSON value in a sentence: short and on one line."""
-    if isinstance(value, dict | list):
-        return "an object" if isinstance(value, dict) else "a list"
-    text = json.dumps(value, default=str)
-    return text if len(text) <= 40 else f"{text[:37]}…"
