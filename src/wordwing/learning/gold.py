@@ -1,0 +1,82 @@
+"""f*: the distributions that a demonstration asks stage 1 to predict (paper: Process A).
+
+Each point of the demonstrated path, and its end, is blurred by a Gaussian whose mass in every cell is exact. What the
+blur carries out of the arena or off the map is shared out among the rest, never called unobserved: it is nowhere. Then
+what lies on ground that the drone has not observed yet becomes p_oob.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wordwing.frames import Pose, start_frame
+from wordwing.model.grid import START_GRID, Grid
+from wordwing.model.mapping import arena_cells
+from wordwing.model.visitation import Visitation
+from wordwing.world.paths import Floats, path_length, points_along
+
+POINTS = 64
+"""Even points that stand for a path; some 5 cm apart on a long one."""
+
+
+@dataclass(frozen=True)
+class GoldConfig:
+    """How sure the gold distributions are."""
+
+    blur: float = 1.0
+    """Standard deviation, cells of 0.147 m; a third of it in the authors' software."""
+
+
+def even_points(paths: Sequence[Floats]) -> Tensor:
+    """Paths [P, 2] as points [N, 64, 2] at even distances, both ends included."""
+    return torch.from_numpy(
+        np.stack([points_along(path, np.linspace(0, path_length(path), POINTS)) for path in paths]).astype(np.float32)
+    )
+
+
+def gold_visitation(points: Tensor, start: Pose, config: GoldConfig, grid: Grid = START_GRID) -> Visitation:
+    """What a path asks for when all has been observed; p_oob is zero.
+
+    Args:
+        points: [N, P, 2] along N paths, first to last, world frame, metres.
+        start: [N] start poses, world frame.
+        config: The blur.
+        grid: Of the maps.
+    """
+    frame = start_frame(start)[:, None]
+    points = frame.unapply(torch.nn.functional.pad(points, (0, 1)))[..., :2]  # [N, P, 2] start frame
+    inside = grid.contains(points)
+    along = _cell_masses(points, config.blur * grid.cell, grid)  # [N, P, 2, 64]
+    weights = inside.float()[..., None]
+    trajectory = torch.einsum("npi,npj->nij", along[:, :, 0] * weights, along[:, :, 1])
+    # A path that leaves the map ends, for the map, where it left.
+    order = torch.arange(points.shape[1], device=points.device)
+    last = torch.where(inside, order, 0).amax(1)  # [N]
+    end = along[torch.arange(len(points), device=points.device), last]  # [N, 2, 64]
+    goal = end[:, 0, :, None] * end[:, 1, None, :]
+    arena = arena_cells(start, grid)
+    none = points.new_zeros(len(points), 2)
+    return Visitation(_normalised(trajectory * arena), _normalised(goal * arena), none)
+
+
+def observed_part(gold: Visitation, observed: Tensor) -> Visitation:
+    """What of it a drone can know that has observed cells [N, 64, 64]; the rest becomes p_oob."""
+    trajectory, goal = gold.trajectory * observed, gold.goal * observed
+    lost = torch.stack([gold.trajectory - trajectory, gold.goal - goal], dim=1).sum((2, 3))
+    return Visitation(trajectory, goal, gold.unobserved + lost)
+
+
+def _cell_masses(points: Tensor, deviation: float, grid: Grid) -> Tensor:
+    """[..., 2, 64] how much of a Gaussian around each point falls into each row, and into each column."""
+    edges = grid.half - torch.arange(grid.cells + 1, device=points.device) * grid.cell  # downwards, as rows go
+    below = torch.special.ndtr((edges - points[..., None]) / deviation)  # [..., 2, 65]
+    return below[..., :-1] - below[..., 1:]
+
+
+def _normalised(masses: Tensor) -> Tensor:
+    return masses / masses.sum((1, 2), keepdim=True).clamp(min=1e-9)

@@ -1,0 +1,46 @@
+"""Linear heads that give maps and words their meaning while training (paper: Auxiliary Objectives)."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from wordwing.model.grid import START_GRID, Grid
+from wordwing.model.stage1 import GROUNDING_CHANNELS
+from wordwing.world.catalogue import catalogue
+
+
+class AuxiliaryHeads(nn.Module):
+    """What stands here, was it spoken of, what was spoken of: read off by one linear layer each."""
+
+    def __init__(self, channels: int = 32, hidden: int = 50) -> None:
+        super().__init__()
+        kinds = len(catalogue())
+        self.object = nn.Linear(channels, kinds + 1)
+        self.grounding = nn.Linear(GROUNDING_CHANNELS, 2)
+        self.mention = nn.Linear(hidden, kinds)
+
+    @property
+    def nothing(self) -> int:
+        """The class of empty ground."""
+        return self.object.out_features - 1
+
+    def name(self, semantic_map: Tensor, points: Tensor, grid: Grid = START_GRID) -> Tensor:
+        """L_percept's logits: which landmark stands at points of S^W?
+
+        Args:
+            semantic_map: [N, 32, 64, 64] start frame.
+            points: [N, P, 2] start frame, metres.
+            grid: Of the maps.
+
+        Returns:
+            [N, P, 90], in the catalogue's order, empty ground last.
+        """
+        return self.object(grid.sample(semantic_map, points).mT)
+
+    def mentioned(self, grounding_map: Tensor, points: Tensor, grid: Grid = START_GRID) -> Tensor:
+        """L_ground's logits [N, P, 2]: was what stands at points [N, P, 2] of R^W spoken of, no or yes?"""
+        return self.grounding(grid.sample(grounding_map, points).mT)
+
+    def spoken(self, instruction_embedding: Tensor) -> Tensor:
+        """L_lang's logits [N, 89]: was each kind of landmark spoken of? Above zero for yes."""
+        return self.mention(instruction_embedding)

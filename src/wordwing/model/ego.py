@@ -1,0 +1,67 @@
+"""Turning maps into the drone's own frame (paper: Coordinate Frames of Reference; Stage 2).
+
+The control network gets what lies near in full detail and all of the map coarsely. Probabilities stay amounts: a
+coarse cell holds the sum of what lies in it, and nothing is normalised afterwards, so far from the goal looks different
+from close to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from wordwing.frames import Pose
+from wordwing.model.grid import START_GRID, Grid
+from wordwing.model.visitation import Visitation
+
+CLOSE_CELLS = 16
+"""Edge of the close view, cells of 0.147 m: 1.2 m each way."""
+
+POOL = 4
+"""Cells along the edge of a coarse one of the whole view: 16×16 of 0.59 m."""
+
+
+@dataclass(frozen=True)
+class EgoView:
+    """What the control network knows; the drone is in the middle of each map and looks up."""
+
+    close: Tensor
+    """[N, 2, 16, 16] probability of trajectory and goal in each cell."""
+    whole: Tensor
+    """[N, 4, 16, 16] probability of trajectory and goal, share unexplored, share at the boundary, of coarse cells."""
+    unobserved: Tensor
+    """[N, 2] p_oob of trajectory and goal."""
+
+    def __getitem__(self, index: Tensor | slice) -> EgoView:
+        """Some of the contexts."""
+        return EgoView(self.close[index], self.whole[index], self.unobserved[index])
+
+
+def turn(maps: Tensor, pose: Pose, grid: Grid = START_GRID) -> Tensor:
+    """Maps [N, C, 64, 64] in the start frame to maps of the same size in the frames of drones at poses [N] therein."""
+    cos, sin = torch.cos(pose.yaw), torch.sin(pose.yaw)
+    turned = torch.stack([torch.stack([cos, -sin], -1), torch.stack([sin, cos], -1)], -2)  # [N, 2, 2] body to start
+    centres = grid.centres(maps.device)
+    points = torch.einsum("nij,rcj->nrci", turned, centres) + pose.xy[:, None, None]
+    return grid.sample(maps, points)
+
+
+def ego_view(visitation: Visitation, unexplored: Tensor, boundary: Tensor, pose: Pose) -> EgoView:
+    """What a drone makes of its plan and of its surroundings.
+
+    Args:
+        visitation: Of N contexts, start frame.
+        unexplored: [N, 64, 64] bool, cells of the arena that have not been observed, start frame.
+        boundary: B^W [N, 64, 64] bool, start frame.
+        pose: [N] of the drones, start frame.
+    """
+    masks = torch.stack([unexplored, boundary], dim=1).float()
+    maps = turn(torch.cat([visitation.cells, masks], dim=1), pose)  # [N, 4, 64, 64]
+    margin = (maps.shape[-1] - CLOSE_CELLS) // 2
+    close = maps[:, :2, margin:-margin, margin:-margin]
+    shares = functional.avg_pool2d(maps, POOL)
+    amounts = POOL * POOL * shares[:, :2]
+    return EgoView(close, torch.cat([amounts, shares[:, 2:]], dim=1), visitation.unobserved)

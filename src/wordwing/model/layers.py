@@ -1,0 +1,47 @@
+"""Layers that several networks share."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+def instance_norm(features: Tensor) -> Tensor:
+    """Each channel [N, C, H, W] of each sample to mean 0 and variance 1, with nothing learned and nothing remembered.
+
+    Written out, because torch's own copies to another memory layout on the GPU.
+    """
+    variance, mean = torch.var_mean(features, dim=(2, 3), correction=0, keepdim=True)
+    return (features - mean) * torch.rsqrt(variance + 1e-5)
+
+
+def leaky(features: Tensor, slope: float = 0.01) -> Tensor:
+    """LeakyReLU."""
+    return functional.leaky_relu(features, slope)
+
+
+def filter_by_text(features: Tensor, kernels: Tensor) -> Tensor:
+    """The paper's F ⊛ K: a 1×1 convolution whose weights are another text's for each sample.
+
+    Args:
+        features: [N, C, H, W].
+        kernels: [N, K, C].
+
+    Returns:
+        [N, K, H, W].
+    """
+    return torch.einsum("nchw,nkc->nkhw", features, kernels)
+
+
+def convolution(inputs: int, outputs: int, stride: int = 1) -> nn.Conv2d:
+    """A padded 3×3 convolution, Kaiming-uniform weights, zero biases."""
+    layer = nn.Conv2d(inputs, outputs, 3, stride, padding=1)
+    nn.init.kaiming_uniform_(layer.weight, a=0.01)
+    nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
+    return layer
+
+
+def parameters_of(module: nn.Module) -> int:
+    """How many numbers a module learns."""
+    return sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad)

@@ -1,0 +1,145 @@
+"""LingUNet: a U-Net whose skips are filtered by the instruction (paper: LingUNet and Visitation Distributions).
+
+    F_k = CONV^D_k(F_{k-1})                                     k = 1 … L, half the size each
+    G_k = F_k ⊛ K_k,   K_k = W_k **u** + b_k                     1×1 filters computed from the text
+    H_k = UPSCALE(CONV^U_k([H_{k+1}, G_k])),   H_{L+1} nothing   twice the size each
+    h   = AVGPOOL(CONV^h(H_2))                                  the score of what has not been observed
+
+The scores are (H_1, h). Each CONV is two 3×3 convolutions. Nearly all of the authors' cost is H_2, 256 channels wide;
+`LingUNetConfig.wide` has it, and the default is as wide there as everywhere else (docs/results.md compares them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from wordwing.model.layers import convolution, filter_by_text, instance_norm, leaky
+from wordwing.model.visitation import Scores
+
+OUTPUTS = 2
+"""Distributions: trajectory and goal."""
+
+
+@dataclass(frozen=True)
+class LingUNetConfig:
+    """Depth and width."""
+
+    levels: int = 5
+    """L."""
+    channels: int = 48
+    """Of every F_k and H_k but two: H_1 is the output, H_2 has `last`."""
+    filtered: int = 24
+    """Channels of G_k below level L, where it is as wide as F_k."""
+    last: int = 48
+    """Channels of H_2."""
+
+    @classmethod
+    def wide(cls) -> LingUNetConfig:
+        """As wide at the end as the authors'."""
+        return cls(last=256)
+
+
+class Down(nn.Module):
+    """CONV^D: two convolutions, the first with stride 2."""
+
+    def __init__(self, inputs: int, outputs: int, *, norm: bool) -> None:
+        super().__init__()
+        self.first = convolution(inputs, inputs, stride=2)
+        self.second = convolution(inputs, outputs)
+        self.norm = norm
+
+    def forward(self, features: Tensor) -> Tensor:
+        """[N, inputs, S, S] to [N, outputs, S / 2, S / 2]."""
+        found = leaky(self.second(leaky(self.first(features))))
+        return instance_norm(found) if self.norm else found
+
+
+class Up(nn.Module):
+    """UPSCALE(CONV^U): a convolution, twice the size, another convolution."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.first = convolution(inputs, outputs)
+        self.second = convolution(outputs, outputs)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """[N, inputs, S, S] to [N, outputs, 2S, 2S]."""
+        larger = functional.interpolate(leaky(self.first(features)), scale_factor=2, mode="nearest")
+        return self.second(larger)
+
+
+class UnobservedHead(nn.Module):
+    """h = AVGPOOL(CONV^h(H_2)): one score for each distribution."""
+
+    def __init__(self, inputs: int) -> None:
+        super().__init__()
+        self.first = convolution(inputs, 16, stride=2)
+        self.second = convolution(16, OUTPUTS, stride=2)
+        # Some 400 cells are in view at first, so p_oob starts near a half instead of near nothing.
+        _quieten(self.second, bias=6.0)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """[N, inputs, 32, 32] to [N, 2]."""
+        return self.second(leaky(self.first(features))).mean(dim=(2, 3))
+
+
+class LingUNet(nn.Module):
+    """Scores of all cells and of the unobserved, from maps and an instruction."""
+
+    def __init__(self, config: LingUNetConfig, inputs: int, hidden: int, *, unobserved: bool) -> None:
+        """Build the network.
+
+        Args:
+            config: Depth and width.
+            inputs: Channels of F_0.
+            hidden: Length of the instruction embedding.
+            unobserved: Whether there is the head for p_oob, as in PVN2.
+        """
+        super().__init__()
+        levels, width = range(1, config.levels + 1), config.channels
+        top = config.levels
+        self.filtered = {k: width if k == top else config.filtered for k in levels}
+        self.outputs = {k: {1: OUTPUTS, 2: config.last}.get(k, width) for k in levels}
+        # Level L has 2×2 cells, too few to take a mean and a variance of.
+        self.down = nn.ModuleList(Down(inputs if k == 1 else width, width, norm=k < top) for k in levels)
+        self.kernel = nn.ModuleList(nn.Linear(hidden, self.filtered[k] * width) for k in levels)
+        above = {k: 0 if k == top else self.outputs[k + 1] for k in levels}
+        self.up = nn.ModuleList(Up(above[k] + self.filtered[k], self.outputs[k]) for k in levels)
+        _quieten(self.up[0].second)  # type: ignore[arg-type]
+        self.head = UnobservedHead(self.outputs[2]) if unobserved else None
+
+    def kernels(self, instruction_embedding: Tensor) -> list[Tensor]:
+        """K_1 … K_L of N instructions [N, hidden]: [N, filtered, channels] each."""
+        return [
+            linear(instruction_embedding).unflatten(-1, (self.filtered[k], -1))
+            for k, linear in enumerate(self.kernel, start=1)
+        ]
+
+    def forward(self, maps: Tensor, kernels: Sequence[Tensor]) -> Scores:
+        """Maps F_0 [N, inputs, 64, 64] and kernels to scores."""
+        skips = []
+        features = maps
+        for down, kernel in zip(self.down, kernels, strict=True):
+            features = down(features)
+            skips.append(filter_by_text(features, kernel))
+        top = len(skips)
+        found = self.up[top - 1](skips[top - 1])  # H_L
+        unobserved = None
+        for k in range(top - 1, 0, -1):
+            found = leaky(found) if k + 1 == top else instance_norm(leaky(found))
+            if k == 1 and self.head is not None:
+                unobserved = self.head(found)
+            found = self.up[k - 1](torch.cat([found, instance_norm(skips[k - 1])], dim=1))
+        return Scores(found, unobserved)
+
+
+def _quieten(last: nn.Conv2d, bias: float = 0.0) -> None:
+    """Let an untrained network hardly prefer any place: a tenth of the weights."""
+    with torch.no_grad():
+        last.weight.mul_(0.1)
+        nn.init.constant_(last.bias, bias)  # type: ignore[arg-type]

@@ -1,0 +1,128 @@
+"""From pictures to a map of the ground, and what of it has been seen (paper: Semantic Mapping; Model, Stage 1).
+
+Everything is drawn straight into the start frame with the camera's true 6-DOF pose; no map is ever resampled. Two
+masks are kept apart: where a picture gives *features*, and what counts as *observed*. The second also holds the blind
+spot between the drone and the lower edge of its picture, about 0.8 m ahead: else the drone would believe that the
+ground it stands on has never been seen. It holds cells of the arena alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from wordwing.camera import Camera
+from wordwing.frames import ARENA_HALF, Pose, start_frame
+from wordwing.model.grid import START_GRID, Grid
+
+
+@dataclass(frozen=True)
+class MappingConfig:
+    """How sights of the ground are put together."""
+
+    blend: float = 0.2
+    """Weight of a new sight of a cell that has been seen often, λ; see `accumulate`."""
+    blind_range: float = 1.2
+    """How far ahead the ground below the picture counts as observed, metres."""
+    blind_radius: float = 0.3
+    """Around the drone all ground counts as observed, metres."""
+
+
+@dataclass(frozen=True)
+class Sight:
+    """Where N pictures show the cells of the ground."""
+
+    pixels: Tensor
+    """[N, 64, 64, 2] (u, v) of the cell centres; they mean nothing out of view."""
+    in_view: Tensor
+    """[N, 64, 64] bool: the cell centre is in the picture."""
+    covered: Tensor
+    """[N, 64, 64] bool: in the picture or in the blind spot below it."""
+
+
+def look(pose: Pose, camera: Camera, config: MappingConfig, grid: Grid = START_GRID) -> Sight:
+    """Where drones at poses [N] (start frame) see the ground."""
+    centres = grid.centres(pose.position.device)
+    ground = functional.pad(centres, (0, 1))  # [64, 64, 3], elevation zero
+    pixels, in_front = camera.project(ground, camera.pose(pose)[:, None, None])
+    in_view = in_front & camera.contains(pixels)
+    u, v = pixels.unbind(-1)
+    below = in_front & (u >= 0) & (u < camera.config.width) & (v >= camera.config.height)
+    distance = (centres - pose.xy[:, None, None]).norm(dim=-1)  # [N, 64, 64]
+    blind = (below & (distance <= config.blind_range)) | (distance <= config.blind_radius)
+    return Sight(pixels, in_view, in_view | blind)
+
+
+def project(features: Tensor, sight: Sight, stride: int, camera: Camera) -> Tensor:
+    """F^W: features of pictures laid on the ground.
+
+    Args:
+        features: [N, C, h, w] of which (i, j) is centred on the middle of pixel (stride · i, stride · j).
+        sight: Of N pictures.
+        stride: 1 for the picture itself.
+        camera: Whose picture it was.
+
+    Returns:
+        [N, C, 64, 64], zero where the ground is not in view.
+    """
+    height, width = features.shape[-2:]
+    if (height * stride, width * stride) != (camera.config.height, camera.config.width):
+        raise ValueError(f"{height}x{width} features {stride} pixels apart are not of this camera")
+    size = sight.pixels.new_tensor([width, height])
+    place = (sight.pixels - 0.5) / stride  # (column, row), whole numbers are features
+    place = (2 * place + 1) / size - 1  # -1 and 1 are the outer edges
+    # Beyond the outermost features they go on; out of view there are none, and none receives a gradient.
+    place = place.clamp(1 / size - 1, 1 - 1 / size)
+    place = torch.where(sight.in_view[..., None], place, 2.0)
+    found = functional.grid_sample(features.float(), place, align_corners=False)  # bf16 cannot say where within a pixel
+    return found.to(features.dtype)
+
+
+@dataclass(frozen=True)
+class SemanticMap:
+    """S^W: N maps of features, and how often each cell has been seen."""
+
+    features: Tensor
+    """[N, C, 64, 64] start frame; zero where nothing has been seen."""
+    sights: Tensor
+    """[N, 64, 64] how many pictures have shown each cell."""
+
+    @classmethod
+    def empty(
+        cls, count: int, channels: int, device: torch.device | str = "cpu", grid: Grid = START_GRID
+    ) -> SemanticMap:
+        """N maps before the first picture."""
+        shape = (count, channels, grid.cells, grid.cells)
+        return cls(torch.zeros(shape, device=device), torch.zeros(shape[:1] + shape[2:], device=device))
+
+    def accumulate(self, ground_features: Tensor, in_view: Tensor, blend: float) -> SemanticMap:
+        """Put another picture's features [N, C, 64, 64] in where it shows the ground, `in_view` [N, 64, 64].
+
+        S ← S + a · (F − S) with a = max(1 / n, λ) at a cell's n-th sight: its first sight is taken whole, the next
+        are averaged, and from the (1 / λ)-th on old sights fade. (With a = λ from the first sight on, as the authors
+        have it, a cell that is seen late keeps a fifth of its feature.)
+        """
+        sights = self.sights + in_view
+        share = torch.where(in_view, (1 / sights.clamp(min=1)).clamp(min=blend), 0.0)[:, None]
+        features = self.features + share * (ground_features - self.features)
+        return SemanticMap(features, sights)
+
+
+def arena_cells(start: Pose, grid: Grid = START_GRID) -> Tensor:
+    """[N, 64, 64] bool: cells whose centre lies in the arena, for starts [N] (world frame)."""
+    return _reach(start, grid) <= ARENA_HALF
+
+
+def boundary_cells(start: Pose, grid: Grid = START_GRID) -> Tensor:
+    """B^W [N, 64, 64] bool: cells of the arena whose centre lies within a cell of its edge."""
+    reach = _reach(start, grid)
+    return (reach <= ARENA_HALF) & (reach > ARENA_HALF - grid.cell)
+
+
+def _reach(start: Pose, grid: Grid) -> Tensor:
+    """[N, 64, 64] greater of |x| and |y| of the cell centres, world frame, metres."""
+    ground = functional.pad(grid.centres(start.position.device), (0, 1))
+    return start_frame(start)[:, None, None].apply(ground)[..., :2].abs().amax(-1)

@@ -1,0 +1,253 @@
+"""The policy π = g(f(·)) in flight: what it keeps, what it believes, what it decides (paper: Model)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from wordwing.camera import Camera
+from wordwing.frames import Pose, in_start_frame
+from wordwing.interface import Action, Observation
+from wordwing.language.tokenizer import Vocabulary
+from wordwing.model.ego import EgoView, ego_view
+from wordwing.model.mapping import MappingConfig, SemanticMap, arena_cells, boundary_cells, look, project
+from wordwing.model.stage1 import Domain, Reading, Stage1, Stage1Config
+from wordwing.model.stage2 import Control, Stage2, Stage2Config
+from wordwing.model.text import Tokens
+from wordwing.model.vision import STRIDE
+from wordwing.model.visitation import Scores, Visitation, visitation
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Everything that decides which tensors a policy has and what they mean."""
+
+    stage1: Stage1Config = field(default_factory=Stage1Config)
+    stage2: Stage2Config = field(default_factory=Stage2Config)
+    mapping: MappingConfig = field(default_factory=MappingConfig)
+    stop_threshold: float = 0.5
+    """κ: STOP where its probability is above."""
+
+
+@dataclass(frozen=True)
+class State:
+    """All that a policy remembers of N flights."""
+
+    start: Pose
+    """[N] world frame."""
+    reading: Reading
+    """Of N instructions."""
+    map: SemanticMap
+    """S^W of N flights, start frame."""
+    observed: Tensor
+    """M^W [N, 64, 64] bool, start frame."""
+    arena: Tensor
+    """[N, 64, 64] bool, start frame."""
+    boundary: Tensor
+    """B^W [N, 64, 64] bool, start frame."""
+
+    def put(self, worlds: Tensor, fresh: State) -> State:
+        """A copy in which flights `worlds` [M] have begun anew as `fresh` [M]; the others go on."""
+
+        def placed(mine: Tensor, theirs: Tensor) -> Tensor:
+            return mine.index_copy(0, worlds, theirs.to(mine.dtype))
+
+        position = placed(self.start.position, fresh.start.position)
+        return State(
+            start=Pose(position, placed(self.start.quaternion, fresh.start.quaternion)),
+            reading=self.reading.put(worlds, fresh.reading),
+            map=SemanticMap(placed(self.map.features, fresh.map.features), placed(self.map.sights, fresh.map.sights)),
+            observed=placed(self.observed, fresh.observed),
+            arena=placed(self.arena, fresh.arena),
+            boundary=placed(self.boundary, fresh.boundary),
+        )
+
+
+@dataclass(frozen=True)
+class Beliefs:
+    """What the policy made of one observation of N drones: every step from pixels to setpoints, start frame."""
+
+    pose: Pose
+    """[N] of the drones, start frame."""
+    image_features: Tensor
+    """F^C [N, 32, 18, 32]."""
+    semantic_map: Tensor
+    """S^W [N, 32, 64, 64]."""
+    grounding_map: Tensor
+    """R^W [N, 3, 64, 64]."""
+    observed: Tensor
+    """M^W [N, 64, 64] bool."""
+    arena: Tensor
+    """[N, 64, 64] bool."""
+    boundary: Tensor
+    """B^W [N, 64, 64] bool."""
+    scores: Scores
+    """Of LingUNet, before they are normalised."""
+    visitation: Visitation
+    """d^p, d^g and both p_oob."""
+    view: EgoView
+    """What stage 2 gets of it."""
+    control: Control
+    """What to do."""
+
+
+class PolicyNetwork(nn.Module):
+    """Both stages, and the geometry between them. PVN2, or PVN without `stage1.observability`."""
+
+    def __init__(self, config: ModelConfig, vocabulary_size: int) -> None:
+        super().__init__()
+        self.config = config
+        self.camera = Camera()
+        self.stage1 = Stage1(config.stage1, vocabulary_size)
+        self.stage2 = Stage2(config.stage2)
+
+    def begin(self, tokens: Tokens, start: Pose) -> State:
+        """Begin N flights at poses [N], world frame."""
+        arena = arena_cells(start)
+        return State(
+            start=start,
+            reading=self.stage1.read(tokens),
+            map=SemanticMap.empty(len(arena), self.config.stage1.vision.channels, arena.device),
+            observed=torch.zeros_like(arena),
+            arena=arena,
+            boundary=boundary_cells(start),
+        )
+
+    def observe(self, state: State, image: Tensor, pose: Pose, domain: Domain) -> tuple[State, Tensor]:
+        """Put pictures [N, 72, 128, 3] taken at poses [N] (world frame) on the maps; also returns F^C."""
+        sight = look(in_start_frame(pose, state.start), self.camera, self.config.mapping)
+        image_features = self.stage1.see(image, domain)
+        ground_features = project(image_features, sight, STRIDE, self.camera)
+        semantic_map = state.map.accumulate(ground_features, sight.in_view, self.config.mapping.blend)
+        observed = state.observed | (sight.covered & state.arena)
+        return replace(state, map=semantic_map, observed=observed), image_features
+
+    def plan(self, state: State) -> tuple[Tensor, Scores, Visitation]:
+        """R^W, LingUNet's scores and the distributions."""
+        grounding_map = self.stage1.ground(state.map.features, state.reading)
+        scores = self.stage1.predict(state.map.features, grounding_map, state.observed, state.reading)
+        return grounding_map, scores, visitation(scores, self.stage1.support(state.observed))
+
+    def view(self, state: State, plan: Visitation, pose: Pose) -> EgoView:
+        """What stage 2 gets to see from poses [N], start frame; PVN knows nothing of exploration."""
+        unexplored, boundary = state.arena & ~state.observed, state.boundary
+        if not self.config.stage1.observability:
+            unexplored, boundary = torch.zeros_like(unexplored), torch.zeros_like(boundary)
+        return ego_view(plan, unexplored, boundary, pose)
+
+    def forward(self, state: State, image: Tensor, pose: Pose, domain: Domain) -> tuple[State, Beliefs]:
+        """One decision of N drones.
+
+        Args:
+            state: What is remembered.
+            image: [N, 72, 128, 3] uint8.
+            pose: [N] world frame.
+            domain: Where the pictures come from.
+
+        Returns:
+            What is remembered now, and what is believed.
+        """
+        state, image_features = self.observe(state, image, pose, domain)
+        grounding_map, scores, plan = self.plan(state)
+        here = in_start_frame(pose, state.start)
+        view = self.view(state, plan, here)
+        beliefs = Beliefs(
+            pose=here,
+            image_features=image_features,
+            semantic_map=state.map.features,
+            grounding_map=grounding_map,
+            observed=state.observed,
+            arena=state.arena,
+            boundary=state.boundary,
+            scores=scores,
+            visitation=plan,
+            view=view,
+            control=self.stage2(view),
+        )
+        return state, beliefs
+
+
+class LearnedPolicy:
+    """A network that flies: means instead of samples, STOP above κ."""
+
+    needs_gold_path = False
+
+    def __init__(
+        self,
+        network: PolicyNetwork,
+        vocabulary: Vocabulary,
+        domain: Domain = "sim",
+        device: torch.device | str = "cpu",
+    ) -> None:
+        """Wear a network.
+
+        Args:
+            network: Moved to the device.
+            vocabulary: Its words.
+            domain: Whose pictures it will get.
+            device: Where it thinks; half as precise on CUDA (bf16).
+        """
+        self.device = torch.device(device)
+        self.network = network.to(self.device).eval()
+        self.vocabulary = vocabulary
+        self.domain = domain
+        self.state: State | None = None
+        self.beliefs: Beliefs | None = None
+
+    @classmethod
+    def from_pretrained(
+        cls, policy: str | Path, domain: Domain = "sim", device: torch.device | str = "cpu"
+    ) -> LearnedPolicy:
+        """Load a folder that `save` wrote, or a policy that comes with wordwing, by its name."""
+        from wordwing.model.checkpoint import load_network
+
+        network, vocabulary = load_network(policy)
+        return cls(network, vocabulary, domain, device)
+
+    def save(self, folder: str | Path, card: str = "") -> None:
+        """Write `config.json`, `model.safetensors`, `vocab.txt` and the model card `README.md`."""
+        from wordwing.model.checkpoint import save_network
+
+        save_network(folder, self.network, self.vocabulary, card)
+
+    @torch.no_grad()
+    def reset(
+        self,
+        instructions: Sequence[str],
+        start: Pose,
+        gold_paths: Sequence[Tensor] | None = None,
+        worlds: Tensor | None = None,
+    ) -> None:
+        """Begin N flights; or only flights `worlds` [M] of those under way, with M instructions and starts."""
+        if len(instructions) != len(start):
+            raise ValueError(f"{len(instructions)} instructions for {len(start)} drones")
+        tokens = Tokens.encode(instructions, self.vocabulary, self.device)
+        with self._precision():
+            fresh = self.network.begin(tokens, start.to(self.device))
+        if worlds is None:
+            self.state = fresh
+        elif self.state is None:
+            raise ValueError("no flights are under way, so none of them can be reset")
+        else:
+            self.state = self.state.put(worlds.to(self.device), fresh)
+        self.beliefs = None
+
+    @torch.no_grad()
+    def act(self, observation: Observation) -> Action:
+        """Look, plan, decide; `beliefs` then holds why."""
+        if self.state is None:
+            raise ValueError("reset comes before act")
+        image, pose = observation.image.to(self.device), observation.pose.to(self.device)
+        with self._precision():
+            self.state, self.beliefs = self.network(self.state, image, pose, self.domain)
+        control = self.beliefs.control
+        setpoint = control.setpoint.to(observation.image.device)
+        stop = control.stop_probability > self.network.config.stop_threshold
+        return Action(setpoint, stop.to(observation.image.device))
+
+    def _precision(self) -> torch.autocast:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda")

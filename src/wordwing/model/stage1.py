@@ -1,0 +1,111 @@
+"""Stage 1, f: from what has been seen and said to where to go (paper: Model, Stage 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from wordwing.model.grounding import Grounding
+from wordwing.model.lingunet import LingUNet, LingUNetConfig
+from wordwing.model.text import InstructionEncoder, TextConfig, Tokens
+from wordwing.model.vision import ResNet, VisionConfig
+from wordwing.model.visitation import Scores
+
+Domain = Literal["sim", "lab"]
+"""Where pictures come from: the simulator or the lab."""
+
+GROUNDING_CHANNELS = 3
+
+
+@dataclass(frozen=True)
+class Stage1Config:
+    """What stage 1 is made of."""
+
+    vision: VisionConfig = field(default_factory=VisionConfig)
+    text: TextConfig = field(default_factory=TextConfig)
+    lingunet: LingUNetConfig = field(default_factory=LingUNetConfig)
+    observability: bool = True
+    """PVN2's masks and p_oob; without them it is the earlier PVN."""
+    mask_input: bool = False
+    """Whether LingUNet also sees the observability mask M."""
+    blank: Literal["nothing", "instruction", "image"] = "nothing"
+    """An input that is kept from it, for the ablations without language and without vision."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What N instructions ask of the maps; computed once for a flight."""
+
+    instruction_embedding: Tensor
+    """**u** [N, hidden]."""
+    grounding: Tensor
+    """K_G [N, 3, C]."""
+    lingunet: tuple[Tensor, ...]
+    """K_1 … K_L, [N, filtered, channels] each."""
+
+    def __getitem__(self, index: Tensor | slice) -> Reading:
+        """Some of the instructions, or each as often as it has contexts."""
+        levels = tuple(kernel[index] for kernel in self.lingunet)
+        return Reading(self.instruction_embedding[index], self.grounding[index], levels)
+
+    def put(self, index: Tensor, other: Reading) -> Reading:
+        """A copy in which instructions `index` [M] are others [M]."""
+
+        def placed(mine: Tensor, theirs: Tensor) -> Tensor:
+            return mine.index_copy(0, index, theirs.to(mine.dtype))
+
+        levels = tuple(placed(a, b) for a, b in zip(self.lingunet, other.lingunet, strict=True))
+        embedding = placed(self.instruction_embedding, other.instruction_embedding)
+        return Reading(embedding, placed(self.grounding, other.grounding), levels)
+
+
+class Stage1(nn.Module):
+    """f and f_S in one: they share all but the eyes, of which there is one pair for each domain."""
+
+    def __init__(self, config: Stage1Config, vocabulary_size: int) -> None:
+        super().__init__()
+        self.config = config
+        channels, hidden = config.vision.channels, config.text.hidden
+        self.vision = nn.ModuleDict({domain: ResNet(config.vision) for domain in ("sim", "lab")})
+        self.text = InstructionEncoder(config.text, vocabulary_size)
+        self.grounding = Grounding(hidden, channels, GROUNDING_CHANNELS)
+        inputs = channels + GROUNDING_CHANNELS + config.mask_input
+        self.lingunet = LingUNet(config.lingunet, inputs, hidden, unobserved=config.observability)
+
+    def see(self, image: Tensor, domain: Domain) -> Tensor:
+        """F^C [N, 32, 18, 32] of pictures [N, 72, 128, 3] uint8."""
+        if self.config.blank == "image":
+            image = torch.zeros_like(image)
+        return self.vision[domain](image)
+
+    def read(self, tokens: Tokens) -> Reading:
+        """Understand N instructions."""
+        if self.config.blank == "instruction":
+            tokens = tokens.blank()
+        embedding = self.text(tokens)
+        return Reading(embedding, self.grounding.kernels(embedding), tuple(self.lingunet.kernels(embedding)))
+
+    def ground(self, semantic_map: Tensor, reading: Reading) -> Tensor:
+        """R^W [N, 3, 64, 64] of semantic maps [N, 32, 64, 64]."""
+        return self.grounding(semantic_map, reading.grounding)
+
+    def predict(self, semantic_map: Tensor, grounding_map: Tensor, observed: Tensor, reading: Reading) -> Scores:
+        """Scores of N contexts.
+
+        Args:
+            semantic_map: S^W [N, 32, 64, 64].
+            grounding_map: R^W [N, 3, 64, 64].
+            observed: M^W [N, 64, 64] bool.
+            reading: Of N instructions.
+        """
+        maps = [semantic_map, grounding_map]
+        if self.config.mask_input:
+            maps.append(observed[:, None].to(semantic_map.dtype))
+        return self.lingunet(torch.cat(maps, dim=1), reading.lingunet)
+
+    def support(self, observed: Tensor) -> Tensor:
+        """[N, 64, 64] bool: the cells that distributions reach over; for PVN all of them."""
+        return observed if self.config.observability else torch.ones_like(observed)

@@ -1,0 +1,140 @@
+"""Stage 2, g: from where to go to how to fly, and how good that is (paper: Control Network).
+
+Differences from the paper's figure, each to know *how much* probability is *where*: no normalisation follows the
+convolutions, and the whole map is seen coarsely besides the close crop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from wordwing.interface import MAX_FORWARD, MAX_YAW_RATE, Setpoint
+from wordwing.model.ego import CLOSE_CELLS, EgoView
+from wordwing.model.layers import convolution, leaky
+
+
+@dataclass(frozen=True)
+class Stage2Config:
+    """Size of the control network, and how it begins."""
+
+    hidden: int = 32
+    """Width of the perceptron."""
+    filters: int = 4
+    """Channels that each of the three views is turned into."""
+    embedding: int = 16
+    """Length of the vector that stands for one p_oob."""
+    close_gain: float = 32.0
+    """Factor on probabilities of cells: a path is some thirty cells long, so they come near 1."""
+    whole_gain: float = 4.0
+    """Factor on probabilities of coarse cells."""
+    min_deviation: float = 0.05
+    """Floor of the standard deviations, as a share of the setpoint's range."""
+    first_deviation: float = 0.5
+    """Standard deviations to begin with, as a share of the setpoint's range."""
+    first_forward: float = 0.5
+    """Mean forward velocity to begin with, as a share of the greatest."""
+    first_stop: float = -3.0
+    """Stop logit to begin with: a flight of an untrained policy then has 21 decisions on average, as ORACLE's have."""
+
+
+@dataclass(frozen=True)
+class Control:
+    """What N drones do: two normal distributions and a chance to stop."""
+
+    mean: Tensor
+    """[N, 2] forward velocity and yaw rate, as shares of 0.7 m/s and 1 rad/s; not yet clipped to [0, 1] and [-1, 1]."""
+    deviation: Tensor
+    """[N, 2] standard deviations, in the same unit."""
+    stop_logit: Tensor
+    """[N]."""
+
+    @property
+    def stop_probability(self) -> Tensor:
+        """ρ [N]."""
+        return torch.sigmoid(self.stop_logit)
+
+    @property
+    def setpoint(self) -> Setpoint:
+        """The means as setpoints within the limits."""
+        return to_setpoint(self.mean)
+
+
+def to_setpoint(action: Tensor) -> Setpoint:
+    """Shares [N, 2] to setpoints within the limits."""
+    return Setpoint(MAX_FORWARD * action[:, 0], MAX_YAW_RATE * action[:, 1]).clamp()
+
+
+class ControlNetwork(nn.Module):
+    """Convolutions over both views, embeddings of both p_oob, a perceptron of three layers."""
+
+    directions: Tensor
+
+    def __init__(self, config: Stage2Config, outputs: int) -> None:
+        super().__init__()
+        self.config = config
+        self.close = convolution(2, config.filters, stride=2)
+        self.whole = convolution(2, config.filters, stride=2)
+        self.masks = convolution(2, config.filters, stride=2)
+        # q_1 and q_2 of the paper: drawn once, saved, never learned.
+        self.register_buffer("directions", torch.randn(2, config.embedding))
+        inputs = 3 * config.filters * (CLOSE_CELLS // 2) ** 2 + 2 * config.embedding
+        self.first = nn.Linear(inputs, config.hidden)
+        self.second = nn.Linear(inputs + config.hidden, config.hidden)
+        self.last = nn.Linear(config.hidden, outputs)
+        # What an untrained network does is up to the biases alone.
+        nn.init.orthogonal_(self.last.weight, 0.01)
+        nn.init.zeros_(self.last.bias)
+
+    def forward(self, view: EgoView) -> Tensor:
+        """[N, outputs]."""
+        plan, masks = view.whole[:, :2], view.whole[:, 2:]
+        maps = (
+            self.close(self.config.close_gain * view.close),
+            self.whole(self.config.whole_gain * plan),
+            self.masks(masks),
+        )
+        inputs = torch.cat([*(leaky(features).flatten(1) for features in maps), self.embed(view.unobserved)], dim=1)
+        hidden = leaky(self.first(inputs))
+        hidden = leaky(self.second(torch.cat([hidden, inputs], dim=1)))
+        return self.last(hidden)
+
+    def embed(self, unobserved: Tensor) -> Tensor:
+        """EMBED = q · p - q · (1 - p) for both p_oob [N, 2]: [N, 2 · embedding]."""
+        share = unobserved[..., None]  # [N, 2, 1]
+        return (self.directions * share - self.directions * (1 - share)).flatten(1)
+
+
+class Stage2(nn.Module):
+    """g: five numbers for each drone."""
+
+    def __init__(self, config: Stage2Config) -> None:
+        super().__init__()
+        self.config = config
+        self.network = ControlNetwork(config, outputs=5)
+        spread = config.first_deviation - config.min_deviation
+        raw = torch.tensor(spread).expm1().log()  # softplus turns it back
+        first = torch.tensor([config.first_forward, 0.0, raw, raw, config.first_stop])
+        with torch.no_grad():
+            self.network.last.bias.copy_(first)
+
+    def forward(self, view: EgoView) -> Control:
+        """What to do in N contexts."""
+        outputs = self.network(view).float()
+        deviation = functional.softplus(outputs[:, 2:4]) + self.config.min_deviation
+        return Control(outputs[:, :2], deviation, outputs[:, 4])
+
+
+class ValueNetwork(nn.Module):
+    """V: the expected return of N contexts; it shares nothing with stage 2."""
+
+    def __init__(self, config: Stage2Config) -> None:
+        super().__init__()
+        self.network = ControlNetwork(config, outputs=1)
+
+    def forward(self, view: EgoView) -> Tensor:
+        """[N]."""
+        return self.network(view)[:, 0].float()

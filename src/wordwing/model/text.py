@@ -1,0 +1,76 @@
+"""From words to a vector: the instruction embedding (paper: Instruction Representation)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from wordwing.errors import WordwingError
+from wordwing.language.tokenizer import PAD, UNKNOWN, Vocabulary
+
+MAX_WORDS = 200
+"""Words of an instruction that are read; the longest that people wrote has 91."""
+
+
+@dataclass(frozen=True)
+class TextConfig:
+    """Size of the instruction's network."""
+
+    words: int = 50
+    """Length of a word's embedding."""
+    hidden: int = 50
+    """Length of the instruction's embedding."""
+    dropout: float = 0.0
+    """Share of both that is dropped in training."""
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """N instructions as word indices, padded to the longest."""
+
+    words: Tensor
+    """[N, W] int64."""
+    lengths: Tensor
+    """[N] int64, each at least 1."""
+
+    @classmethod
+    def encode(cls, instructions: Sequence[str], vocabulary: Vocabulary, device: torch.device | str = "cpu") -> Tokens:
+        """Look words up; a text without any becomes one unknown word."""
+        rows = [vocabulary.encode(text) or [vocabulary.index[UNKNOWN]] for text in instructions]
+        for row in rows:
+            if len(row) > MAX_WORDS:
+                raise WordwingError(f"the instruction has {len(row)} words; {MAX_WORDS} are the most that are read")
+        longest = max(len(row) for row in rows)
+        words = torch.full((len(rows), longest), vocabulary.index[PAD])
+        for number, row in enumerate(rows):
+            words[number, : len(row)] = torch.tensor(row)
+        return cls(words.to(device), torch.tensor([len(row) for row in rows]).to(device))
+
+    def blank(self) -> Tokens:
+        """The same number of instructions, none of which says anything."""
+        unknown = torch.ones_like(self.lengths)
+        return Tokens(unknown[:, None], unknown)
+
+
+class InstructionEncoder(nn.Module):
+    """**u** = h_l of h_i = LSTM(φ(u_i), h_{i-1})."""
+
+    def __init__(self, config: TextConfig, vocabulary_size: int) -> None:
+        super().__init__()
+        self.words = nn.Embedding(vocabulary_size, config.words, padding_idx=0)
+        self.lstm = nn.LSTM(config.words, config.hidden, batch_first=True)
+        self.dropout = nn.Dropout(config.dropout)
+        for name, weights in self.lstm.named_parameters():
+            if name.startswith("weight"):
+                nn.init.xavier_normal_(weights)
+            else:
+                nn.init.zeros_(weights)
+
+    def forward(self, tokens: Tokens) -> Tensor:
+        """[N, hidden] of N instructions; how far they are padded makes no difference."""
+        states, _last = self.lstm(self.dropout(self.words(tokens.words)))  # [N, W, hidden]
+        last = (tokens.lengths - 1)[:, None, None].expand(-1, 1, states.shape[-1])
+        return self.dropout(states.gather(1, last)[:, 0])

@@ -1,0 +1,70 @@
+"""From a picture to features: the paper's 13-layer residual network (paper: Semantic Mapping, figure of the ResNet)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from wordwing.model.layers import convolution, instance_norm, leaky
+
+STRIDE = 4
+"""Pixels from one feature to the next. Feature (i, j) is centred on the middle of pixel (4i, 4j), not of a 4×4
+block."""
+
+
+@dataclass(frozen=True)
+class VisionConfig:
+    """Size of the residual network."""
+
+    channels: int = 32
+    """Features at each place, C of the paper."""
+
+
+def standardise(image: Tensor) -> Tensor:
+    """Pictures [N, H, W, 3] uint8 to [N, 3, H, W] with mean 0 and variance 1, over all pixels and colours of each.
+
+    A picture of a single colour becomes zero.
+    """
+    pixels = image.permute(0, 3, 1, 2).float()
+    variance, mean = torch.var_mean(pixels, dim=(1, 2, 3), correction=0, keepdim=True)
+    return (pixels - mean) * torch.rsqrt(variance + 1.0)
+
+
+class Block(nn.Module):
+    """x + conv(conv(x)), with a norm before and a LeakyReLU after each; the second and the shortcut take the stride."""
+
+    def __init__(self, channels: int, stride: int = 1) -> None:
+        super().__init__()
+        self.stride = stride
+        self.first = convolution(channels, channels)
+        self.second = convolution(channels, channels, stride)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """[N, C, H, W] to [N, C, H / stride, W / stride]."""
+        hidden = leaky(self.first(instance_norm(features)))
+        return self.shortcut(features) + leaky(self.second(instance_norm(hidden)))
+
+    def shortcut(self, features: Tensor) -> Tensor:
+        """The block's input, averaged over 3×3 neighbours where the block has a stride."""
+        if self.stride == 1:
+            return features
+        return functional.avg_pool2d(features, 3, self.stride, padding=1, count_include_pad=False)
+
+
+class ResNet(nn.Module):
+    """F^C = ResNet(I): a picture [N, 72, 128, 3] to features [N, 32, 18, 32]."""
+
+    def __init__(self, config: VisionConfig) -> None:
+        super().__init__()
+        channels = config.channels
+        self.stem = convolution(3, channels)
+        strides = (2, 1, 2, 1, 1, 1)
+        self.blocks = nn.Sequential(*(Block(channels, stride) for stride in strides))
+
+    def forward(self, image: Tensor) -> Tensor:
+        """Features of pictures [N, H, W, 3] uint8: [N, C, H / 4, W / 4], each channel with mean 0 and variance 1."""
+        pixels = standardise(image).contiguous(memory_format=torch.channels_last)
+        return instance_norm(self.blocks(self.stem(pixels)))
