@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,8 @@ from PIL import Image
 
 from wordwing import __version__
 from wordwing.cli import main
+from wordwing.language.tokenizer import Vocabulary
+from wordwing.model.policy import LearnedPolicy, ModelConfig, PolicyNetwork
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -202,3 +206,50 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path):
         full.write("new")
     assert target.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
+
+
+@pytest.fixture(scope="module")
+def hesitant(tmp_path_factory) -> Path:
+    """The folder of an untrained policy that knows five words and stops at once."""
+    torch.manual_seed(0)
+    vocabulary = Vocabulary.of(["go to the blue barrel"], min_count=1)
+    network = PolicyNetwork(ModelConfig(), len(vocabulary))
+    with torch.no_grad():
+        network.stage2.network.last.bias[4] = 9.0  # the stop logit
+    folder = tmp_path_factory.mktemp("policies") / "hesitant"
+    LearnedPolicy(network, vocabulary).save(folder)
+    return folder
+
+
+@pytest.mark.parametrize("vehicle", ["sim", "lab"])
+def test_a_learned_policy_flies_and_is_not_measured_against_a_path_that_nobody_asked_for(
+    hesitant, vehicle, tmp_path, capsys
+):
+    main(["fly", "go to the grobnik", "--policy", str(hesitant), "--vehicle", vehicle, "--out", str(tmp_path)])
+    said = capsys.readouterr().out.splitlines()
+    assert said[:2] == ['"go to the grobnik"', "it does not know: grobnik"]
+    assert re.fullmatch(r"hesitant decided to stop after 0\.0 s and 0\.\d\d m", said[2])
+    assert said[3:] == [f"film: {tmp_path / 'flight.mp4'}"]
+    assert {path.name for path in tmp_path.iterdir()} == {"flight.mp4", "filmstrip.png", "layout.json"}
+    with av.open(str(tmp_path / "flight.mp4")) as film:
+        assert (film.streams.video[0].width, film.streams.video[0].height) == (1600, 900)
+
+
+def test_a_policy_that_is_neither_known_nor_a_folder_is_refused_with_a_hint(capsys, tmp_path):
+    said = refused(capsys, "fly", "go", "--policy", "oracel", "--out", str(tmp_path / "out"))
+    assert 'no policy is called "oracel"' in said
+    assert 'did you mean "oracle"?' in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_without_a_policy_and_a_damaged_policy_are_refused(hesitant, capsys, tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert "not a policy" in refused(
+        capsys, "fly", "go", "--policy", str(tmp_path / "empty"), "--out", str(tmp_path / "a")
+    )
+    damaged = shutil.copytree(hesitant, tmp_path / "damaged")
+    weights = damaged / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:10_000])
+    said = refused(capsys, "fly", "go", "--policy", str(damaged), "--out", str(tmp_path / "a"))
+    assert "model.safetensors: the file is damaged" in said
+    assert not (tmp_path / "a").exists()

@@ -41,6 +41,7 @@ def application() -> tyro.extras.SubcommandApp:
     data_app.command(show_app, name="show", help="Draw pictures of what exists.")
     bench_app = tyro.extras.SubcommandApp()
     bench_app.command(bench.sim)
+    bench_app.command(bench.model)
     app = tyro.extras.SubcommandApp()
     app.command(fly.fly)
     app.command(data_app, name="data", help="Landmarks, layouts and datasets.")

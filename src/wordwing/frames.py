@@ -157,7 +157,9 @@ def start_frame(start: Pose) -> Pose:
 
 def in_start_frame(pose: Pose, start: Pose) -> Pose:
     """World poses seen from the start frame."""
-    return start_frame(start).inverse() @ pose
+    frame = start_frame(start)  # not `frame.inverse() @ pose`: torch.compile cannot follow an @ of ours
+    turned = quaternion_multiply(quaternion_conjugate(frame.quaternion), pose.quaternion)
+    return Pose(frame.unapply(pose.position), turned)
 
 
 def world_to_ned(vector: Tensor) -> Tensor:

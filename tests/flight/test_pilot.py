@@ -106,6 +106,35 @@ def test_pictures_are_kept_on_request_one_for_each_state():
     assert [image[0, 0, 0] for image in flight.images] == [3 * step for step in range(len(flight.positions))]
 
 
+class Note:
+    """A belief that knows when it was held and of which drone it was picked."""
+
+    def __init__(self, time: float, drone: int | None = None) -> None:
+        self.time, self.drone = time, drone
+
+    def of(self, index: int) -> "Note":
+        return Note(self.time, index)
+
+
+class Thinker(Script):
+    """Holds a belief about each moment at which it decides."""
+
+    beliefs: Note | None = None
+
+    def act(self, observation: Observation) -> Action:
+        self.beliefs = Note(observation.time.item())
+        return super().act(observation)
+
+
+@pytest.mark.parametrize(("decisions", "times"), [(2, [0.0, 0.3, 0.6]), (9, [0.0, 0.3, 0.6, 0.9])])
+def test_beliefs_are_kept_with_the_pictures_one_for_each_decision(decisions, times):
+    flight = fly_vehicle(Thinker(decisions), Notebook(), TASK, max_steps=4, keep_images=True)
+    assert [note.time for note in flight.beliefs] == pytest.approx(times)
+    assert {note.drone for note in flight.beliefs} == {0}
+    assert fly_vehicle(Thinker(decisions), Notebook(), TASK).beliefs == []
+    assert fly_vehicle(Script(decisions), Notebook(), TASK, keep_images=True).beliefs == []
+
+
 @pytest.mark.parametrize("needs", [True, False])
 def test_only_a_policy_that_needs_it_is_shown_the_path(needs):
     policy = Script(1, needs)

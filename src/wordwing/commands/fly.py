@@ -17,21 +17,22 @@ def fly(
     layout: Path | None = None,
     corpus: Corpus = "cage",
     seed: int = 0,
-    policy: Literal["oracle", "average", "stop"] = "oracle",
+    policy: str = "oracle",
     vehicle: Literal["sim", "lab"] = "sim",
     out: Path = Path("out/fly"),
 ) -> None:
     """Fly one instruction and film it.
 
-    Until a trained policy is part of the package, ORACLE flies: it follows a path sampled among the landmarks and does
-    not read the text.
+    A learned policy reads the text, and its film shows what it thinks: what it sees and remembers, where it wants to
+    pass and to stop. Until one is part of the package, ORACLE flies: it follows a path sampled among the landmarks and
+    does not read the text.
 
     Args:
         text: What the drone is told, in plain English.
         layout: A layout file; without one a random layout of the corpus is drawn.
         corpus: Which kind of random layout, and by which rules the path is drawn.
         seed: Chooses the layout and the path; the same seed gives the same flight.
-        policy: Who flies.
+        policy: Who flies: oracle, average or stop, which do not read; or a learned policy's folder or name.
         vehicle: Where: the batched simulator or the lab.
         out: Folder for flight.mp4, filmstrip.png and layout.json.
     """

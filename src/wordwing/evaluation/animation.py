@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -35,13 +36,12 @@ def flight_frames(flight: Flight, overhead: NDArray[np.uint8], title: str) -> It
         overhead: [600, 600, 3] the world from above, 5 m wide.
         title: who flies, in a few words.
     """
-    poses = Pose(torch.from_numpy(flight.positions), torch.from_numpy(flight.quaternions))
-    yaws = poses.yaw.numpy()
+    yaws = headings(flight)
     for index in range(len(flight.positions)):
         frame = Image.new("RGB", (1180, 690), PAPER)
         draw = ImageDraw.Draw(frame)
         draw.text((20, 8), title, INK, font(22))
-        frame.paste(_map(flight, overhead, index, float(yaws[index])), (20, 60))
+        frame.paste(_map(flight, overhead, index, yaws[index]), (20, 60))
         _legend(draw, (20, 668))
         seen = Image.fromarray(flight.images[index])
         frame.paste(seen.resize((512, 288), Image.Resampling.NEAREST), (648, 60))
@@ -51,28 +51,49 @@ def flight_frames(flight: Flight, overhead: NDArray[np.uint8], title: str) -> It
         yield frame
 
 
+def headings(flight: Flight) -> list[float]:
+    """Where the drone looks at each state, radians, world frame."""
+    return Pose(torch.from_numpy(flight.positions), torch.from_numpy(flight.quaternions)).yaw.tolist()
+
+
 def _map(flight: Flight, overhead: NDArray[np.uint8], index: int, yaw: float) -> Image.Image:
     """The overhead view with the view cone lit, the demonstration, the path so far and the drone."""
-    picture = Image.fromarray(overhead)
-    here = map_pixels(flight.path[index], MAP_SIZE)
-    fov = math.radians(Camera().config.horizontal_fov_deg)
-    edges = [yaw - fov / 2 + fov * step / 12 for step in range(13)]
-    cone = [tuple(here)]
-    cone += [tuple(map_pixels(flight.path[index] + 8 * np.array([math.cos(a), math.sin(a)]), MAP_SIZE)) for a in edges]
-    lit = Image.new("L", picture.size, 150)
-    ImageDraw.Draw(lit).polygon(cone, fill=255)
-    picture = Image.composite(picture, Image.new("RGB", picture.size, (0, 0, 0)), lit)
+    picture = lit(Image.fromarray(overhead), flight.path[index], yaw)
     draw = ImageDraw.Draw(picture)
     gold = [tuple(point) for point in map_pixels(flight.task.gold_path, MAP_SIZE)]
     if len(gold) > 1:
         draw.line(gold, GOLD, 4, joint="curve")
     _disc(draw, gold[-1], 7, GOLD)
-    flown = [tuple(point) for point in map_pixels(flight.path[: index + 1], MAP_SIZE)]
-    if len(flown) > 1:
-        draw.line(flown, "white", 7, joint="curve")
-        draw.line(flown, FLOWN, 4, joint="curve")
-    draw.polygon(drone_outline(flight.path[index], yaw, MAP_SIZE), FLOWN, "white", 2)
+    draw_flown(draw, flight, index, yaw, MAP_SIZE)
     return picture
+
+
+def lit(picture: Image.Image, xy: NDArray[np.floating], yaw: float, shade: int = 150) -> Image.Image:
+    """An overhead picture, dimmed to `shade` of 255 but for what a camera at a place and heading has in view."""
+    fov = math.radians(Camera().config.horizontal_fov_deg)
+    edges = [yaw - fov / 2 + fov * step / 12 for step in range(13)]
+    corners = [xy, *(xy + 8 * np.array([math.cos(edge), math.sin(edge)]) for edge in edges)]
+    light = Image.new("L", picture.size, shade)
+    ImageDraw.Draw(light).polygon([tuple(map_pixels(corner, picture.width)) for corner in corners], fill=255)
+    return Image.composite(picture, Image.new("RGB", picture.size, (0, 0, 0)), light)
+
+
+def draw_flown(
+    draw: ImageDraw.ImageDraw,
+    flight: Flight,
+    index: int,
+    yaw: float,
+    size: int,
+    width: int = 4,
+    edge: int = 2,
+    scale: float = 1.0,
+) -> None:
+    """The path so far and the drone on an overhead picture of `size` pixels, in lines and at a scale as told."""
+    flown = [tuple(point) for point in map_pixels(flight.path[: index + 1], size)]
+    if len(flown) > 1:
+        draw.line(flown, "white", width + 2 * edge - 1, joint="curve")
+        draw.line(flown, FLOWN, width, joint="curve")
+    draw.polygon(drone_outline(flight.path[index], yaw, size, scale), FLOWN, "white", edge)
 
 
 def _disc(draw: ImageDraw.ImageDraw, centre: Sequence[float], radius: int, colour: object) -> None:
@@ -101,7 +122,9 @@ def wrapped(text: str, width: int, size: int) -> list[str]:
     lines = [""]
     for word in text.split():
         while font(size).getlength(word) > width:
-            keep = next(n for n in range(len(word), 0, -1) if font(size).getlength(word[:n]) <= width)
+            keep = max(
+                1, bisect_right(range(1, len(word)), width, key=lambda n: math.ceil(font(size).getlength(word[:n])))
+            )
             lines += [word[:keep], ""]
             word = word[keep:]
         longer = f"{lines[-1]} {word}".strip()
@@ -115,7 +138,6 @@ def wrapped(text: str, width: int, size: int) -> list[str]:
 def _setpoint(draw: ImageDraw.ImageDraw, flight: Flight, index: int, corner: tuple[int, int]) -> None:
     """Bars for the setpoint that was chosen at this state, and the clock."""
     x, y = corner
-    done = index >= flight.decisions
     forward, yaw_rate = (0.0, 0.0) if index >= len(flight.setpoints) else flight.setpoints[index]
     rows = (
         ("forward", f"{forward:.2f} m/s", 0.0, forward / MAX_FORWARD),
@@ -128,9 +150,13 @@ def _setpoint(draw: ImageDraw.ImageDraw, flight: Flight, index: int, corner: tup
         draw.rectangle((left, y + 2, right, y + 18), FLOWN)
         draw.text((x + 392, y), value, INK, font(16))
         y += 32
-    clock = f"{index * CONTROL_PERIOD:.1f} s"
+    draw.text((x, y + 6), clock(flight, index), INK, font(19))
+
+
+def clock(flight: Flight, index: int) -> str:
+    """The time at a state, and whether the flight is still under way."""
     ended = {"stop": "STOP", "steps": "out of steps"}[flight.ended_by]
-    draw.text((x, y + 6), f"{clock}   {ended if done else 'flying'}", INK, font(19))
+    return f"{index * CONTROL_PERIOD:.1f} s   {ended if index >= flight.decisions else 'flying'}"
 
 
 def filmstrip(frames: Sequence[Image.Image], count: int = 4) -> Image.Image:

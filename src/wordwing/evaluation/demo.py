@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
+from PIL import Image
 
 from wordwing.baselines import Average, Oracle, Stop
+from wordwing.errors import WordwingError, did_you_mean
 from wordwing.evaluation.animation import MAP_SIZE, filmstrip, flight_frames, write_video
 from wordwing.evaluation.drawing import MAP_EXTENT
 from wordwing.evaluation.metrics import SUCCESS_DISTANCE, emd, final_distance
 from wordwing.evaluation.rollout import Flight, fly_tasks, start_poses
+from wordwing.evaluation.thinking import thinking_frames
 from wordwing.files import replacing
-from wordwing.interface import Policy
+from wordwing.interface import CONTROL_PERIOD, Policy
+from wordwing.model.checkpoint import shipped
+from wordwing.model.policy import LearnedPolicy
+from wordwing.model.stage1 import Domain
 from wordwing.sim.render import RenderConfig
 from wordwing.sim.simulator import Simulator
 from wordwing.world.catalogue import Corpus
 from wordwing.world.layout import Layout
+from wordwing.world.paths import path_length
 from wordwing.world.tasks import sample_task_in, sample_tasks
 
 BASELINES: dict[str, type[Policy]] = {"oracle": Oracle, "average": Average, "stop": Stop}
@@ -36,17 +42,21 @@ def film_flight(
     corpus: Corpus,
     seed: int,
     policy_name: str,
-    vehicle: Literal["sim", "lab"],
+    vehicle: Domain,
     out: Path,
 ) -> None:
-    """Fly once and write the film, a still of it and the layout into a folder."""
+    """Fly once and write the film, a still of it and the layout into a folder.
+
+    A learned policy reads the text, so the path that was sampled with the start is not what it is asked to fly: it is
+    neither drawn nor measured against.
+    """
+    policy = find_policy(policy_name, vehicle)
     rng = np.random.default_rng(seed)
     if layout_file:
         task = sample_task_in(Layout.load(layout_file), corpus, rng)
     else:
         [task] = sample_tasks(corpus, 1, rng)
     task = replace(task, instruction=instruction)
-    policy = BASELINES[policy_name]()
     viewer = Simulator(1, render=RenderConfig(shadows=True))
     if vehicle == "sim":
         [flight] = fly_tasks(policy, viewer, [task], keep_images=True)
@@ -56,19 +66,37 @@ def film_flight(
 
         with LabVehicle(task.layout, task.start_xy, task.start_yaw, seed=seed) as drone:
             flight = fly_vehicle(policy, drone, task, keep_images=True)
-    title = f"{TITLES[policy_name]} in {vehicle}: {HABITS[policy_name]}"
-    write_films(flight, viewer, title, out)
-    print(f'"{instruction}"')
-    print(f"{TITLES[policy_name]} {HABITS[policy_name]}")
-    print(summary(flight, policy_name))
-    print(f"film: {out / 'flight.mp4'}")
-
-
-def write_films(flight: Flight, viewer: Simulator, title: str, out: Path) -> None:
-    """`flight.mp4`, `filmstrip.png` and `layout.json` of a flight that kept its images: all of them or none."""
-    viewer.reset([flight.task.layout], start_poses([flight.task]))
+    viewer.reset([task.layout], start_poses([task]))
     overhead = viewer.overhead(MAP_SIZE, MAP_EXTENT)[0].numpy()
-    frames = list(flight_frames(flight, overhead, title))
+    if isinstance(policy, LearnedPolicy):
+        name = Path(policy_name).resolve().name
+        unknown = list(dict.fromkeys(policy.vocabulary.unknown(instruction)))
+        threshold = policy.network.config.stop_threshold
+        frames = thinking_frames(flight, overhead, f"{name} in {vehicle}", unknown, threshold)
+        said = [f"it does not know: {', '.join(unknown)}"] * bool(unknown) + [ending(flight, name)]
+    else:
+        name, habit = TITLES[policy_name], HABITS[policy_name]
+        frames = flight_frames(flight, overhead, f"{name} in {vehicle}: {habit}")
+        said = [f"{name} {habit}", summary(flight, policy_name)]
+    write_films(flight, list(frames), out)
+    print(f'"{instruction}"', *said, f"film: {out / 'flight.mp4'}", sep="\n")
+
+
+def find_policy(name: str, domain: Domain) -> Policy:
+    """A baseline by its name, or a learned policy by its name or folder."""
+    if name in BASELINES:
+        return BASELINES[name]()
+    if not Path(name).exists() and name not in shipped():
+        known = [*BASELINES, *shipped()]
+        raise WordwingError(
+            f'no policy is called "{name}", and there is no such folder{did_you_mean(name, known)}'
+            f" (known: {', '.join(known)})"
+        )
+    return LearnedPolicy.from_pretrained(name, domain)
+
+
+def write_films(flight: Flight, frames: list[Image.Image], out: Path) -> None:
+    """`flight.mp4`, `filmstrip.png` and `layout.json` of a flight: all of them or none."""
     with (
         replacing(out / "flight.mp4") as film,
         replacing(out / "filmstrip.png") as still,
@@ -83,9 +111,19 @@ def summary(flight: Flight, policy_name: str) -> str:
     """One line about how a flight went."""
     distance = final_distance(flight.path, flight.task.gold_path)
     verdict = "within" if distance < SUCCESS_DISTANCE else "not within"
-    inside = flight.seconds_inside_landmarks
-    through = f", {inside:.1f} s of it through landmarks" if inside else ""
     return (
         f"{TITLES[policy_name]} came to rest {distance:.2f} m from the end of the path, {verdict} "
-        f"{SUCCESS_DISTANCE} m (EMD {emd(flight.path, flight.task.gold_path):.2f} m){through}"
+        f"{SUCCESS_DISTANCE} m (EMD {emd(flight.path, flight.task.gold_path):.2f} m){_through(flight)}"
     )
+
+
+def ending(flight: Flight, name: str) -> str:
+    """One line about how a flight ended that nobody has flown before."""
+    seconds = flight.decisions * CONTROL_PERIOD
+    ended = "decided to stop after" if flight.ended_by == "stop" else "had not stopped when its time was up after"
+    return f"{name} {ended} {seconds:.1f} s and {path_length(flight.path.astype(np.float64)):.2f} m{_through(flight)}"
+
+
+def _through(flight: Flight) -> str:
+    inside = flight.seconds_inside_landmarks
+    return f", {inside:.1f} s of it through landmarks" if inside else ""

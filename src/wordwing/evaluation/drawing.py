@@ -17,9 +17,16 @@ from wordwing.frames import ARENA_HALF
 INK = (32, 32, 32)
 PAPER = (250, 250, 248)
 
+Colour = tuple[int, int, int]
+
 # Okabe and Ito's palette, which colour-blind people can tell apart.
 FLOWN = (0, 114, 178)
 GOLD = (230, 159, 0)
+SKY_BLUE = (86, 180, 233)
+BLUISH_GREEN = (0, 158, 115)
+YELLOW = (240, 228, 66)
+VERMILLION = (213, 94, 0)
+REDDISH_PURPLE = (204, 121, 167)
 GREY = (120, 120, 120)
 LIGHT = (225, 225, 222)
 
@@ -38,9 +45,9 @@ def map_pixels(xy: NDArray[np.floating], size: int) -> NDArray[np.float64]:
     return size * (0.5 - np.asarray(xy, np.float64)[..., ::-1] / MAP_EXTENT)
 
 
-def drone_outline(xy: NDArray[np.floating], yaw: float, size: int) -> list[tuple[float, float]]:
-    """The arrow that stands for a drone in an overhead picture, pixels."""
-    arrow = np.array([[0.19, 0.0], [-0.1, 0.08], [-0.04, 0.0], [-0.1, -0.08]])
+def drone_outline(xy: NDArray[np.floating], yaw: float, size: int, scale: float = 1.0) -> list[tuple[float, float]]:
+    """The arrow that stands for a drone in an overhead picture, pixels; `scale` makes it larger than in others."""
+    arrow = scale * np.array([[0.19, 0.0], [-0.1, 0.08], [-0.04, 0.0], [-0.1, -0.08]])
     turn = np.array([[math.cos(yaw), -math.sin(yaw)], [math.sin(yaw), math.cos(yaw)]])
     return [(x, y) for x, y in map_pixels(np.asarray(xy) + arrow @ turn.T, size)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -14,6 +14,9 @@ from wordwing.frames import Pose
 from wordwing.interface import Policy, Setpoint
 from wordwing.sim.simulator import Simulator
 from wordwing.world.tasks import Task
+
+if TYPE_CHECKING:
+    from wordwing.model.policy import Beliefs
 
 MAX_STEPS = 50
 """Decisions before a flight is ended (100 on house)."""
@@ -40,11 +43,19 @@ class Flight:
     """How long it flew through landmarks; None where nobody can know."""
     images: list[NDArray[np.uint8]] = field(default_factory=list)
     """What the drone saw at each state, when asked for."""
+    beliefs: list[Beliefs] = field(default_factory=list)
+    """What a learned policy made of it at each decision, STOP included; kept with the images."""
 
     @property
     def path(self) -> NDArray[np.float32]:
         """[T + 1, 2] the flown path down to rest."""
         return self.positions[:, :2]
+
+
+def beliefs_of(policy: Policy, index: int) -> list[Beliefs]:
+    """What a policy believes now of one of its drones; nothing for a policy without beliefs."""
+    beliefs: Beliefs | None = getattr(policy, "beliefs", None)
+    return [] if beliefs is None else [beliefs.of(index)]
 
 
 def start_poses(tasks: Sequence[Task]) -> Pose:
@@ -79,6 +90,7 @@ def fly_tasks(
     decisions = torch.full((n,), max_steps, device=simulator.device)
     stopped = torch.zeros_like(flying)
     states, setpoints, images = [observation.pose], [], [observation.image.cpu()] * keep_images
+    beliefs: list[list[Beliefs]] = [[] for _task in tasks]
     inside = [simulator.seconds_inside_landmarks]
     step = 0
     settled = 0
@@ -86,6 +98,9 @@ def fly_tasks(
         setpoint = Setpoint.zero(n, simulator.device)
         if step < max_steps and bool(flying.any()):
             action = policy.act(observation)
+            if keep_images:
+                for i in flying.nonzero()[:, 0].tolist():
+                    beliefs[i] += beliefs_of(policy, i)
             stopping = flying & action.stop
             decisions[stopping] = step
             stopped |= stopping
@@ -117,6 +132,7 @@ def fly_tasks(
                 ended_by="stop" if bool(stopped[i]) else "steps",
                 seconds_inside_landmarks=float(inside_until[end, i]),
                 images=[image[i].numpy() for image in images[: end + 1]],
+                beliefs=beliefs[i],
             )
         )
     return flights

@@ -51,8 +51,9 @@ def gold_visitation(points: Tensor, start: Pose, config: GoldConfig, grid: Grid 
     frame = start_frame(start)[:, None]
     points = frame.unapply(torch.nn.functional.pad(points, (0, 1)))[..., :2]  # [N, P, 2] start frame
     inside = grid.contains(points)
-    along = _cell_masses(points, config.blur * grid.cell, grid)  # [N, P, 2, 64]
-    weights = inside.float()[..., None]
+    # In double: near 1 a distribution function has no digits for the tails in single, and autocast leaves it alone.
+    along = _cell_masses(points.double(), config.blur * grid.cell, grid)  # [N, P, 2, 64]
+    weights = inside.double()[..., None]
     trajectory = torch.einsum("npi,npj->nij", along[:, :, 0] * weights, along[:, :, 1])
     # A path that leaves the map ends, for the map, where it left.
     order = torch.arange(points.shape[1], device=points.device)
@@ -73,10 +74,11 @@ def observed_part(gold: Visitation, observed: Tensor) -> Visitation:
 
 def _cell_masses(points: Tensor, deviation: float, grid: Grid) -> Tensor:
     """[..., 2, 64] how much of a Gaussian around each point falls into each row, and into each column."""
-    edges = grid.half - torch.arange(grid.cells + 1, device=points.device) * grid.cell  # downwards, as rows go
+    steps = torch.arange(grid.cells + 1, dtype=points.dtype, device=points.device)
+    edges = grid.half - steps * grid.cell  # downwards, as rows go
     below = torch.special.ndtr((edges - points[..., None]) / deviation)  # [..., 2, 65]
     return below[..., :-1] - below[..., 1:]
 
 
 def _normalised(masses: Tensor) -> Tensor:
-    return masses / masses.sum((1, 2), keepdim=True).clamp(min=1e-9)
+    return (masses / masses.sum((1, 2), keepdim=True).clamp(min=1e-100)).float()

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, fields, is_dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import torch
-from torch import Tensor
+from safetensors import SafetensorError
+from safetensors import torch as safetensors
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from wordwing.errors import WordwingError, did_you_mean, shown
 from wordwing.files import check_replaceable, replacing_folder
@@ -20,6 +24,33 @@ FORMAT = 1
 """Counts changes after which older files mean something else."""
 
 CONFIG, WEIGHTS, WORDS, CARD = "config.json", "model.safetensors", "vocab.txt", "README.md"
+
+RANGES = {
+    "channels": (1, 4096),
+    "words": (1, 4096),
+    "hidden": (1, 4096),
+    "filtered": (1, 4096),
+    "last": (1, 4096),
+    "filters": (1, 4096),
+    "embedding": (1, 4096),
+    "levels": (2, 6),  # 64 cells can be halved six times
+    "dropout": (0.0, 0.99),
+    "close_gain": (0.0, 1e4),
+    "whole_gain": (0.0, 1e4),
+    "min_deviation": (1e-4, 10.0),
+    "first_deviation": (1e-4, 10.0),
+    "first_forward": (0.0, 1.0),
+    "first_stop": (-20.0, 20.0),
+    "blend": (0.0, 1.0),
+    "blind_range": (0.0, 10.0),
+    "blind_radius": (0.0, 10.0),
+    "stop_threshold": (0.0, 1.0),
+}
+"""What the numbers of a configuration may be."""
+
+KINDS = {int: "a whole number", float: "a number", bool: "true or false"}
+
+STORED = (torch.float32, torch.float16, torch.bfloat16)
 
 T = TypeVar("T")
 
@@ -40,16 +71,17 @@ def save_network(
         card: The model card: data, commit, command, seed, metrics, limits.
         dtype: Of the weights in the file; float16 halves it.
     """
-    from safetensors.torch import save_file
-
     check_replaceable(folder, (CONFIG, WEIGHTS, WORDS, CARD), CONFIG, "a policy")
     if len(vocabulary) != network.stage1.text.words.num_embeddings:
         raise ValueError("the vocabulary is not the network's")
-    document = {"format": FORMAT, "model": asdict(network.config)}
     weights = {name: tensor.detach().to("cpu", dtype).contiguous() for name, tensor in network.state_dict().items()}
+    for name, tensor in weights.items():
+        if not tensor.isfinite().all():
+            raise WordwingError(f"{folder}: the tensor {name} holds NaN or infinity, so the policy is not saved")
+    document = {"format": FORMAT, "model": asdict(network.config)}
     with replacing_folder(folder) as temporary:
         (temporary / CONFIG).write_text(json.dumps(document, indent=2) + "\n", "utf-8")
-        save_file(weights, temporary / WEIGHTS)
+        (temporary / WEIGHTS).write_bytes(safetensors.save(weights))
         vocabulary.save(temporary / WORDS)
         (temporary / CARD).write_text(
             card or "# A wordwing policy\n\nNothing was said about how it was made.\n", "utf-8"
@@ -61,22 +93,35 @@ def load_network(policy: str | Path) -> tuple[PolicyNetwork, Vocabulary]:
     folder = _find(policy)
     config = _read_config(folder / CONFIG)
     vocabulary = Vocabulary.load(folder / WORDS)
-    network = PolicyNetwork(config, len(vocabulary))
     weights = _read_weights(folder / WEIGHTS)
+    with torch.device("meta"), _NothingDrawn():  # sizes are compared before memory is taken for them
+        network = PolicyNetwork(config, len(vocabulary))
     expected = network.state_dict()
     for name in sorted(expected.keys() | weights.keys()):
         where = f"{folder / WEIGHTS}: the tensor {name}"
         if name not in weights:
-            raise WordwingError(f"{where} is missing; {CONFIG} describes another network")
+            raise WordwingError(f"{where} is missing; {CONFIG} describes a network that has it")
         if name not in expected:
             raise WordwingError(f"{where} belongs to no part of the network that {CONFIG} describes")
         if weights[name].shape != expected[name].shape:
             found, wanted = list(weights[name].shape), list(expected[name].shape)
             raise WordwingError(f"{where} is {found}; with this {CONFIG} and {WORDS} it must be {wanted}")
+        if weights[name].dtype not in STORED:
+            raise WordwingError(f"{where} is of {weights[name].dtype}; it must be of {', '.join(map(str, STORED))}")
         if not weights[name].isfinite().all():
             raise WordwingError(f"{where} holds NaN or infinity")
-    network.load_state_dict(weights)
+    network.load_state_dict({name: tensor.float() for name, tensor in weights.items()}, assign=True)
     return network, vocabulary
+
+
+class _NothingDrawn(TorchFunctionMode):
+    """Leaves out normal random numbers: to draw none on the meta device, torch imports itself for two seconds."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func in (nn.init.normal_, Tensor.normal_):
+            return kwargs.get("tensor", *args[:1])
+        return torch.empty(*args, **kwargs) if func is torch.randn else func(*args, **kwargs)
 
 
 def shipped() -> dict[str, Path]:
@@ -90,24 +135,31 @@ def _find(policy: str | Path) -> Path:
     if str(policy) in known:
         return known[str(policy)]
     folder = Path(policy)
-    if not (folder / CONFIG).is_file():
-        names = f"; with wordwing come {', '.join(known)}" if known else ""
+    try:
+        if (folder / CONFIG).is_file():
+            return folder
         missing = f"there is no {CONFIG} in it" if folder.is_dir() else "there is no such folder"
-        raise WordwingError(f"{policy}: this is not a policy, {missing}{did_you_mean(str(policy), list(known))}{names}")
-    return folder
+    except OSError as error:  # a name that is too long, a folder that others may not enter
+        missing = f"the folder cannot be read ({error.strerror})"
+    names = f"; with wordwing come {', '.join(known)}" if known else ""
+    raise WordwingError(f"{policy}: this is not a policy, {missing}{did_you_mean(str(policy), list(known))}{names}")
 
 
 def _read_config(path: Path) -> ModelConfig:
     try:
-        document = json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise WordwingError(f"{path}: the file cannot be read ({error.strerror})") from None
-    except ValueError as error:
+        document = json.loads(_read(path))
+    except (ValueError, RecursionError) as error:
         raise WordwingError(f"{path}: this is not JSON ({error})") from None
-    version = document.get("format") if isinstance(document, dict) else None
-    if version != FORMAT or isinstance(version, bool):
+    if not isinstance(document, dict):
+        raise WordwingError(f"{path}: this is {shown(document)}; it must be an object")
+    version = document.get("format")
+    if type(version) is not int or version != FORMAT:
         raise WordwingError(f"{path}: the format is {shown(version)}; this wordwing reads {FORMAT}")
-    return _build(ModelConfig, document.get("model"), f"{path}: model")
+    _check_names(document, ["format", "model"], f"{path}: the file")
+    config = _build(ModelConfig, document["model"], f"{path}: model")
+    if config.stage2.first_deviation <= config.stage2.min_deviation:
+        raise WordwingError(f"{path}: model.stage2.first_deviation must be above min_deviation")
+    return config
 
 
 def _build(kind: type[T], document: Any, where: str) -> T:
@@ -116,39 +168,48 @@ def _build(kind: type[T], document: Any, where: str) -> T:
         raise WordwingError(f"{where} is {shown(document)}; it must be an object")
     kinds = get_type_hints(kind)
     names = [entry.name for entry in fields(kind)]  # type: ignore[arg-type]
+    _check_names(document, names, where)
+    return kind(**{name: _value(name, kinds[name], document[name], f"{where}.{name}") for name in names})
+
+
+def _check_names(document: dict[str, Any], names: Sequence[str], where: str) -> None:
     for name in document:
         if name not in names:
-            raise WordwingError(f'{where} has an unknown entry "{name}"{did_you_mean(name, names)}')
+            raise WordwingError(f"{where} has an unknown entry {shown(name)}{did_you_mean(name, names)}")
     for name in names:
         if name not in document:
             raise WordwingError(f'{where} has no "{name}"')
-    return kind(**{name: _value(kinds[name], document[name], f"{where}.{name}") for name in names})
 
 
-def _value(kind: Any, value: Any, where: str) -> Any:
+def _value(name: str, kind: Any, value: Any, where: str) -> Any:
     if is_dataclass(kind):
         return _build(kind, value, where)  # type: ignore[arg-type]
     if get_origin(kind) is not None:  # a Literal
         if value in get_args(kind):
             return value
         raise WordwingError(f"{where} is {shown(value)}; it must be one of {', '.join(get_args(kind))}")
-    if kind is float and type(value) is int:
-        value = float(value)
-    if type(value) is not kind:
-        raise WordwingError(f"{where} is {shown(value)}; it must be a {kind.__name__}")
-    if kind in (int, float) and not -1e6 < value < 1e6:  # NaN is not, either
-        raise WordwingError(f"{where} is {shown(value)}; that cannot be")
-    return value
+    if type(value) is not kind and not (kind is float and type(value) is int):
+        raise WordwingError(f"{where} is {shown(value)}; it must be {KINDS[kind]}")
+    if kind is bool:
+        return value
+    least, most = RANGES[name]
+    if not least <= value <= most:  # NaN is not, either
+        raise WordwingError(f"{where} is {shown(value)}; it must be from {least:g} to {most:g}")
+    return kind(value)
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
+    data = _read(path)
     try:
-        weights = load_file(path)
+        return safetensors.load(data)
+    except (SafetensorError, KeyError) as error:  # a KeyError is a kind of number that torch does not have
+        raise WordwingError(f"{path}: the file is damaged or not a safetensors file ({error})") from None
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
     except FileNotFoundError:
         raise WordwingError(f"{path}: there is no such file") from None
-    except (SafetensorError, OSError) as error:
-        raise WordwingError(f"{path}: the file is damaged or not a safetensors file ({error})") from None
-    return {name: tensor.float() for name, tensor in weights.items()}
+    except OSError as error:
+        raise WordwingError(f"{path}: the file cannot be read ({error.strerror})") from None

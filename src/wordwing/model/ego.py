@@ -42,11 +42,13 @@ class EgoView:
 
 def turn(maps: Tensor, pose: Pose, grid: Grid = START_GRID) -> Tensor:
     """Maps [N, C, 64, 64] in the start frame to maps of the same size in the frames of drones at poses [N] therein."""
-    cos, sin = torch.cos(pose.yaw), torch.sin(pose.yaw)
-    turned = torch.stack([torch.stack([cos, -sin], -1), torch.stack([sin, cos], -1)], -2)  # [N, 2, 2] body to start
-    centres = grid.centres(maps.device)
-    points = torch.einsum("nij,rcj->nrci", turned, centres) + pose.xy[:, None, None]
-    return grid.sample(maps, points)
+    # Not as a product of matrices, which autocast would round to bf16: far cells then move by up to half a cell.
+    cos, sin = torch.cos(pose.yaw)[:, None, None], torch.sin(pose.yaw)[:, None, None]
+    ahead, left = grid.centres(maps.device).unbind(-1)
+    points = torch.stack([cos * ahead - sin * left, sin * ahead + cos * left], dim=-1) + pose.xy[:, None, None]
+    # Where a pose is lost CUDA would sample zeros, and an empty map is something that one can fly by; NaN hovers.
+    lost = ~points.isfinite().all(-1)[:, None]
+    return grid.sample(maps, points).masked_fill(lost, torch.nan)
 
 
 def ego_view(visitation: Visitation, unexplored: Tensor, boundary: Tensor, pose: Pose) -> EgoView:

@@ -52,7 +52,8 @@ def look(pose: Pose, camera: Camera, config: MappingConfig, grid: Grid = START_G
     u, v = pixels.unbind(-1)
     below = in_front & (u >= 0) & (u < camera.config.width) & (v >= camera.config.height)
     distance = (centres - pose.xy[:, None, None]).norm(dim=-1)  # [N, 64, 64]
-    blind = (below & (distance <= config.blind_range)) | (distance <= config.blind_radius)
+    around = (distance <= config.blind_radius) & ~u.isnan()  # a drone that does not know its attitude sees nothing
+    blind = (below & (distance <= config.blind_range)) | around
     return Sight(pixels, in_view, in_view | blind)
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from wordwing.camera import Camera
+from wordwing.devices import find_device
 from wordwing.frames import Pose, in_start_frame
 from wordwing.interface import Action, Observation
 from wordwing.language.tokenizer import Vocabulary
@@ -93,6 +95,18 @@ class Beliefs:
     """What stage 2 gets of it."""
     control: Control
     """What to do."""
+
+    def of(self, index: int) -> Beliefs:
+        """What one of the drones believes: a batch of one, on the CPU, that keeps nothing of the others alive."""
+
+        def chosen(part: Any) -> Any:
+            if isinstance(part, Tensor):
+                return part[index : index + 1].detach().cpu().clone()
+            if is_dataclass(part):
+                return replace(part, **{entry.name: chosen(getattr(part, entry.name)) for entry in fields(part)})  # type: ignore[type-var]
+            return part
+
+        return chosen(self)
 
 
 class PolicyNetwork(nn.Module):
@@ -189,9 +203,9 @@ class LearnedPolicy:
             network: Moved to the device.
             vocabulary: Its words.
             domain: Whose pictures it will get.
-            device: Where it thinks; half as precise on CUDA (bf16).
+            device: Where it thinks; in bf16 on CUDA.
         """
-        self.device = torch.device(device)
+        self.device = find_device(device)
         self.network = network.to(self.device).eval()
         self.vocabulary = vocabulary
         self.domain = domain
@@ -241,6 +255,8 @@ class LearnedPolicy:
         """Look, plan, decide; `beliefs` then holds why."""
         if self.state is None:
             raise ValueError("reset comes before act")
+        if len(observation.pose) != len(self.state.start):
+            raise ValueError(f"{len(observation.pose)} observations for {len(self.state.start)} drones")
         image, pose = observation.image.to(self.device), observation.pose.to(self.device)
         with self._precision():
             self.state, self.beliefs = self.network(self.state, image, pose, self.domain)

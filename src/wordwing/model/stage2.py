@@ -6,6 +6,7 @@ convolutions, and the whole map is seen coarsely besides the close crop.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -115,8 +116,7 @@ class Stage2(nn.Module):
         super().__init__()
         self.config = config
         self.network = ControlNetwork(config, outputs=5)
-        spread = config.first_deviation - config.min_deviation
-        raw = torch.tensor(spread).expm1().log()  # softplus turns it back
+        raw = math.log(math.expm1(config.first_deviation - config.min_deviation))  # softplus turns it back
         first = torch.tensor([config.first_forward, 0.0, raw, raw, config.first_stop])
         with torch.no_grad():
             self.network.last.bias.copy_(first)

@@ -26,7 +26,7 @@ class VisionConfig:
 def standardise(image: Tensor) -> Tensor:
     """Pictures [N, H, W, 3] uint8 to [N, 3, H, W] with mean 0 and variance 1, over all pixels and colours of each.
 
-    A picture of a single colour becomes zero.
+    A picture of a single grey becomes zero.
     """
     pixels = image.permute(0, 3, 1, 2).float()
     variance, mean = torch.var_mean(pixels, dim=(1, 2, 3), correction=0, keepdim=True)
@@ -65,6 +65,11 @@ class ResNet(nn.Module):
         self.blocks = nn.Sequential(*(Block(channels, stride) for stride in strides))
 
     def forward(self, image: Tensor) -> Tensor:
-        """Features of pictures [N, H, W, 3] uint8: [N, C, H / 4, W / 4], each channel with mean 0 and variance 1."""
+        """Features of pictures [N, H, W, 3] uint8: [N, C, H / 4, W / 4], each channel with mean 0 and variance 1.
+
+        A picture of a single grey, such as a lost frame, has none: they are zero.
+        """
         pixels = standardise(image).contiguous(memory_format=torch.channels_last)
-        return instance_norm(self.blocks(self.stem(pixels)))
+        features = instance_norm(self.blocks(self.stem(pixels)))
+        # Without contrast the norms would make features of rounding errors, and gradients a million times too large.
+        return torch.where((pixels != 0).any(dim=(1, 2, 3))[:, None, None, None], features, 0.0)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
-import time
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -16,14 +14,16 @@ import numpy as np
 import torch
 import warp as wp
 
+from wordwing.benchmarking import device_title, rate_of
 from wordwing.camera import Camera
+from wordwing.devices import find_device
 from wordwing.errors import WordwingError
 from wordwing.frames import Pose, quaternion_multiply
 from wordwing.interface import Setpoint
 from wordwing.sim.lab.scene import CAMERA_AXES
 from wordwing.sim.launch import warp_device
 from wordwing.sim.render import RenderConfig, Renderer
-from wordwing.sim.simulator import Simulator, find_device
+from wordwing.sim.simulator import Simulator
 from wordwing.world.assets import asset
 from wordwing.world.catalogue import catalogue, landmark
 from wordwing.world.layout import Layout, Placement
@@ -91,41 +91,6 @@ def crowded_layout(count: int, rng: np.random.Generator) -> Layout:
         x, y, yaw = map(float, rng.uniform([-2.1, -2.1, -3.1], [2.1, 2.1, 3.1]))
         placements.append(Placement(catalogue()[index].name, x, y, yaw))
     return Layout(tuple(placements))
-
-
-def device_title(device: torch.device) -> str:
-    """What a person calls the device."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return f"one core of {_cpu_name()}"
-
-
-def _cpu_name() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
-        return names[0]
-    except (OSError, IndexError):
-        return platform.processor() or "an unknown CPU"
-
-
-def rate_of(call: Callable[[], object], seconds: float, device: torch.device) -> float:
-    """Calls a second, after a warm-up."""
-
-    def wait() -> None:
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
-
-    call()
-    wait()
-    start, calls = time.perf_counter(), 0
-    while time.perf_counter() - start < seconds:
-        call()
-        calls += 1
-        if calls % 8 == 0:
-            wait()  # or thousands of launches would queue up behind the clock
-    wait()
-    return calls / (time.perf_counter() - start)
 
 
 def _stepper(simulator: Simulator, rng: np.random.Generator, safety: bool = False) -> Callable[[], object]:

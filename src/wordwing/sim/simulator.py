@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from wordwing.camera import Camera
+from wordwing.devices import find_device
 from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF, Pose
 from wordwing.interface import CONTROL_PERIOD, Observation, Setpoint
@@ -145,16 +146,3 @@ class Simulator:
     def overhead(self, size: int = 512, extent: float = 5.0) -> Tensor:
         """[N, size, size, 3] uint8 maps from straight above, x up and y left, `extent` metres wide."""
         return self.renderer.overhead(size, extent)
-
-
-def find_device(name: torch.device | str) -> torch.device:
-    """A device that wordwing can run on, with its number."""
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise WordwingError(f'no device is called "{name}"; "cpu" and "cuda" are') from None
-    if device.type not in ("cpu", "cuda"):
-        raise WordwingError(f'wordwing runs on "cpu" and "cuda", not on "{name}"')
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise WordwingError('this machine has no CUDA device that torch can use; take "cpu"')
-    return torch.empty(0, device=device).device  # "cuda" becomes "cuda:0"

@@ -13,12 +13,13 @@ from wordwing.data.demonstrations.archive import Array, Header, fingerprint
 from wordwing.data.demonstrations.packing import pack_pose, pack_setpoint
 from wordwing.data.demonstrations.records import Demonstrations
 from wordwing.data.schema import Instruction, length
+from wordwing.devices import find_device
 from wordwing.errors import WordwingError
 from wordwing.evaluation.rollout import SETTLE_STEPS
 from wordwing.frames import Pose
 from wordwing.interface import Setpoint
 from wordwing.sim.scene import PackedLayouts
-from wordwing.sim.simulator import Simulator, find_device
+from wordwing.sim.simulator import Simulator
 from wordwing.world.layout import Layout
 
 WORLDS = {"cpu": 1024, "cuda": 32_768}

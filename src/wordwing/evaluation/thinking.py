@@ -1,0 +1,170 @@
+"""Films of what a policy thinks: every step from its picture to its setpoint.
+
+They follow the paper's figure of intermediate representations. All maps lie as the overhead view does, x up and y left,
+whatever frame the policy keeps them in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw
+
+from wordwing.evaluation.animation import clock, draw_flown, headings, lit
+from wordwing.evaluation.belief_maps import Bytes, FeatureColours, WorldView, glowing
+from wordwing.evaluation.drawing import GREY, INK, PAPER, font
+from wordwing.evaluation.instruments import (
+    EDGE,
+    OUTSIDE,
+    PASS,
+    SEEN,
+    STOP,
+    UNOBSERVED,
+    Box,
+    draw_heading,
+    draw_instruction,
+    draw_legend,
+    draw_scale,
+    draw_tracks,
+    draw_unobserved,
+)
+from wordwing.evaluation.rollout import Flight
+from wordwing.frames import Pose
+from wordwing.model.policy import Beliefs
+
+SIZE = 1600, 900
+TOP = 152
+CAMERA, FEATURES, WORLD = Box(20, TOP, 320, 180), Box(20, TOP + 208, 320, 180), Box(20, TOP + 416, 320, 320)
+MEMORY, GROUNDING, MASKS = Box(364, TOP, 226, 226), Box(364, TOP + 255, 226, 226), Box(364, TOP + 510, 226, 226)
+TRAJECTORY, GOAL = Box(614, TOP, 442, 442), Box(1110, TOP, 442, 442)
+TRACKS, LEGEND = Box(614, TOP + 510, 700, 226), Box(1350, TOP + 510, 230, 226)
+"""Where the panels lie in a frame, pixels."""
+
+SHARPNESS = 2
+"""Paths and cells are drawn this much larger and shrunk, which makes them smooth."""
+
+DIMMED = 0.6
+"""Brightness of the overhead view under the distributions."""
+
+
+def thinking_frames(
+    flight: Flight, overhead: Bytes, title: str, unknown_words: Collection[str] = (), stop_threshold: float = 0.5
+) -> Iterator[Image.Image]:
+    """One picture for each state of a flight that kept images and beliefs; the last belief stays until it is at rest.
+
+    Args:
+        flight: What to show.
+        overhead: [S, S, 3] the world from above, 5 m wide.
+        title: Who flies where, in a few words.
+        unknown_words: Words of the instruction that the policy does not know, as the tokenizer has them.
+        stop_threshold: κ: above it the policy stops.
+    """
+    painter = Painter(flight, overhead)
+    canvas = _canvas(flight.task.instruction, title, unknown_words, painter)
+    from_above = Image.fromarray(overhead).resize((SHARPNESS * WORLD.width, SHARPNESS * WORLD.height))
+    for index, yaw in enumerate(headings(flight)):
+        belief = flight.beliefs[min(index, len(flight.beliefs) - 1)]
+        frame = canvas.copy()
+        draw = ImageDraw.Draw(frame)
+        draw.text((SIZE[0] - 20, 8), clock(flight, index), INK, font(24), anchor="ra")
+        camera = Image.fromarray(flight.images[index])
+        frame.paste(camera.resize(CAMERA.size, Image.Resampling.BICUBIC), CAMERA.corner)
+        features = Image.fromarray(painter.features(belief))
+        frame.paste(features.resize(FEATURES.size, Image.Resampling.NEAREST), FEATURES.corner)
+        for box, picture in (
+            (WORLD, lit(from_above, flight.path[index], yaw)),
+            (MEMORY, Image.fromarray(painter.memory(belief))),
+            (GROUNDING, Image.fromarray(painter.grounding(belief))),
+            (MASKS, Image.fromarray(painter.masks(belief))),
+            (TRAJECTORY, Image.fromarray(painter.plan(belief, 0))),
+            (GOAL, Image.fromarray(painter.plan(belief, 1))),
+        ):
+            width, scale = (3, 1.3) if box.width > 300 else (2, 2.0)
+            over = ImageDraw.Draw(picture)
+            draw_flown(over, flight, index, yaw, picture.width, SHARPNESS * width, SHARPNESS, scale)
+            frame.paste(picture.reduce(SHARPNESS), box.corner)
+        for box, share in zip((TRAJECTORY, GOAL), belief.visitation.unobserved[0].tolist(), strict=True):
+            draw_unobserved(draw, box, share)
+        draw_tracks(draw, TRACKS, flight, index, stop_threshold)
+        yield frame
+
+
+class Painter:
+    """What colours mean throughout a flight, and where its maps lie in the world."""
+
+    def __init__(self, flight: Flight, overhead: Bytes) -> None:
+        start = Pose(torch.from_numpy(flight.positions[0]), torch.from_numpy(flight.quaternions[0]))
+        self.large, self.small = (WorldView(start, SHARPNESS * box.width) for box in (TRAJECTORY, MEMORY))
+        grey = Image.fromarray(overhead).convert("L").resize((SHARPNESS * TRAJECTORY.width,) * 2)
+        self.ground = np.asarray(grey.point(lambda tone: DIMMED * tone).convert("RGB"))
+        known = [(belief, _shown(belief)) for belief in flight.beliefs]
+        self.feature_colours = FeatureColours.fit(np.concatenate([_cells(b.semantic_map)[on] for b, on in known]))
+        self.grounding_colours = FeatureColours.fit(np.concatenate([_cells(b.grounding_map)[on] for b, on in known]))
+        peaks = [belief.visitation.cells[0].flatten(1).amax(1) for belief in flight.beliefs]
+        self.peaks: list[float] = torch.stack(peaks).amax(0).clamp(min=1e-6).tolist()
+        """The greatest probability of a cell in the flight, of trajectory and goal: there their ramps end."""
+
+    def features(self, belief: Beliefs) -> Bytes:
+        """F^C [18, 32, 3]."""
+        return self.feature_colours(_cells(belief.image_features))
+
+    def memory(self, belief: Beliefs) -> Bytes:
+        """S^W from above, in the colours of F^C."""
+        return self._blocks(self.feature_colours(_cells(belief.semantic_map)), _shown(belief), belief)
+
+    def grounding(self, belief: Beliefs) -> Bytes:
+        """R^W from above, in colours of its own."""
+        return self._blocks(self.grounding_colours(_cells(belief.grounding_map)), _shown(belief), belief)
+
+    def masks(self, belief: Beliefs) -> Bytes:
+        """M^W from above and, on it, B^W."""
+        colours = np.where(belief.boundary[0, ..., None].numpy(), np.array(EDGE, np.uint8), np.array(SEEN, np.uint8))
+        return self._blocks(colours, (belief.observed | belief.boundary)[0].numpy(), belief)
+
+    def plan(self, belief: Beliefs, number: int) -> Bytes:
+        """d^p (0) or d^g (1) over the dimmed world; a colour is the same probability throughout the flight."""
+        probability = self.large.smooth(belief.visitation.cells[0, number])
+        return glowing(self.ground, np.sqrt(probability / self.peaks[number]), (PASS, STOP)[number])
+
+    def _blocks(self, colours: Bytes, shown: NDArray[np.bool_], belief: Beliefs) -> Bytes:
+        """Cells from above in their colours where they are shown, else grey; outside the arena lighter."""
+        cells = np.where(shown[..., None], colours, np.array(UNOBSERVED, np.uint8))
+        cells = np.where(belief.arena[0, ..., None].numpy(), cells, np.array(OUTSIDE, np.uint8))
+        return self.small.blocks(cells, OUTSIDE)
+
+
+def _cells(features: torch.Tensor) -> NDArray[np.float32]:
+    """[1, C, h, w] to [h, w, C]."""
+    return features[0].permute(1, 2, 0).float().numpy()
+
+
+def _shown(belief: Beliefs) -> NDArray[np.bool_]:
+    """[64, 64] cells of the arena that have features; those of the blind spot count as observed and have none."""
+    return (belief.arena[0] & (belief.semantic_map[0] != 0).any(0)).numpy()
+
+
+def _canvas(instruction: str, title: str, unknown_words: Collection[str], painter: Painter) -> Image.Image:
+    """What all frames of a flight share."""
+    canvas = Image.new("RGB", SIZE, PAPER)
+    draw = ImageDraw.Draw(canvas)
+    draw.text((20, 12), title, GREY, font(20))
+    draw_instruction(draw, (20, 42), SIZE[0] - 40, instruction, unknown_words)
+    for box, words, symbol, raised in (
+        (CAMERA, "camera,", "I", ""),
+        (FEATURES, "its features,", "F", "C"),
+        (WORLD, "from above (not shown to it)", "", ""),
+        (MEMORY, "what it remembers,", "S", "W"),
+        (GROUNDING, "what the words pick,", "R", "W"),
+        (TRAJECTORY, "where to pass,", "d", "p"),
+        (GOAL, "where to stop,", "d", "g"),
+    ):
+        draw_heading(draw, (box.left, box.top - 8), words, symbol, raised)
+    after = draw_heading(draw, (MASKS.left, MASKS.top - 8), "looked at,", "M", "W")
+    draw_heading(draw, (after, MASKS.top - 8), "; edge,", "B", "W")
+    draw_scale(canvas, TRAJECTORY, PASS, painter.peaks[0])
+    draw_scale(canvas, GOAL, STOP, painter.peaks[1])
+    draw_legend(draw, LEGEND, bool(unknown_words))
+    return canvas

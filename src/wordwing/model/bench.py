@@ -1,0 +1,353 @@
+"""What the policy costs: parameters, multiply-accumulates and time, for each of its parts.
+
+Beside the default network stands the one with the authors' wide LingUNet. Instructions are read once for a flight, so
+their cost is told apart from that of a step.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from wordwing.benchmarking import device_title, rate_of
+from wordwing.devices import find_device
+from wordwing.errors import WordwingError
+from wordwing.frames import ARENA_HALF, Pose, in_start_frame
+from wordwing.interface import FLIGHT_HEIGHT
+from wordwing.learning.gold import POINTS, GoldConfig, gold_visitation, observed_part
+from wordwing.model.layers import parameters_of
+from wordwing.model.lingunet import LingUNetConfig
+from wordwing.model.policy import ModelConfig, PolicyNetwork, State
+from wordwing.model.stage1 import Stage1Config
+from wordwing.model.text import Tokens
+from wordwing.model.visitation import Visitation, cross_entropy
+
+THREADS = 2
+"""Cores of a CPU that may be used; a drone's computer has no more to spare."""
+
+VOCABULARY, WORDS = 2080, 25
+"""Words that are known, as many as the authors', and words of an instruction."""
+
+MAX_BATCH = 65_536
+
+LINGUNETS = {"default": LingUNetConfig(), "wide": LingUNetConfig.wide()}
+
+PER_FLIGHT = ("text", "grounding kernels", "LingUNet kernels")
+"""How the names of the parts begin that work once for a flight; all others work at every step."""
+
+
+def bench_model(batch: int, device_name: str, seconds: float, compiled: bool, seed: int) -> None:
+    """Print one JSON line for each figure; see `wordwing bench model --help`."""
+    device = find_device(device_name or ("cuda" if torch.cuda.is_available() else "cpu"))
+    batch = batch or (1024 if device.type == "cuda" else 8)
+    if not 1 <= batch <= MAX_BATCH:
+        raise WordwingError(f"--batch is {batch}; it must be from 1 to {MAX_BATCH}")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(THREADS)
+    try:
+        for name, config in LINGUNETS.items():
+            torch.manual_seed(seed)
+            network = PolicyNetwork(ModelConfig(Stage1Config(lingunet=config)), VOCABULARY)
+            _report_costs(network, name)
+            if device.type == "cpu":
+                _report_latency(network, name, seconds)
+            _report_rates(network, name, batch, device, seconds, compiled and device.type == "cuda")
+    finally:
+        torch.set_num_threads(threads)
+
+
+def report(figure: str, value: float, lingunet: str, **more: Any) -> None:
+    """Print a figure."""
+    print(json.dumps({"figure": figure, "value": value, "lingunet": lingunet, **more}), flush=True)
+
+
+class Contexts(NamedTuple):
+    """N made-up contexts of drones somewhere in the arena."""
+
+    tokens: Tokens
+    start: Pose
+    image: Tensor
+    pose: Pose
+    gold: Visitation
+
+    @classmethod
+    def random(cls, count: int, device: torch.device | str = "cpu") -> Contexts:
+        """Noise for pictures and texts; it costs as much as any other."""
+        xy = torch.rand(2, count, 2, device=device).mul(2).sub(1) * 0.8 * ARENA_HALF
+        yaw = 2 * torch.pi * torch.rand(count, device=device)
+        start = Pose.level(xy[0], yaw, FLIGHT_HEIGHT)
+        share = torch.linspace(0, 1, POINTS, device=device)[:, None]
+        path = xy[0, :, None] + share * (xy[1] - xy[0])[:, None]
+        return cls(
+            tokens=Tokens(
+                torch.randint(2, VOCABULARY, (count, WORDS), device=device), torch.full((count,), WORDS, device=device)
+            ),
+            start=start,
+            image=torch.randint(0, 256, (count, 72, 128, 3), dtype=torch.uint8, device=device),
+            pose=start,
+            gold=gold_visitation(path, start, GoldConfig()),
+        )
+
+
+class Meter:
+    """Charges what a clock counts to the part of a network that is at work, the innermost one."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.spent: dict[str, float] = {}
+        self._clock = clock
+        self._working: list[str] = []
+        self._since = 0.0
+
+    def enter(self, part: str) -> None:
+        """`part` begins."""
+        self._charge()
+        self._working.append(part)
+
+    def leave(self) -> None:
+        """The part that began last ends."""
+        self._charge()
+        self._working.pop()
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """The block is a part."""
+        self.enter(name)
+        yield
+        self.leave()
+
+    @contextmanager
+    def watching(self, parts: dict[str, nn.Module]) -> Iterator[None]:
+        """In the block, modules are parts."""
+        with ExitStack() as hooks:
+            for name, module in parts.items():
+                hooks.enter_context(module.register_forward_pre_hook(lambda *_, name=name: self.enter(name)))
+                hooks.enter_context(module.register_forward_hook(lambda *_: self.leave()))
+            yield
+
+    def _charge(self) -> None:
+        now = self._clock()
+        if self._working:
+            self.spent[self._working[-1]] = self.spent.get(self._working[-1], 0) + now - self._since
+        self._since = now
+
+
+def parts_of(network: PolicyNetwork) -> dict[str, nn.Module]:
+    """The modules that are parts, inner ones before those that they are in."""
+    stage1, lingunet = network.stage1, network.stage1.lingunet
+    levels = {
+        f"LingUNet {what} {k}": module
+        for what, modules in (("kernels", lingunet.kernel), ("down", lingunet.down), ("up", lingunet.up))
+        for k, module in enumerate(modules, start=1)
+    }
+    heads = {} if lingunet.head is None else {"LingUNet head": lingunet.head}
+    return {
+        "text": stage1.text,
+        "grounding kernels": stage1.grounding.kernel,
+        "eyes": stage1.vision["sim"],
+        "eyes of the other domain": stage1.vision["lab"],
+        "grounding": stage1.grounding,
+        **levels,
+        **heads,
+        "LingUNet filters": lingunet,  # all that is in none of the above
+        "control": network.stage2,
+    }
+
+
+def step(network: PolicyNetwork, state: State, contexts: Contexts, meter: Meter) -> State:
+    """`PolicyNetwork.forward`, and which part of it is at work."""
+    with meter.part("mapping"):
+        state, _image_features = network.observe(state, contexts.image, contexts.pose, "sim")
+    with meter.part("distributions"):
+        _grounding_map, _scores, plan = network.plan(state)
+    with meter.part("ego view"):
+        view = network.view(state, plan, in_start_frame(contexts.pose, state.start))
+    network.stage2(view)
+    return state
+
+
+@contextmanager
+def counting() -> Iterator[Callable[[], int]]:
+    """A clock of the multiply-accumulates in the block, so far; four for each number that is sampled from a map."""
+
+    def sampled(*_: Any, out_shape: Any, **__: Any) -> int:
+        return 2 * 4 * torch.Size(out_shape).numel()
+
+    def read(words: Any, inputs: Any, hidden: Any, *_: Any, **__: Any) -> int:  # oneDNN's own LSTM
+        return 2 * torch.Size(words[:2]).numel() * (torch.Size(inputs).numel() + torch.Size(hidden).numel())
+
+    others = {torch.ops.aten.grid_sampler_2d: sampled, torch.ops.aten.mkldnn_rnn_layer: read}
+    with FlopCounterMode(display=False, custom_mapping=others) as counter:
+        yield lambda: counter.get_total_flops() // 2
+
+
+@torch.no_grad()
+def costs(network: PolicyNetwork) -> dict[str, tuple[int, int]]:
+    """Parameters and multiply-accumulates of the parts, for one drone on the CPU."""
+    contexts = Contexts.random(1)
+    parts = parts_of(network)
+    with counting() as clock:
+        meter = Meter(clock)
+        with meter.watching(parts):
+            step(network, network.begin(contexts.tokens, contexts.start), contexts, meter)
+    counted: set[Tensor] = set()
+    parameters = {}
+    for name, module in parts.items():
+        own = set(module.parameters()) - counted
+        parameters[name] = sum(parameter.numel() for parameter in own)
+        counted |= own
+    names = [*parts, *(name for name in meter.spent if name not in parts)]
+    return {name: (parameters.get(name, 0), int(meter.spent.get(name, 0))) for name in names}
+
+
+def _report_costs(network: PolicyNetwork, lingunet: str) -> None:
+    figure = "multiply-accumulates"
+    for part, (parameters, multiplications) in costs(network).items():
+        per = "flight" if part.startswith(PER_FLIGHT) else "step"
+        report(figure, multiplications, lingunet, part=part, per=per, parameters=parameters)
+    contexts = Contexts.random(1)
+    with torch.no_grad(), counting() as clock:
+        state = network.begin(contexts.tokens, contexts.start)
+        begun = clock()
+        network(state, contexts.image, contexts.pose, "sim")
+        report(figure, begun, lingunet, part="all", per="flight", words=WORDS)
+        report(figure, clock() - begun, lingunet, part="all", per="step")
+    report("parameters", parameters_of(network), lingunet)
+
+
+@torch.no_grad()
+def _report_latency(network: PolicyNetwork, lingunet: str, seconds: float) -> None:
+    """One drone on the CPU: how long a step takes, and what in it."""
+    where = {"device": device_title(torch.device("cpu"), THREADS), "batch": 1}
+    contexts = Contexts.random(1)
+    state = network.begin(contexts.tokens, contexts.start)
+    for _step in range(3):
+        state, _beliefs = network(state, contexts.image, contexts.pose, "sim")
+    times: list[float] = []
+    while sum(times) < seconds:
+        start = time.perf_counter()
+        state, _beliefs = network(state, contexts.image, contexts.pose, "sim")
+        times.append(time.perf_counter() - start)
+    slow = sorted(times)[int(0.9 * len(times))]
+    median = round(1e3 * statistics.median(times), 2)
+    report("ms for a step, median", median, lingunet, p90=round(1e3 * slow, 2), steps=len(times), **where)
+    meter = Meter(time.perf_counter)
+    with meter.watching(parts_of(network)):
+        for _time in times:
+            state = step(network, state, contexts, meter)
+    total = sum(meter.spent.values())
+    for part, spent in meter.spent.items():
+        report("share of a step", round(spent / total, 4), lingunet, part=part, **where)
+
+
+def objective(network: PolicyNetwork, state: State, contexts: Contexts) -> Tensor:
+    """Cross-entropy of stage 1 after one more picture, the mean over contexts."""
+    state, _image_features = network.observe(state, contexts.image, contexts.pose, "sim")
+    grounding_map = network.stage1.ground(state.map.features, state.reading)
+    scores = network.stage1.predict(state.map.features, grounding_map, state.observed, state.reading)
+    gold = observed_part(contexts.gold, state.observed)
+    return cross_entropy(scores, network.stage1.support(state.observed), gold).sum(-1).mean()
+
+
+class Flying:
+    """Policy steps of many drones: each call is one."""
+
+    def __init__(self, network: PolicyNetwork, contexts: Contexts, wrap: Callable[[Any], Any]) -> None:
+        self._contexts = contexts
+        self._forward = wrap(network)
+        with torch.no_grad(), precision(contexts.image.device):
+            self._state = network.begin(contexts.tokens, contexts.start)
+
+    @torch.no_grad()
+    def __call__(self) -> None:
+        """Look, plan and decide."""
+        with precision(self._contexts.image.device):
+            self._state, _beliefs = self._forward(self._state, self._contexts.image, self._contexts.pose, "sim")
+
+
+class Training:
+    """Updates of stage 1: each call reads, maps and plans for every context, and takes one step of Adam."""
+
+    def __init__(self, network: PolicyNetwork, contexts: Contexts, wrap: Callable[[Any], Any]) -> None:
+        self._network, self._contexts = network, contexts
+        self._objective = wrap(partial(objective, network))
+        on_cuda = contexts.image.is_cuda
+        self._optimiser = torch.optim.Adam(network.stage1.parameters(), lr=1e-4, fused=on_cuda)
+
+    def __call__(self) -> None:
+        """Read, look, plan and learn."""
+        contexts = self._contexts
+        self._optimiser.zero_grad()
+        with precision(contexts.image.device):
+            state = self._network.begin(contexts.tokens, contexts.start)
+            loss = self._objective(state, contexts)
+        loss.backward()
+        self._optimiser.step()
+
+
+def precision(device: torch.device) -> torch.autocast:
+    """bf16 on CUDA, single precision on the CPU."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")
+
+
+def _report_rates(
+    network: PolicyNetwork, lingunet: str, batch: int, device: torch.device, seconds: float, compiled: bool
+) -> None:
+    network.to(device)
+    where = {
+        "batch": batch,
+        "precision": "bf16" if device.type == "cuda" else "float32",
+        "device": device_title(device, THREADS),
+    }
+    for figure, work in (("forward contexts/s", Flying), ("training contexts/s", Training)):
+        for compiling in (False, True)[: 1 + compiled]:
+            how: dict[str, Any] = {"lingunet": lingunet, "compiled": compiling, **where}
+            try:
+                rate, peak = _measure(work, network, batch, device, seconds, compiling)
+            except torch.OutOfMemoryError:
+                _skip(figure, "the device's memory is too small; take a smaller --batch", how)
+            except RuntimeError as error:
+                if not compiling:
+                    raise
+                reason = str(error).strip().splitlines() or [type(error).__name__]
+                _skip(figure, f"torch.compile failed: {reason[0]}", how)
+            else:
+                report(figure, round(rate, 2), **how | peak)
+
+
+def _measure(
+    work: type[Flying] | type[Training],
+    network: PolicyNetwork,
+    batch: int,
+    device: torch.device,
+    seconds: float,
+    compiling: bool,
+) -> tuple[float, dict[str, float]]:
+    """Contexts a second and, on CUDA, the greatest memory that was in use, GiB."""
+    wrap: Callable[[Any], Any] = lambda function: function  # noqa: E731
+    if compiling:
+        torch.compiler.reset()
+        wrap = partial(torch.compile, fullgraph=True, dynamic=False)
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(device)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the compiler's, about caches that it looks through
+        call = work(network, Contexts.random(batch, device), wrap)
+        # The second call may still compile: it gets the first one's state, whose memory is laid out otherwise.
+        rate = batch * rate_of(call, seconds, device, warm_up=3 if device.type == "cuda" else 1)
+    peak = {"peak_gib": round(torch.cuda.max_memory_allocated(device) / 2**30, 2)} if device.type == "cuda" else {}
+    return rate, peak
+
+
+def _skip(figure: str, why: str, how: dict[str, Any]) -> None:
+    print(json.dumps({"figure": figure, "skipped": why, **how}), flush=True)

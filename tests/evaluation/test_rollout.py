@@ -1,0 +1,82 @@
+"""Flights in the simulator keep what the policy believed, drone by drone."""
+
+from dataclasses import fields, is_dataclass
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from wordwing.baselines import Stop
+from wordwing.evaluation.rollout import fly_tasks
+from wordwing.language.tokenizer import Vocabulary
+from wordwing.model.policy import Beliefs, LearnedPolicy, ModelConfig, PolicyNetwork
+from wordwing.sim.simulator import Simulator
+from wordwing.world.layout import Layout
+from wordwing.world.tasks import Task
+
+TASKS = [
+    Task("go to the well", Layout(()), (0.0, 0.5), 0.0, np.array([[0.0, 0.5], [1.0, 0.5]])),
+    Task("go left", Layout(()), (-1.0, -1.0), 2.0, np.array([[-1.0, -1.0], [1.0, 0.5]])),
+]
+
+
+class Listed(LearnedPolicy):
+    """Untrained; stops its drones after so many decisions each, and keeps the beliefs of all."""
+
+    def __init__(self, decisions: list[int]) -> None:
+        torch.manual_seed(3)
+        vocabulary = Vocabulary.of(["go to the well"], min_count=1)
+        super().__init__(PolicyNetwork(ModelConfig(), len(vocabulary)), vocabulary)
+        self.left = torch.tensor(decisions)
+        self.all: list[Beliefs] = []
+
+    def act(self, observation):
+        action = super().act(observation)
+        self.all.append(self.beliefs)
+        self.left = self.left - 1
+        return type(action)(action.setpoint, self.left < 0)
+
+
+def tensors(record: object, name: str = "") -> dict[str, Tensor]:
+    """All tensors of a record of records, by name."""
+    if isinstance(record, Tensor):
+        return {name: record}
+    if not is_dataclass(record):
+        return {}
+    parts = [tensors(getattr(record, part.name), f"{name}.{part.name}") for part in fields(record)]
+    return {key: tensor for part in parts for key, tensor in part.items()}
+
+
+@pytest.fixture(scope="module")
+def flown() -> tuple[Listed, list]:
+    policy = Listed([1, 3])
+    return policy, fly_tasks(policy, Simulator(2), TASKS, max_steps=3, keep_images=True)
+
+
+def test_each_flight_keeps_one_belief_for_each_of_its_decisions(flown):
+    _policy, flights = flown
+    assert [(flight.decisions, flight.ended_by, len(flight.beliefs)) for flight in flights] == [
+        (1, "stop", 2),  # the decision to stop is one
+        (3, "steps", 3),
+    ]
+
+
+def test_each_flight_keeps_the_beliefs_of_its_own_drone_and_nothing_of_others(flown):
+    policy, flights = flown
+    for drone, flight in enumerate(flights):
+        for kept, all_drones in zip(flight.beliefs, policy.all, strict=False):
+            mine, theirs = tensors(kept), tensors(all_drones)
+            assert mine.keys() == theirs.keys()
+            assert len(mine) > 12
+            for name, tensor in mine.items():
+                assert torch.equal(tensor, theirs[name][drone : drone + 1]), name
+                assert tensor.device.type == "cpu"
+                assert tensor.untyped_storage().nbytes() == tensor.nbytes, name  # else all drones stay in memory
+
+
+def test_nothing_is_kept_where_images_are_not_or_where_nothing_is_believed():
+    [flight] = fly_tasks(Listed([2]), Simulator(1), TASKS[:1], max_steps=3)
+    assert flight.beliefs == []
+    [flight] = fly_tasks(Stop(), Simulator(1), TASKS[:1], keep_images=True)
+    assert flight.beliefs == []
