@@ -217,9 +217,9 @@ def test_a_configuration_of_another_kind_or_version_is_refused(folder, document,
         ("stage1.lingunet.levels", 1, "model.stage1.lingunet.levels is 1; it must be from 2 to 6"),
         ("stage1.lingunet.levels", 10**6, "model.stage1.lingunet.levels is 1000000; it must be from 2 to 6"),
         ("stage1.lingunet", [], "model.stage1.lingunet is a list; it must be an object"),
-        ("stage1.vision.channels", 0, "model.stage1.vision.channels is 0; it must be from 1 to 4096"),
-        ("stage1.vision.channels", 10**5, "model.stage1.vision.channels is 100000; it must be from 1 to 4096"),
-        ("stage1.vision.channels", -8, "model.stage1.vision.channels is -8; it must be from 1 to 4096"),
+        ("stage1.vision.channels", 0, "model.stage1.vision.channels is 0; it must be from 1 to 256"),
+        ("stage1.vision.channels", 10**5, "model.stage1.vision.channels is 100000; it must be from 1 to 256"),
+        ("stage1.vision.channels", -8, "model.stage1.vision.channels is -8; it must be from 1 to 256"),
         ("stage1.vision.channels", 8.0, "model.stage1.vision.channels is 8.0; it must be a whole number"),
         ("stage1.vision.channels", "8", 'model.stage1.vision.channels is "8"; it must be a whole number'),
         ("stage1.vision.channels", True, "model.stage1.vision.channels is true; it must be a whole number"),
@@ -251,13 +251,13 @@ def test_every_number_of_a_configuration_has_its_range():
     assert {path[-1] for path, _kind in NUMBERS} == RANGES.keys()
 
 
-def test_the_greatest_network_that_a_configuration_may_ask_for_takes_no_memory(folder):
+def test_the_greatest_network_that_a_configuration_may_ask_for_takes_less_than_a_gigabyte(folder):
     for path, kind in NUMBERS:
         if kind is int:
             edit_config(folder, *path, to=RANGES[path[-1]][1])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # KiB
     assert "model.safetensors: the tensor " in refused(folder)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1_000_000
 
 
 def test_a_whole_number_will_do_where_any_number_does(folder):

@@ -387,8 +387,7 @@ def test_features_under_a_drone_that_flies_over_them_do_not_fade(rng):
 
 
 def test_sights_are_averaged_up_to_the_fifth_and_fade_from_then_on(rng):
-    grid = Grid(cells=8)
-    state = SemanticMap.empty(2, 3, grid=grid)
+    state = SemanticMap(torch.zeros(2, 3, 8, 8), torch.zeros(2, 8, 8))
     pictures_, views = rng.normal(size=(14, 2, 3, 8, 8)), rng.random((14, 2, 8, 8)) < 0.55
     views[:, 0, 0, 0], views[:, 0, 0, 1] = False, True
     for step in range(14):
@@ -410,7 +409,7 @@ def test_gradients_reach_only_pictures_that_showed_a_cell_by_how_much_they_count
     views[:, 0, 3, 3] = True
     views[:, 0, 4, 4] = False
     pictures_ = [torch.zeros(1, 2, 8, 8, requires_grad=True) for _ in range(9)]
-    state = SemanticMap.empty(1, 2, grid=Grid(cells=8))
+    state = SemanticMap(torch.zeros(1, 2, 8, 8), torch.zeros(1, 8, 8))
     for picture, seen in zip(pictures_, views, strict=True):
         state = state.accumulate(picture, seen, blend=0.2)
     state.features.sum().backward()

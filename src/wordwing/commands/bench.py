@@ -49,6 +49,6 @@ def model(
         compile: On CUDA, also measure with torch.compile; compiling takes a minute or two.
         seed: Chooses weights and contexts.
     """
-    from wordwing.model.bench import bench_model
+    from wordwing.learning.cost import bench_model
 
     bench_model(batch, device, check_positive("seconds", seconds), compile, check_seed(seed))

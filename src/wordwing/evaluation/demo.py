@@ -13,7 +13,7 @@ from wordwing.errors import WordwingError, did_you_mean
 from wordwing.evaluation.animation import MAP_SIZE, filmstrip, flight_frames, write_video
 from wordwing.evaluation.drawing import MAP_EXTENT
 from wordwing.evaluation.metrics import SUCCESS_DISTANCE, emd, final_distance
-from wordwing.evaluation.rollout import Flight, fly_tasks, start_poses
+from wordwing.evaluation.rollout import HOUSE_STEPS, MAX_STEPS, Flight, fly_tasks, start_poses
 from wordwing.evaluation.thinking import thinking_frames
 from wordwing.files import replacing
 from wordwing.interface import CONTROL_PERIOD, Policy
@@ -58,14 +58,15 @@ def film_flight(
         [task] = sample_tasks(corpus, 1, rng)
     task = replace(task, instruction=instruction)
     viewer = Simulator(1, render=RenderConfig(shadows=True))
+    steps = HOUSE_STEPS if corpus == "house" else MAX_STEPS
     if vehicle == "sim":
-        [flight] = fly_tasks(policy, viewer, [task], keep_images=True)
+        [flight] = fly_tasks(policy, viewer, [task], max_steps=steps, keep_images=True)
     else:
         from wordwing.flight.lab import LabVehicle
         from wordwing.flight.pilot import fly_vehicle
 
         with LabVehicle(task.layout, task.start_xy, task.start_yaw, seed=seed) as drone:
-            flight = fly_vehicle(policy, drone, task, keep_images=True)
+            flight = fly_vehicle(policy, drone, task, max_steps=steps, keep_images=True)
     viewer.reset([task.layout], start_poses([task]))
     overhead = viewer.overhead(MAP_SIZE, MAP_EXTENT)[0].numpy()
     if isinstance(policy, LearnedPolicy):

@@ -120,14 +120,13 @@ def fit(
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     order = torch.Generator().manual_seed(seed)
     waiting = torch.empty(0, dtype=torch.int64)
-    compiled = torch.compile(predict) if device.type == "cuda" else predict
     network.train()
     for step in range(steps):
         if len(waiting) < batch:
             waiting = torch.randperm(len(looks), generator=order)
         index, waiting = waiting[:batch], waiting[batch:]
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            loss = compiled(network, looks[index.to(device)], gold).loss.sum(1).mean()
+            loss = predict(network, looks[index.to(device)], gold).loss.sum(1).mean()
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()

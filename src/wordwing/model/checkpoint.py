@@ -12,8 +12,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 import torch
 from safetensors import SafetensorError
 from safetensors import torch as safetensors
-from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
+from torch import Tensor
 
 from wordwing.errors import WordwingError, did_you_mean, shown
 from wordwing.files import check_replaceable, replacing_folder
@@ -26,13 +25,13 @@ FORMAT = 1
 CONFIG, WEIGHTS, WORDS, CARD = "config.json", "model.safetensors", "vocab.txt", "README.md"
 
 RANGES = {
-    "channels": (1, 4096),
-    "words": (1, 4096),
-    "hidden": (1, 4096),
-    "filtered": (1, 4096),
-    "last": (1, 4096),
-    "filters": (1, 4096),
-    "embedding": (1, 4096),
+    "channels": (1, 256),
+    "words": (1, 512),
+    "hidden": (1, 256),
+    "filtered": (1, 128),
+    "last": (1, 512),
+    "filters": (1, 64),
+    "embedding": (1, 256),
     "levels": (2, 6),  # 64 cells can be halved six times
     "dropout": (0.0, 0.99),
     "close_gain": (0.0, 1e4),
@@ -46,7 +45,7 @@ RANGES = {
     "blind_radius": (0.0, 10.0),
     "stop_threshold": (0.0, 1.0),
 }
-"""What the numbers of a configuration may be."""
+"""What the numbers of a configuration may be; together they keep a network below a gigabyte."""
 
 KINDS = {int: "a whole number", float: "a number", bool: "true or false"}
 
@@ -94,8 +93,7 @@ def load_network(policy: str | Path) -> tuple[PolicyNetwork, Vocabulary]:
     config = _read_config(folder / CONFIG)
     vocabulary = Vocabulary.load(folder / WORDS)
     weights = _read_weights(folder / WEIGHTS)
-    with torch.device("meta"), _NothingDrawn():  # sizes are compared before memory is taken for them
-        network = PolicyNetwork(config, len(vocabulary))
+    network = PolicyNetwork(config, len(vocabulary))
     expected = network.state_dict()
     for name in sorted(expected.keys() | weights.keys()):
         where = f"{folder / WEIGHTS}: the tensor {name}"
@@ -110,18 +108,8 @@ def load_network(policy: str | Path) -> tuple[PolicyNetwork, Vocabulary]:
             raise WordwingError(f"{where} is of {weights[name].dtype}; it must be of {', '.join(map(str, STORED))}")
         if not weights[name].isfinite().all():
             raise WordwingError(f"{where} holds NaN or infinity")
-    network.load_state_dict({name: tensor.float() for name, tensor in weights.items()}, assign=True)
+    network.load_state_dict(weights)
     return network, vocabulary
-
-
-class _NothingDrawn(TorchFunctionMode):
-    """Leaves out normal random numbers: to draw none on the meta device, torch imports itself for two seconds."""
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if func in (nn.init.normal_, Tensor.normal_):
-            return kwargs.get("tensor", *args[:1])
-        return torch.empty(*args, **kwargs) if func is torch.randn else func(*args, **kwargs)
 
 
 def shipped() -> dict[str, Path]:

@@ -72,11 +72,11 @@ def project(features: Tensor, sight: Sight, stride: int, camera: Camera) -> Tens
     height, width = features.shape[-2:]
     if (height * stride, width * stride) != (camera.config.height, camera.config.width):
         raise ValueError(f"{height}x{width} features {stride} pixels apart are not of this camera")
-    size = sight.pixels.new_tensor([width, height])
-    place = (sight.pixels - 0.5) / stride  # (column, row), whole numbers are features
-    place = (2 * place + 1) / size - 1  # -1 and 1 are the outer edges
-    # Beyond the outermost features they go on; out of view there are none, and none receives a gradient.
-    place = place.clamp(1 / size - 1, 1 - 1 / size)
+    # grid_sample wants (column, row) between the outer edges of the features, -1 and 1. Beyond the middles of the
+    # outermost features they go on; out of view there are none, and none receives a gradient.
+    column, row = ((sight.pixels - 0.5) / stride).unbind(-1)  # whole numbers are features
+    column, row = column.clamp(0, width - 1), row.clamp(0, height - 1)
+    place = torch.stack([(2 * column + 1) / width - 1, (2 * row + 1) / height - 1], dim=-1)
     place = torch.where(sight.in_view[..., None], place, 2.0)
     found = functional.grid_sample(features.float(), place, align_corners=False)  # bf16 cannot say where within a pixel
     return found.to(features.dtype)
@@ -93,11 +93,12 @@ class SemanticMap:
 
     @classmethod
     def empty(
-        cls, count: int, channels: int, device: torch.device | str = "cpu", grid: Grid = START_GRID
+        cls, count: int, channels: int, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
     ) -> SemanticMap:
         """N maps before the first picture."""
-        shape = (count, channels, grid.cells, grid.cells)
-        return cls(torch.zeros(shape, device=device), torch.zeros(shape[:1] + shape[2:], device=device))
+        shape = (count, channels, START_GRID.cells, START_GRID.cells)
+        features = torch.zeros(shape, dtype=dtype, device=device)
+        return cls(features, torch.zeros(shape[:1] + shape[2:], device=device))
 
     def accumulate(self, ground_features: Tensor, in_view: Tensor, blend: float) -> SemanticMap:
         """Put another picture's features [N, C, 64, 64] in where it shows the ground, `in_view` [N, 64, 64].
@@ -109,7 +110,7 @@ class SemanticMap:
         sights = self.sights + in_view
         share = torch.where(in_view, (1 / sights.clamp(min=1)).clamp(min=blend), 0.0)[:, None]
         features = self.features + share * (ground_features - self.features)
-        return SemanticMap(features, sights)
+        return SemanticMap(features.to(self.features.dtype), sights)
 
 
 def arena_cells(start: Pose, grid: Grid = START_GRID) -> Tensor:

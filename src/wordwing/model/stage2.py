@@ -86,9 +86,10 @@ class ControlNetwork(nn.Module):
         self.first = nn.Linear(inputs, config.hidden)
         self.second = nn.Linear(inputs + config.hidden, config.hidden)
         self.last = nn.Linear(config.hidden, outputs)
-        # What an untrained network does is up to the biases alone.
-        nn.init.orthogonal_(self.last.weight, 0.01)
-        nn.init.zeros_(self.last.bias)
+        # Wide awake inside, but what an untrained network does is up to the last biases alone.
+        for layer, gain in ((self.first, 2**0.5), (self.second, 2**0.5), (self.last, 0.01)):
+            nn.init.orthogonal_(layer.weight, gain)
+            nn.init.zeros_(layer.bias)
 
     def forward(self, view: EgoView) -> Tensor:
         """[N, outputs]."""

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from wordwing.cli import main
-from wordwing.model import bench
-from wordwing.model.bench import Contexts, Flying, Meter, Training, costs, parts_of, step
+from wordwing.learning import cost
+from wordwing.learning.cost import Contexts, Flying, Meter, Training, costs, parts_of, step
 from wordwing.model.lingunet import LingUNetConfig
 from wordwing.model.policy import ModelConfig, PolicyNetwork
 from wordwing.model.stage1 import Stage1Config
@@ -18,7 +18,7 @@ from wordwing.model.stage1 import Stage1Config
 @pytest.fixture(scope="module")
 def network() -> PolicyNetwork:
     torch.manual_seed(0)
-    return PolicyNetwork(ModelConfig(), bench.VOCABULARY).eval()
+    return PolicyNetwork(ModelConfig(), cost.VOCABULARY).eval()
 
 
 def test_the_parts_cost_what_can_be_counted_by_hand(network):
@@ -28,7 +28,7 @@ def test_the_parts_cost_what_can_be_counted_by_hand(network):
     blocks = [(72, 36), (36, 36), (36, 18), (18, 18), (18, 18), (18, 18)]  # rows in and out; 16 columns for 9 rows
     eyes = stem + sum(9 * 32 * 32 * (rows * rows + out * out) * 16 // 9 for rows, out in blocks)
     assert found["eyes"] == (111_872, eyes)
-    assert found["text"] == (2080 * 50 + 4 * 50 * (50 + 50 + 2), bench.WORDS * 4 * 50 * (50 + 50))
+    assert found["text"] == (2080 * 50 + 4 * 50 * (50 + 50 + 2), cost.WORDS * 4 * 50 * (50 + 50))
     assert found["grounding kernels"] == (50 * 96 + 96, 50 * 96)
     assert found["grounding"] == (0, 64 * 64 * 32 * 3)
     assert found["LingUNet kernels 1"] == (51 * 24 * 48, 50 * 24 * 48)
@@ -40,7 +40,7 @@ def test_the_parts_cost_what_can_be_counted_by_hand(network):
 
 
 def test_the_wide_lingunet_costs_what_the_authors_does():
-    found = costs(PolicyNetwork(ModelConfig(Stage1Config(lingunet=LingUNetConfig.wide())), bench.VOCABULARY))
+    found = costs(PolicyNetwork(ModelConfig(Stage1Config(lingunet=LingUNetConfig.wide())), cost.VOCABULARY))
     working = [name for name in found if name.startswith("LingUNet") and "kernels" not in name]
     assert round(sum(found[name][1] for name in working) / 1e6) == 713
     assert round(found["LingUNet up 2"][1] / 1e6) == 646
@@ -101,7 +101,7 @@ def test_training_lowers_the_loss(network):
 
     def loss() -> float:
         with torch.no_grad():
-            return bench.objective(network, network.begin(contexts.tokens, contexts.start), contexts).item()
+            return cost.objective(network, network.begin(contexts.tokens, contexts.start), contexts).item()
 
     before = loss()
     training = Training(network, contexts, lambda function: function)
@@ -112,7 +112,7 @@ def test_training_lowers_the_loss(network):
 
 def test_the_command_prints_json_lines_whose_parts_sum_to_the_whole(capsys, monkeypatch):
     threads = torch.get_num_threads()
-    monkeypatch.setattr(bench, "THREADS", 1)  # two that wait for each other are slow where other tests run too
+    monkeypatch.setattr(cost, "THREADS", 1)  # two that wait for each other are slow where other tests run too
     main(["bench", "model", "--device", "cpu", "--batch", "2", "--seconds", "0.01"])
     assert torch.get_num_threads() == threads
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -137,8 +137,8 @@ def test_a_batch_that_does_not_fit_is_said_and_skipped(capsys, monkeypatch):
     def full(*_: object, **__: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(bench, "rate_of", full)
-    monkeypatch.setattr(bench, "THREADS", 1)
+    monkeypatch.setattr(cost, "rate_of", full)
+    monkeypatch.setattr(cost, "THREADS", 1)
     main(["bench", "model", "--device", "cpu", "--batch", "1", "--seconds", "0.01"])
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [row["figure"] for row in rows if "take a smaller --batch" in row.get("skipped", "")] == [
