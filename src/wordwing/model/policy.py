@@ -118,7 +118,6 @@ class PolicyNetwork(nn.Module):
         self.camera = Camera()
         self.stage1 = Stage1(config.stage1, vocabulary_size)
         self.stage2 = Stage2(config.stage2)
-        self.to(memory_format=torch.channels_last)  # else the GPU turns every weight around for every step
 
     def begin(self, tokens: Tokens, start: Pose) -> State:
         """Begin N flights at poses [N], world frame."""

@@ -70,14 +70,6 @@ class ResNet(nn.Module):
         A picture of a single grey, such as a lost frame, has none: they are zero.
         """
         pixels = standardise(image).contiguous(memory_format=torch.channels_last)
-        features = instance_norm(self.blocks(self._begin(pixels)))
+        features = instance_norm(self.blocks(self.stem(pixels)))
         # Without contrast the norms would make features of rounding errors, and gradients a million times too large.
         return torch.where((pixels != 0).any(dim=(1, 2, 3))[:, None, None, None], features, 0.0)
-
-    def _begin(self, pixels: Tensor) -> Tensor:
-        if not pixels.is_cuda:
-            return self.stem(pixels)
-        # Tensor cores take eight channels at a time, and stand still for three.
-        empty = (0, 0, 0, 0, 0, 5)
-        weights = functional.pad(self.stem.weight, empty)
-        return functional.conv2d(functional.pad(pixels, empty), weights, self.stem.bias, padding=1)
