@@ -14,7 +14,6 @@ from wordwing.camera import Camera
 from wordwing.frames import Pose, in_start_frame
 from wordwing.interface import Observation
 from wordwing.language.tokenizer import Vocabulary
-from wordwing.model.grid import Grid
 from wordwing.model.mapping import (
     MappingConfig,
     SemanticMap,

@@ -9,11 +9,12 @@ import numpy as np
 from PIL import Image
 
 from wordwing.baselines import Average, Oracle, Stop
+from wordwing.data.importers.rooms import STEPS as HOUSE_STEPS
 from wordwing.errors import WordwingError, did_you_mean
 from wordwing.evaluation.animation import MAP_SIZE, filmstrip, flight_frames, write_video
 from wordwing.evaluation.drawing import MAP_EXTENT
 from wordwing.evaluation.metrics import SUCCESS_DISTANCE, emd, final_distance
-from wordwing.evaluation.rollout import HOUSE_STEPS, MAX_STEPS, Flight, fly_tasks, start_poses
+from wordwing.evaluation.rollout import MAX_STEPS, Flight, fly_tasks, start_poses
 from wordwing.evaluation.thinking import thinking_frames
 from wordwing.files import replacing
 from wordwing.interface import CONTROL_PERIOD, Policy

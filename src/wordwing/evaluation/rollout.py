@@ -18,8 +18,8 @@ from wordwing.world.tasks import Task
 if TYPE_CHECKING:
     from wordwing.model.policy import Beliefs
 
-MAX_STEPS, HOUSE_STEPS = 50, 100
-"""Decisions before a flight is ended, and on house, whose ways are longer."""
+MAX_STEPS = 50
+"""Decisions before a flight is ended (100 on house)."""
 
 SETTLE_STEPS = 6
 """Control periods that a drone is given to come to rest after its flight has ended."""

@@ -92,13 +92,10 @@ class SemanticMap:
     """[N, 64, 64] how many pictures have shown each cell."""
 
     @classmethod
-    def empty(
-        cls, count: int, channels: int, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
-    ) -> SemanticMap:
+    def empty(cls, count: int, channels: int, device: torch.device | str = "cpu") -> SemanticMap:
         """N maps before the first picture."""
         shape = (count, channels, START_GRID.cells, START_GRID.cells)
-        features = torch.zeros(shape, dtype=dtype, device=device)
-        return cls(features, torch.zeros(shape[:1] + shape[2:], device=device))
+        return cls(torch.zeros(shape, device=device), torch.zeros(shape[:1] + shape[2:], device=device))
 
     def accumulate(self, ground_features: Tensor, in_view: Tensor, blend: float) -> SemanticMap:
         """Put another picture's features [N, C, 64, 64] in where it shows the ground, `in_view` [N, 64, 64].
@@ -110,7 +107,7 @@ class SemanticMap:
         sights = self.sights + in_view
         share = torch.where(in_view, (1 / sights.clamp(min=1)).clamp(min=blend), 0.0)[:, None]
         features = self.features + share * (ground_features - self.features)
-        return SemanticMap(features.to(self.features.dtype), sights)
+        return SemanticMap(features, sights)
 
 
 def arena_cells(start: Pose, grid: Grid = START_GRID) -> Tensor:

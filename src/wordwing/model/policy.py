@@ -122,13 +122,10 @@ class PolicyNetwork(nn.Module):
     def begin(self, tokens: Tokens, start: Pose) -> State:
         """Begin N flights at poses [N], world frame."""
         arena = arena_cells(start)
-        reading = self.stage1.read(tokens)
-        # Maps are as precise as everything else is computed: in bf16 under autocast.
-        channels, dtype = self.config.stage1.vision.channels, reading.instruction_embedding.dtype
         return State(
             start=start,
-            reading=reading,
-            map=SemanticMap.empty(len(arena), channels, arena.device, dtype),
+            reading=self.stage1.read(tokens),
+            map=SemanticMap.empty(len(arena), self.config.stage1.vision.channels, arena.device),
             observed=torch.zeros_like(arena),
             arena=arena,
             boundary=boundary_cells(start),
