@@ -131,7 +131,7 @@ def print_row(file, row: dict) -> None:
     print(line, flush=True)
 
 
-def overfit(steps: int = 800, batch: int = 8, rate: float = 1e-3, seed: int = 0) -> None:
+def overfit(steps: int = 500, batch: int = 8, rate: float = 1e-3, seed: int = 0) -> None:
     """Can stage 1 tell four instructions apart from the same place, and can it not without reading them?"""
     tasks = four_ways(seed)
     vocabulary = Vocabulary.of([task.instruction for task in tasks], min_count=1)
@@ -165,7 +165,7 @@ def excess_without_reading(network: PolicyNetwork, looks: FirstLooks) -> torch.T
 
 
 def four_ways(seed: int, places: int = 8) -> list[Task]:
-    """Start poses in random cages, each with four landmarks to go to."""
+    """Start poses in random cages, each with four landmarks to go to, which have different names."""
     rng = np.random.default_rng(seed)
     tasks = []
     for _place in range(places):
@@ -174,11 +174,11 @@ def four_ways(seed: int, places: int = 8) -> list[Task]:
         while layout.inside(xy):
             xy = rng.uniform(-1.8, 1.8, 2)
         yaw = float(np.arctan2(-xy[1], -xy[0]) + rng.uniform(-0.6, 0.6))
-        for entry in layout.landmarks[:4]:
+        named = {entry.kind.nouns[0]: entry for entry in layout.landmarks}
+        for noun, entry in list(named.items())[:4]:
             way = np.array([entry.x, entry.y]) - xy
             end = xy + way * max(1 - 0.45 / np.hypot(*way), 0.1)
-            text = f"go to the {entry.kind.nouns[0]}"
-            tasks.append(Task(text, layout, (float(xy[0]), float(xy[1])), yaw, np.stack([xy, end])))
+            tasks.append(Task(f"go to the {noun}", layout, (float(xy[0]), float(xy[1])), yaw, np.stack([xy, end])))
     return tasks
 
 

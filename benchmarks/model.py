@@ -41,6 +41,8 @@ AUTHORS = {
 
 def main() -> None:
     """Print rows of one kind."""
+    if len(sys.argv) != 3 or sys.argv[1] not in ("parts", "rates"):
+        sys.exit(__doc__)
     kind, file = sys.argv[1:]
     rows = [json.loads(line) for line in Path(file).read_text("utf-8").splitlines()]
     if kind == "rates":

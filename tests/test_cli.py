@@ -235,10 +235,18 @@ def test_a_learned_policy_flies_and_is_not_measured_against_a_path_that_nobody_a
         assert (film.streams.video[0].width, film.streams.video[0].height) == (1600, 900)
 
 
+@pytest.mark.parametrize("text", ["!? ...", "🌳🚁"])
+def test_a_text_without_a_word_is_not_flown_by_a_policy_that_reads(hesitant, text, capsys, tmp_path):
+    said = refused(capsys, "fly", text, "--policy", str(hesitant), "--out", str(tmp_path / "out"))
+    assert f'there is no word in "{text}"' in said
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_policy_that_is_neither_known_nor_a_folder_is_refused_with_a_hint(capsys, tmp_path):
     said = refused(capsys, "fly", "go", "--policy", "oracel", "--out", str(tmp_path / "out"))
     assert 'no policy is called "oracel"' in said
     assert 'did you mean "oracle"?' in said
+    assert 'no policy is called ""' in refused(capsys, "fly", "go", "--policy", "", "--out", str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 

@@ -7,6 +7,11 @@ import torch
 from wordwing.errors import WordwingError
 
 
+def precision(device: torch.device) -> torch.autocast:
+    """In the block networks compute in bf16 on CUDA, in single precision on the CPU."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")
+
+
 def find_device(name: torch.device | str) -> torch.device:
     """A device that wordwing can run on, with its number."""
     try:

@@ -89,7 +89,8 @@ class Pose:
     @classmethod
     def level(cls, xy: Tensor, yaw: Tensor, height: float | Tensor = 0.0) -> Pose:
         """Poses without roll and pitch: xy [..., 2] metres, yaw [...] radians."""
-        z = torch.as_tensor(height, dtype=xy.dtype, device=xy.device).expand(xy.shape[:-1])
+        # A number is filled in, not sent to the device, which would wait for it.
+        z = height.to(xy).expand(xy.shape[:-1]) if isinstance(height, Tensor) else xy.new_full(xy.shape[:-1], height)
         zero = torch.zeros_like(yaw)
         position = torch.cat([xy, z[..., None]], dim=-1)
         return cls(position, quaternion_from_euler(zero, zero, yaw))

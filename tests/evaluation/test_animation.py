@@ -10,7 +10,7 @@ import pytest
 from PIL import Image, ImageFont
 
 from wordwing.cli import main
-from wordwing.evaluation.animation import filmstrip, flight_frames, write_video
+from wordwing.evaluation.animation import filmstrip, flight_frames, still_states, write_video
 from wordwing.evaluation.rollout import Flight
 from wordwing.world.layout import Layout
 from wordwing.world.tasks import Task
@@ -261,14 +261,16 @@ def plain_frames(count: int) -> list[Image.Image]:
 
 
 def test_a_filmstrip_goes_from_the_first_frame_to_the_last_row_by_row():
-    strip = np.asarray(filmstrip(plain_frames(10))).astype(int)
+    flight = flight_of([(0.0, 0.0)] * 10)
+    frames = plain_frames(10)
+    strip = np.asarray(filmstrip([frames[state] for state in still_states(flight)])).astype(int)
     height, width = strip.shape[:2]
     reds = [strip[int(row * height), int(column * width), 0] for row in (0.25, 0.75) for column in (0.25, 0.75)]
     assert reds == [0, 75, 150, 225]
 
 
 def test_a_film_runs_as_fast_as_the_flight_did_and_its_end_can_be_looked_at(tmp_path):
-    write_video(plain_frames(6), tmp_path / "film.mp4")
+    write_video(iter(plain_frames(6)), tmp_path / "film.mp4")
     with av.open(str(tmp_path / "film.mp4")) as film:
         shown = [(frame.time, int(frame.to_ndarray(format="rgb24")[60, 80, 0])) for frame in film.decode(video=0)]
     for number in range(6):

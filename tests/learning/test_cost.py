@@ -130,6 +130,7 @@ def test_the_command_prints_json_lines_whose_parts_sum_to_the_whole(capsys, monk
         assert [(row["batch"], row["precision"], row["compiled"]) for row in timed] == [(2, "float32", False)] * 2
         [step_time] = [row for row in mine if row["figure"] == "ms for a step, median"]
         assert 1 < step_time["value"] <= step_time["p90"]
+        assert step_time["steps"] >= 5
         assert all("one core of" in row["device"] for row in [step_time, *timed])
 
 

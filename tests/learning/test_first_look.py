@@ -85,6 +85,6 @@ def test_stage_1_learns_four_instructions_from_each_of_eight_places():
     looks, vocabulary = looks_of(four_ways(0))
     torch.manual_seed(0)
     network = PolicyNetwork(ModelConfig(), len(vocabulary))
-    fit(network, looks, steps=800, batch=8, rate=1e-3, gold=GoldConfig())
+    fit(network, looks, steps=300, batch=8, rate=1e-3, gold=GoldConfig())
     found = assess(network, looks, GoldConfig())
     assert ((found.cross_entropy - found.gold_entropy).mean(0) < 0.05).all()

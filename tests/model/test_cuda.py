@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from randomly import random_poses
+from wordwing.devices import precision
 from wordwing.frames import Pose
 from wordwing.interface import Observation
 from wordwing.language.tokenizer import Vocabulary
@@ -49,6 +50,21 @@ def test_beliefs_on_cuda_are_those_on_the_cpu(rng):
         assert (mine - theirs).abs().sum() < 0.05
     assert torch.allclose(cpu.visitation.unobserved, cuda.visitation.unobserved.cpu(), atol=0.03)
     assert torch.allclose(cpu.control.mean, cuda.control.mean.cpu(), atol=0.01)
+
+
+def test_a_decision_never_waits_for_the_device(rng):
+    start, seen = observations(rng, 2)
+    policy = policy_on("cuda")
+    policy.reset(TEXTS, start)
+    policy.act(seen[0])
+    assert policy.state is not None
+    image, pose = seen[1].image.cuda(), seen[1].pose.to("cuda")
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        with torch.no_grad(), precision(policy.device):
+            policy.network(policy.state, image, pose, "sim")
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
 
 
 def test_a_drone_on_cuda_that_has_lost_its_pose_hovers_and_its_map_stays(rng):

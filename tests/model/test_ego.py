@@ -163,6 +163,13 @@ def test_unobserved_probabilities_pass_and_contexts_can_be_picked(rng):
     assert picked.unobserved.tolist() == unobserved[[2, 0]].tolist()
 
 
+def test_views_that_are_kept_keep_nothing_of_the_maps(rng):
+    maps, poses = torch.from_numpy(rng.random((3, 64, 64))).float(), random_poses(rng, 3)
+    view = view_of(maps, maps, poses)
+    for part in (view.close, view.whole):
+        assert part.untyped_storage().nbytes() == part.nbytes
+
+
 def test_half_precision_around_it_moves_nothing(rng):
     poses, maps = random_poses(rng, 8), torch.from_numpy(rng.normal(size=(8, 2, 64, 64))).float()
     with torch.autocast("cpu", torch.bfloat16):

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from wordwing.model.layers import convolution, filter_by_text, instance_norm, leaky, parameters_of
+from wordwing.model.layers import convolution, filter_by_text, instance_norm, leaky, parameters_of, single_precision
 
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
@@ -48,6 +48,14 @@ def test_a_convolution_keeps_or_halves_the_size_and_begins_with_kaiming_weights(
     assert not layer.bias.any()
     assert layer(torch.zeros(1, 20, 18, 32)).shape == (1, 30, 18, 32)
     assert convolution(20, 30, stride=2)(torch.zeros(1, 20, 18, 32)).shape == (1, 30, 9, 16)
+
+
+def test_in_single_precision_nothing_is_rounded_and_afterwards_it_is():
+    layer, inputs = nn.Linear(9, 9), torch.randn(2, 9)
+    with torch.autocast("cpu", torch.bfloat16):
+        with single_precision(torch.device("cpu")):
+            assert layer(inputs).dtype == torch.float32
+        assert layer(inputs).dtype == torch.bfloat16
 
 
 def test_only_what_is_learned_counts_as_a_parameter():

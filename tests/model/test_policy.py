@@ -168,6 +168,19 @@ def test_the_beliefs_are_those_of_the_last_decision(rng):
     assert policy.beliefs is None
 
 
+def test_the_beliefs_of_one_drone_are_its_own(rng):
+    policy, _start = flying(rng)
+    policy.act(seen(rng))
+    beliefs = policy.beliefs
+    for index in (1, -1):
+        for mine, theirs in zip(tensors(beliefs.of(index)), tensors(beliefs), strict=True):
+            assert torch.equal(mine[0], theirs[index])
+            assert len(mine) == 1
+            assert mine.untyped_storage().nbytes() == mine.nbytes
+    with pytest.raises(IndexError):
+        beliefs.of(3)
+
+
 def test_each_domain_has_its_own_eyes(rng):
     network, observation, start = small_network(), seen(rng), random_poses(rng, 3)
     actions = []

@@ -214,15 +214,12 @@ def test_the_observability_mask_can_be_one_more_map_for_lingunet():
 
 
 @torch.no_grad()
-def test_readings_can_be_picked_repeated_and_replaced():
+def test_readings_can_be_picked_and_repeated():
     stage1, flights = network().stage1, Flights(4)
     reading = stage1.read(flights.tokens(torch.arange(4)))
     index = torch.tensor([3, 0, 3])
     picked = stage1.read(flights.tokens(index))
     assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(kernels(reading[index]), kernels(picked), strict=True))
-    changed = reading.put(torch.tensor([1, 2]), reading[torch.tensor([0, 3])])
-    order = torch.tensor([0, 0, 3, 3])
-    assert all(torch.equal(a, b[order]) for a, b in zip(kernels(changed), kernels(reading), strict=True))
     assert not torch.equal(reading.grounding[1], reading.grounding[0])
 
 

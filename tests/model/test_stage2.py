@@ -184,6 +184,14 @@ def test_stage_2_and_the_value_share_nothing():
     assert all(parameter.grad is None for parameter in stage2.parameters())
 
 
+def test_half_precision_around_it_rounds_nothing():
+    view = random_view(4)
+    for network in (as_if_trained(0).network, ValueNetwork(Stage2Config()).network):
+        with torch.autocast("cpu", torch.bfloat16):
+            half = network(view)
+        assert torch.equal(half, network(view))
+
+
 def test_every_parameter_of_stage_2_and_of_the_value_learns():
     stage2, value = as_if_trained(0), ValueNetwork(Stage2Config())
     nn.init.normal_(value.network.last.weight)

@@ -66,6 +66,12 @@ def test_the_longest_instruction_is_read_and_one_word_more_is_refused_with_both_
         Tokens.encode(["turn left", "go " * (MAX_WORDS + 1)], VOCABULARY)
 
 
+def test_a_text_that_is_far_too_long_is_refused_before_its_typing_mistakes_are_looked_for(monkeypatch):
+    monkeypatch.setattr(Vocabulary, "repair", lambda *_: pytest.fail("a word was looked up"))
+    with pytest.raises(WordwingError, match="has 100000 words"):
+        Tokens.encode(["zyxwvut " * 100_000], VOCABULARY)
+
+
 def test_the_embedding_is_the_last_state_of_an_lstm_written_out():
     network = encoder(TextConfig(words=4, hidden=3))
     with torch.no_grad():

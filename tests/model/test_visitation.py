@@ -46,6 +46,11 @@ def test_distributions_are_scipys_softmax_of_the_gathered_scores_and_exactly_zer
             assert (cells.double().sum() + found.unobserved[i, j]).item() == pytest.approx(1, abs=1e-5)
 
 
+def test_what_is_unobserved_can_be_kept_without_the_cells():
+    unobserved = visitation(*random_scores()).unobserved
+    assert unobserved.untyped_storage().nbytes() == 3 * 2 * 4
+
+
 def test_cells_are_the_trajectory_and_then_the_goal():
     scores, observed = random_scores()
     found = visitation(scores, observed)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 
 import av
@@ -159,24 +160,33 @@ def clock(flight: Flight, index: int) -> str:
     return f"{index * CONTROL_PERIOD:.1f} s   {ended if index >= flight.decisions else 'flying'}"
 
 
-def filmstrip(frames: Sequence[Image.Image], count: int = 4) -> Image.Image:
-    """A still picture of a film: `count` even frames from first to last, one below the other in two columns."""
-    chosen = [frames[round(k * (len(frames) - 1) / (count - 1))] for k in range(count)]
-    width, height = (side * 3 // 4 for side in chosen[0].size)
-    strip = Image.new("RGB", (2 * width, math.ceil(count / 2) * height), PAPER)
-    for k, frame in enumerate(chosen):
+def still_states(flight: Flight) -> list[int]:
+    """Those that a still picture of a flight shows: four, even from first to last."""
+    return [round(k * (len(flight.positions) - 1) / 3) for k in range(4)]
+
+
+def filmstrip(frames: Sequence[Image.Image]) -> Image.Image:
+    """A still picture of a film: a few of its frames, row by row in two columns."""
+    width, height = (side * 3 // 4 for side in frames[0].size)
+    strip = Image.new("RGB", (2 * width, math.ceil(len(frames) / 2) * height), PAPER)
+    for k, frame in enumerate(frames):
         strip.paste(frame.resize((width, height)), (k % 2 * width, k // 2 * height))
     return strip
 
 
-def write_video(frames: Sequence[Image.Image], path: Path) -> None:
+def write_video(frames: Iterable[Image.Image], path: Path) -> None:
     """Write an H.264 film, at the flight's own pace, that browsers and phones play; the last frame stays a while."""
+    frames = iter(frames)
+    first = next(frames)
     with av.open(str(path), "w") as film:
         stream = film.add_stream("libx264", rate=FRAME_RATE, options={"crf": "20"})
-        stream.width, stream.height = (side // 2 * 2 for side in frames[0].size)
+        stream.width, stream.height = (side // 2 * 2 for side in first.size)
         stream.pix_fmt = "yuv420p"
         stream.thread_count = 1  # with more the bytes differ from run to run
-        for image in [*frames, *[frames[-1]] * HELD_FRAMES]:
-            cut = image.crop((0, 0, stream.width, stream.height))
-            film.mux(stream.encode(av.VideoFrame.from_image(cut)))
+        for image in chain([first], frames):
+            picture = av.VideoFrame.from_image(image.crop((0, 0, stream.width, stream.height)))
+            film.mux(stream.encode(picture))
+        for _frame in range(HELD_FRAMES):
+            picture.pts = None  # the next one in line
+            film.mux(stream.encode(picture))
         film.mux(stream.encode(None))

@@ -57,15 +57,16 @@ def ramp(colour: Sequence[int], darkest: float = 0.3) -> Bytes:
     return from_oklab(start + (end - start) * np.linspace(0, 1, 256)[:, None])
 
 
-def glowing(ground: Bytes, amount: Floats, colour: Sequence[int]) -> Bytes:
+def glowing(ground: Bytes, relief: Floats, amount: Floats, colour: Sequence[int]) -> Bytes:
     """A picture [S, S, 3] with amounts [S, S], 0 to 1, laid over it in a colour's ramp; at 0 the ground is seen.
 
-    The ground is gone from 0.2 up, so that it does not tint what is to be compared.
+    From 0.2 up only its relief [S, S, 1] is: how much lighter each pixel is than those around it. So landmarks can be
+    made out under the paint, and their tone does not change that of what is to be compared.
     """
     amount = amount.clip(0, 1)
-    paint = ramp(colour)[np.rint(255 * amount).astype(int)]
+    paint = ramp(colour)[np.rint(255 * amount).astype(int)] + relief
     cover = (amount / 0.2).clip(0, 1)[..., None]
-    return np.rint(ground * (1 - cover) + paint * cover).astype(np.uint8)
+    return np.rint(ground * (1 - cover) + paint * cover).clip(0, 255).astype(np.uint8)
 
 
 @dataclass(frozen=True)

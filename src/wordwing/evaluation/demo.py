@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +13,14 @@ from PIL import Image
 from wordwing.baselines import Average, Oracle, Stop
 from wordwing.data.importers.rooms import STEPS as HOUSE_STEPS
 from wordwing.errors import WordwingError, did_you_mean
-from wordwing.evaluation.animation import MAP_SIZE, filmstrip, flight_frames, write_video
+from wordwing.evaluation.animation import MAP_SIZE, filmstrip, flight_frames, still_states, write_video
 from wordwing.evaluation.drawing import MAP_EXTENT
 from wordwing.evaluation.metrics import SUCCESS_DISTANCE, emd, final_distance
 from wordwing.evaluation.rollout import MAX_STEPS, Flight, fly_tasks, start_poses
-from wordwing.evaluation.thinking import thinking_frames
+from wordwing.evaluation.thinking import thinking_frames, thinking_strip
 from wordwing.files import replacing
 from wordwing.interface import CONTROL_PERIOD, Policy
+from wordwing.language.tokenizer import tokenize
 from wordwing.model.checkpoint import shipped
 from wordwing.model.policy import LearnedPolicy
 from wordwing.model.stage1 import Domain
@@ -52,6 +55,8 @@ def film_flight(
     neither drawn nor measured against.
     """
     policy = find_policy(policy_name, vehicle)
+    if isinstance(policy, LearnedPolicy) and not tokenize(instruction):
+        raise WordwingError(f'there is no word in "{instruction}"; try: wordwing fly "go to the barrel"')
     rng = np.random.default_rng(seed)
     if layout_file:
         task = sample_task_in(Layout.load(layout_file), corpus, rng)
@@ -74,13 +79,18 @@ def film_flight(
         name = Path(policy_name).resolve().name
         unknown = list(dict.fromkeys(policy.vocabulary.unknown(instruction)))
         threshold = policy.network.config.stop_threshold
-        frames = thinking_frames(flight, overhead, f"{name} in {vehicle}", unknown, threshold)
+        title = f"{name} in {vehicle}"
+        frames = thinking_frames(flight, overhead, title, unknown, threshold)
+        strip: Callable[[list[Image.Image]], Image.Image] = partial(
+            thinking_strip, flight, title=title, unknown_words=unknown
+        )
         said = [f"it does not know: {', '.join(unknown)}"] * bool(unknown) + [ending(flight, name)]
     else:
         name, habit = TITLES[policy_name], HABITS[policy_name]
         frames = flight_frames(flight, overhead, f"{name} in {vehicle}: {habit}")
+        strip = filmstrip
         said = [f"{name} {habit}", summary(flight, policy_name)]
-    write_films(flight, list(frames), out)
+    write_films(flight, frames, strip, out)
     print(f'"{instruction}"', *said, f"film: {out / 'flight.mp4'}", sep="\n")
 
 
@@ -88,7 +98,7 @@ def find_policy(name: str, domain: Domain) -> Policy:
     """A baseline by its name, or a learned policy by its name or folder."""
     if name in BASELINES:
         return BASELINES[name]()
-    if not Path(name).exists() and name not in shipped():
+    if not (name and Path(name).exists()) and name not in shipped():
         known = [*BASELINES, *shipped()]
         raise WordwingError(
             f'no policy is called "{name}", and there is no such folder{did_you_mean(name, known)}'
@@ -97,15 +107,29 @@ def find_policy(name: str, domain: Domain) -> Policy:
     return LearnedPolicy.from_pretrained(name, domain)
 
 
-def write_films(flight: Flight, frames: list[Image.Image], out: Path) -> None:
-    """`flight.mp4`, `filmstrip.png` and `layout.json` of a flight: all of them or none."""
+def write_films(
+    flight: Flight, frames: Iterable[Image.Image], strip: Callable[[list[Image.Image]], Image.Image], out: Path
+) -> None:
+    """`flight.mp4`, `filmstrip.png` and `layout.json` of a flight: all of them or none.
+
+    Frames are made one by one and let go, but for those that `strip` makes a still picture of.
+    """
+    kept: dict[int, Image.Image] = {}
+    states = still_states(flight)
+
+    def passing() -> Iterator[Image.Image]:
+        for index, frame in enumerate(frames):
+            if index in states:
+                kept[index] = frame
+            yield frame
+
     with (
         replacing(out / "flight.mp4") as film,
         replacing(out / "filmstrip.png") as still,
         replacing(out / "layout.json") as layout,
     ):
-        write_video(frames, film)
-        filmstrip(frames).save(still)
+        write_video(passing(), film)
+        strip([kept[index] for index in states]).save(still)
         layout.write_text(flight.task.layout.to_json(), "utf-8")
 
 

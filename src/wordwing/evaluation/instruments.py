@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
@@ -16,7 +17,6 @@ from wordwing.evaluation.drawing import (
     GREY,
     INK,
     LIGHT,
-    REDDISH_PURPLE,
     SKY_BLUE,
     VERMILLION,
     YELLOW,
@@ -27,11 +27,20 @@ from wordwing.evaluation.rollout import Flight
 from wordwing.interface import CONTROL_PERIOD, MAX_FORWARD, MAX_YAW_RATE
 from wordwing.language.tokenizer import tokenize
 
-PASS, STOP, UNSEEN, SEEN = SKY_BLUE, YELLOW, BLUISH_GREEN, REDDISH_PURPLE
-"""The trajectory, the goal, what of them lies where the drone has not looked, and where it has looked."""
+PASS, STOP, UNSEEN = SKY_BLUE, YELLOW, BLUISH_GREEN
+"""The trajectory, the goal, and what of them lies where the drone has not looked."""
 
-UNOBSERVED, OUTSIDE, EDGE = (190, 190, 186), (232, 232, 229), (70, 70, 70)
-"""Cells of maps without features, outside the arena, and at its edge."""
+SEEN, UNOBSERVED, OUTSIDE, EDGE = (156, 76, 122), (190, 190, 186), (232, 232, 229), (40, 40, 40)
+"""Cells that were looked at (a reddish purple so dark that its tone alone tells it from the greys), cells of maps
+without features, outside the arena, and at its edge."""
+
+
+LEFT_TO_RIGHT = "\u200e"
+"""A mark without width; a line that begins with it runs from the left, whatever script its first word is in."""
+
+
+BAR = 26
+"""What a bar for p_oob and the gap before it take beside a panel, pixels."""
 
 
 class Box(NamedTuple):
@@ -59,7 +68,7 @@ def draw_heading(
     words: str,
     symbol: str = "",
     raised: str = "",
-    size: int = 17,
+    size: int = 19,
 ) -> float:
     """Plain words and the paper's symbol on a baseline that begins at a corner; returns where they end."""
     x, y = corner
@@ -74,7 +83,7 @@ def draw_instruction(
     draw: ImageDraw.ImageDraw, corner: tuple[int, int], width: int, instruction: str, unknown_words: Collection[str]
 ) -> None:
     """The words, as large as they fit; those that the policy does not know are underlined."""
-    for size, most in ((27, 2), (20, 3), (15, 4)):
+    for size, most in ((38, 1), (27, 2), (20, 3), (15, 4)):
         lines = wrapped(instruction, width, size)
         if len(lines) <= most:
             break
@@ -84,7 +93,7 @@ def draw_instruction(
     words, rest, unknown = iter(instruction.split()), "", False
     for number, line in enumerate(lines):
         x, y = corner[0], corner[1] + 1.4 * number * size
-        draw.text((x, y), line, INK, font(size))
+        draw.text((x, y), f"{LEFT_TO_RIGHT}{line}", INK, font(size))
         before = ""
         for piece in line.split():  # a word, or a part of one that is longer than a line
             if not rest:
@@ -105,7 +114,7 @@ def draw_scale(canvas: Image.Image, panel: Box, colour: Colour, peak: float) -> 
     draw = ImageDraw.Draw(canvas)
     for share, anchor in ((0.0, "la"), (0.5, "ma"), (1.0, "ra")):
         label = f"{100 * peak * share**2:.2g} %" + (" in a cell" if share == 1 else "")
-        draw.text((x + share * panel.width, y + 15), label, GREY, font(13), anchor=anchor)
+        draw.text((x + share * panel.width, y + 15), label, GREY, font(16), anchor=anchor)
 
 
 def draw_unobserved(draw: ImageDraw.ImageDraw, panel: Box, share: float) -> None:
@@ -114,7 +123,7 @@ def draw_unobserved(draw: ImageDraw.ImageDraw, panel: Box, share: float) -> None
     draw.rectangle((left, panel.top, left + 19, bottom - 1), LIGHT)
     if (filled := round(share * panel.height)) > 0:
         draw.rectangle((left, bottom - filled, left + 19, bottom - 1), UNSEEN)
-    draw.text((left + 19, panel.top - 8), f"out of sight {100 * share:.0f} %", INK, font(15), anchor="rs")
+    draw.text((left + 19, panel.top - 8), f"out of sight {100 * share:.0f} %", INK, font(17), anchor="rs")
 
 
 def draw_tracks(draw: ImageDraw.ImageDraw, box: Box, flight: Flight, index: int, stop_threshold: float) -> None:
@@ -129,11 +138,11 @@ def draw_tracks(draw: ImageDraw.ImageDraw, box: Box, flight: Flight, index: int,
         (("stop?", "p", "STOP"), stop, (0.0, 1.0), VERMILLION, "{:.0%}"),
         (("goal unseen,", "p", "oob"), unseen, (0.0, 1.0), UNSEEN, "{:.0%}"),
     )
-    left, width, height = box.left + 155, box.width - 265, 44
+    left, width, height = box.left + 175, box.width - 300, 44
     period = width / len(flight.positions)
     for number, (label, values, (low, high), colour, unit) in enumerate(rows):
         top = box.top + number * (height + 8)
-        draw_heading(draw, (box.left, top + height / 2 + 6), *label, size=16)
+        draw_heading(draw, (box.left, top + height / 2 + 6), *label, size=18)
         draw.rectangle((left, top, left + width, top + height), LIGHT)
         base = top + height * high / (high - low)
         for step, value in enumerate(values):
@@ -150,17 +159,18 @@ def draw_tracks(draw: ImageDraw.ImageDraw, box: Box, flight: Flight, index: int,
             (left + width + 10, top + height / 2),
             unit.format(values[-1] if values else 0.0),
             INK,
-            font(16),
+            font(18),
             anchor="lm",
         )
     bottom = box.top + len(rows) * (height + 8) - 4
-    for second in range(0, int(len(flight.positions) * CONTROL_PERIOD) + 1, 3):
+    seconds = int(len(flight.positions) * CONTROL_PERIOD)
+    for second in range(0, seconds + 1, 3 if seconds < 20 else 6):
         x = left + second / CONTROL_PERIOD * period
-        draw.text((x, bottom), f"{second} s", GREY, font(13), anchor="ma")
+        draw.text((x, bottom), f"{second} s", GREY, font(16), anchor="ma")
 
 
-def draw_legend(draw: ImageDraw.ImageDraw, box: Box, unknown_words: bool) -> None:
-    """What the colours are."""
+def draw_legend(draw: ImageDraw.ImageDraw, box: Box, unknown_words: bool, columns: int = 1) -> None:
+    """What the colours are, in columns."""
     rows: list[tuple[Colour, int, str]] = [
         (FLOWN, 5, "flown so far"),
         (PASS, 14, "where to pass"),
@@ -169,10 +179,12 @@ def draw_legend(draw: ImageDraw.ImageDraw, box: Box, unknown_words: bool) -> Non
         (SEEN, 14, "looked at"),
         (EDGE, 14, "edge of the arena"),
         (UNOBSERVED, 14, "not seen yet"),
-        (OUTSIDE, 14, "outside the arena"),
+        (OUTSIDE, 14, "not on its map"),
         (VERMILLION, 3, "a word it does not know"),
     ]
-    for number, (colour, height, label) in enumerate(rows[: len(rows) if unknown_words else -1]):
-        x, y = box.left, box.top + 24 * number + 10
+    shown = rows[: len(rows) if unknown_words else -1]
+    deep = math.ceil(len(rows) / columns)
+    for number, (colour, height, label) in enumerate(shown):
+        x, y = box.left + number // deep * box.width // columns, box.top + 25 * (number % deep) + 10
         draw.rectangle((x, y - height // 2, x + 22, y + (height - 1) // 2), colour)
-        draw_heading(draw, (x + 30, y + 5), label, raised="oob" if colour == UNSEEN else "", size=15)
+        draw_heading(draw, (x + 30, y + 6), label, raised="oob" if colour == UNSEEN else "", size=17)

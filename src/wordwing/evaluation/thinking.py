@@ -6,17 +6,18 @@ whatever frame the policy keeps them in.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageFilter
 
-from wordwing.evaluation.animation import clock, draw_flown, headings, lit
+from wordwing.evaluation.animation import clock, draw_flown, headings, lit, still_states
 from wordwing.evaluation.belief_maps import Bytes, FeatureColours, WorldView, glowing
 from wordwing.evaluation.drawing import GREY, INK, PAPER, font
 from wordwing.evaluation.instruments import (
+    BAR,
     EDGE,
     OUTSIDE,
     PASS,
@@ -42,6 +43,21 @@ MEMORY, GROUNDING, MASKS = Box(364, TOP, 226, 226), Box(364, TOP + 255, 226, 226
 TRAJECTORY, GOAL = Box(614, TOP, 442, 442), Box(1110, TOP, 442, 442)
 TRACKS, LEGEND = Box(614, TOP + 510, 700, 226), Box(1350, TOP + 510, 230, 226)
 """Where the panels lie in a frame, pixels."""
+
+HEADINGS: dict[Box, Sequence[tuple[str, str, str]]] = {
+    CAMERA: [("camera,", "I", "")],
+    FEATURES: [("its features,", "F", "C")],
+    WORLD: [("from above (not shown to it)", "", "")],
+    MEMORY: [("what it remembers,", "S", "W")],
+    GROUNDING: [("what the words pick,", "R", "W")],
+    MASKS: [("looked at,", "M", "W"), ("; edge,", "B", "W")],
+    TRAJECTORY: [("where to pass,", "d", "p")],
+    GOAL: [("where to stop,", "d", "g")],
+}
+
+STRIP_COLUMNS = CAMERA, FEATURES, MEMORY, GROUNDING, MASKS, TRAJECTORY, GOAL
+STRIP_SIDE, STRIP_GAP = 226, 20
+"""Which panels a still picture shows, how large at most, and what is between them, pixels."""
 
 SHARPNESS = 2
 """Paths and cells are drawn this much larger and shrunk, which makes them smooth."""
@@ -92,6 +108,36 @@ def thinking_frames(
         yield frame
 
 
+def thinking_strip(
+    flight: Flight, frames: Sequence[Image.Image], title: str, unknown_words: Collection[str] = ()
+) -> Image.Image:
+    """A still picture of a film, like the paper's figure: a row for each of its frames, those at `still_states`."""
+    strip = Image.new("RGB", (1768, TOP + len(frames) * (STRIP_SIDE + STRIP_GAP) + 80), PAPER)
+    draw = _words(strip, flight.task.instruction, title, unknown_words)
+    lefts = [STRIP_GAP + number * (STRIP_SIDE + STRIP_GAP) for number in range(len(STRIP_COLUMNS))]
+    lefts[-1] += STRIP_GAP  # for the bar beside the one before
+    for box, left in zip(STRIP_COLUMNS, lefts, strict=True):
+        _head(draw, (left, TOP - 8), box)
+    for number, (index, frame) in enumerate(zip(still_states(flight), frames, strict=True)):
+        top = TOP + number * (STRIP_SIDE + STRIP_GAP)
+        for box, left in zip(STRIP_COLUMNS, lefts, strict=True):
+            beside = BAR if box in (TRAJECTORY, GOAL) else 0
+            panel = frame.crop((*box.corner, box.left + box.width + beside, box.top + box.height))
+            panel.thumbnail((STRIP_SIDE + beside, STRIP_SIDE))
+            strip.paste(panel, (left, top))
+        stop = float(flight.beliefs[min(index, len(flight.beliefs) - 1)].control.stop_probability[0])
+        forward, turn = flight.setpoints[min(index, len(flight.setpoints) - 1)].tolist()
+        for left, line, text in (
+            (lefts[0], 0, clock(flight, index)),
+            (lefts[1], 0, f"forward {forward:.2f} m/s"),
+            (lefts[1], 1, f"turn left {turn:+.2f} rad/s"),
+            (lefts[1], 2, f"stop? {stop:.0%}"),
+        ):
+            draw.text((left, top + 138 + 26 * line), text, INK, font(19))
+    draw_legend(draw, Box(STRIP_GAP, strip.height - 80, 1600, 75), bool(unknown_words), columns=3)
+    return strip
+
+
 class Painter:
     """What colours mean throughout a flight, and where its maps lie in the world."""
 
@@ -99,7 +145,10 @@ class Painter:
         start = Pose(torch.from_numpy(flight.positions[0]), torch.from_numpy(flight.quaternions[0]))
         self.large, self.small = (WorldView(start, SHARPNESS * box.width) for box in (TRAJECTORY, MEMORY))
         grey = Image.fromarray(overhead).convert("L").resize((SHARPNESS * TRAJECTORY.width,) * 2)
-        self.ground = np.asarray(grey.point(lambda tone: DIMMED * tone).convert("RGB"))
+        dimmed = grey.point(lambda tone: DIMMED * tone)
+        self.ground = np.asarray(dimmed.convert("RGB"))
+        around = dimmed.filter(ImageFilter.GaussianBlur(0.04 * dimmed.width))
+        self.relief = (np.asarray(dimmed, np.float64) - np.asarray(around))[..., None]
         known = [(belief, _shown(belief)) for belief in flight.beliefs]
         self.feature_colours = FeatureColours.fit(np.concatenate([_cells(b.semantic_map)[on] for b, on in known]))
         self.grounding_colours = FeatureColours.fit(np.concatenate([_cells(b.grounding_map)[on] for b, on in known]))
@@ -127,7 +176,7 @@ class Painter:
     def plan(self, belief: Beliefs, number: int) -> Bytes:
         """d^p (0) or d^g (1) over the dimmed world; a colour is the same probability throughout the flight."""
         probability = self.large.smooth(belief.visitation.cells[0, number])
-        return glowing(self.ground, np.sqrt(probability / self.peaks[number]), (PASS, STOP)[number])
+        return glowing(self.ground, self.relief, np.sqrt(probability / self.peaks[number]), (PASS, STOP)[number])
 
     def _blocks(self, colours: Bytes, shown: NDArray[np.bool_], belief: Beliefs) -> Bytes:
         """Cells from above in their colours where they are shown, else grey; outside the arena lighter."""
@@ -146,24 +195,27 @@ def _shown(belief: Beliefs) -> NDArray[np.bool_]:
     return (belief.arena[0] & (belief.semantic_map[0] != 0).any(0)).numpy()
 
 
+def _words(canvas: Image.Image, instruction: str, title: str, unknown_words: Collection[str]) -> ImageDraw.ImageDraw:
+    """Write what stands above all panels."""
+    draw = ImageDraw.Draw(canvas)
+    draw.text((20, 12), title, GREY, font(20))
+    draw_instruction(draw, (20, 42), canvas.width - 40, instruction, unknown_words)
+    return draw
+
+
+def _head(draw: ImageDraw.ImageDraw, corner: tuple[float, float], box: Box) -> None:
+    """Write a panel's heading."""
+    left, bottom = corner
+    for part in HEADINGS[box]:
+        left = draw_heading(draw, (left, bottom), *part)
+
+
 def _canvas(instruction: str, title: str, unknown_words: Collection[str], painter: Painter) -> Image.Image:
     """What all frames of a flight share."""
     canvas = Image.new("RGB", SIZE, PAPER)
-    draw = ImageDraw.Draw(canvas)
-    draw.text((20, 12), title, GREY, font(20))
-    draw_instruction(draw, (20, 42), SIZE[0] - 40, instruction, unknown_words)
-    for box, words, symbol, raised in (
-        (CAMERA, "camera,", "I", ""),
-        (FEATURES, "its features,", "F", "C"),
-        (WORLD, "from above (not shown to it)", "", ""),
-        (MEMORY, "what it remembers,", "S", "W"),
-        (GROUNDING, "what the words pick,", "R", "W"),
-        (TRAJECTORY, "where to pass,", "d", "p"),
-        (GOAL, "where to stop,", "d", "g"),
-    ):
-        draw_heading(draw, (box.left, box.top - 8), words, symbol, raised)
-    after = draw_heading(draw, (MASKS.left, MASKS.top - 8), "looked at,", "M", "W")
-    draw_heading(draw, (after, MASKS.top - 8), "; edge,", "B", "W")
+    draw = _words(canvas, instruction, title, unknown_words)
+    for box in HEADINGS:
+        _head(draw, (box.left, box.top - 8), box)
     draw_scale(canvas, TRAJECTORY, PASS, painter.peaks[0])
     draw_scale(canvas, GOAL, STOP, painter.peaks[1])
     draw_legend(draw, LEGEND, bool(unknown_words))

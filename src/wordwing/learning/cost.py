@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from wordwing.benchmarking import device_title, rate_of
-from wordwing.devices import find_device
+from wordwing.devices import find_device, precision
 from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF, Pose, in_start_frame
 from wordwing.interface import FLIGHT_HEIGHT
@@ -39,6 +39,9 @@ VOCABULARY, WORDS = 2080, 25
 """Words that are known, as many as the authors', and words of an instruction."""
 
 MAX_BATCH = 65_536
+
+MIN_STEPS = 5
+"""Of one drone, however slow: one time is no median."""
 
 LINGUNETS = {"default": LingUNetConfig(), "wide": LingUNetConfig.wide()}
 
@@ -233,7 +236,7 @@ def _report_latency(network: PolicyNetwork, lingunet: str, seconds: float) -> No
     for _step in range(3):
         state, _beliefs = network(state, contexts.image, contexts.pose, "sim")
     times: list[float] = []
-    while sum(times) < seconds:
+    while sum(times) < seconds or len(times) < MIN_STEPS:
         start = time.perf_counter()
         state, _beliefs = network(state, contexts.image, contexts.pose, "sim")
         times.append(time.perf_counter() - start)
@@ -292,11 +295,6 @@ class Training:
             loss = self._objective(state, contexts)
         loss.backward()
         self._optimiser.step()
-
-
-def precision(device: torch.device) -> torch.autocast:
-    """bf16 on CUDA, single precision on the CPU."""
-    return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")
 
 
 def _report_rates(

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from wordwing.devices import precision
 from wordwing.frames import Pose, start_frame
 from wordwing.interface import FLIGHT_HEIGHT
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.learning.gold import GoldConfig, even_points, gold_visitation, observed_part
 from wordwing.model.grid import START_GRID
 from wordwing.model.policy import PolicyNetwork
+from wordwing.model.records import each
 from wordwing.model.text import Tokens
 from wordwing.model.visitation import Scores, Visitation, cross_entropy, entropy, visitation
 from wordwing.sim.simulator import Simulator
@@ -62,8 +64,7 @@ class FirstLooks:
 
     def __getitem__(self, index: Tensor | slice) -> FirstLooks:
         """Some of them."""
-        tokens = Tokens(self.tokens.words[index], self.tokens.lengths[index])
-        return FirstLooks(tokens, self.image[index], self.start[index], self.points[index])
+        return each(lambda tensor: tensor[index], self)
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ def fit(
         if len(waiting) < batch:
             waiting = torch.randperm(len(looks), generator=order)
         index, waiting = waiting[:batch], waiting[batch:]
-        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+        with precision(device):
             loss = predict(network, looks[index.to(device)], gold).loss.sum(1).mean()
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
@@ -159,7 +160,7 @@ def assess(network: PolicyNetwork, looks: FirstLooks, gold: GoldConfig, batch: i
     parts = []
     for begin in range(0, len(looks), batch):
         part = looks[begin : begin + batch]
-        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+        with precision(device):
             outcome = predict(network, part, gold)
         plan = visitation(outcome.scores, outcome.observed)
         best = START_GRID.centres(device).flatten(0, 1)[plan.goal.flatten(1).argmax(1)]  # [B, 2]

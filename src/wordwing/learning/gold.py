@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from wordwing.frames import Pose, start_frame
-from wordwing.model.grid import START_GRID, Grid
+from wordwing.model.grid import START_GRID
 from wordwing.model.mapping import arena_cells
 from wordwing.model.visitation import Visitation
 from wordwing.world.paths import Floats, path_length, points_along
@@ -39,20 +39,19 @@ def even_points(paths: Sequence[Floats]) -> Tensor:
     )
 
 
-def gold_visitation(points: Tensor, start: Pose, config: GoldConfig, grid: Grid = START_GRID) -> Visitation:
+def gold_visitation(points: Tensor, start: Pose, config: GoldConfig) -> Visitation:
     """What a path asks for when all has been observed; p_oob is zero.
 
     Args:
         points: [N, P, 2] along N paths, first to last, world frame, metres.
         start: [N] start poses, world frame.
         config: The blur.
-        grid: Of the maps.
     """
     frame = start_frame(start)[:, None]
     points = frame.unapply(torch.nn.functional.pad(points, (0, 1)))[..., :2]  # [N, P, 2] start frame
-    inside = grid.contains(points)
+    inside = START_GRID.contains(points)
     # In double: near 1 a distribution function has no digits for the tails in single, and autocast leaves it alone.
-    along = _cell_masses(points.double(), config.blur * grid.cell, grid)  # [N, P, 2, 64]
+    along = _cell_masses(points.double(), config.blur * START_GRID.cell)  # [N, P, 2, 64]
     weights = inside.double()[..., None]
     trajectory = torch.einsum("npi,npj->nij", along[:, :, 0] * weights, along[:, :, 1])
     # A path that leaves the map ends, for the map, where it left.
@@ -60,7 +59,7 @@ def gold_visitation(points: Tensor, start: Pose, config: GoldConfig, grid: Grid 
     last = torch.where(inside, order, 0).amax(1)  # [N]
     end = along[torch.arange(len(points), device=points.device), last]  # [N, 2, 64]
     goal = end[:, 0, :, None] * end[:, 1, None, :]
-    arena = arena_cells(start, grid)
+    arena = arena_cells(start)
     none = points.new_zeros(len(points), 2)
     return Visitation(_normalised(trajectory * arena), _normalised(goal * arena), none)
 
@@ -72,10 +71,10 @@ def observed_part(gold: Visitation, observed: Tensor) -> Visitation:
     return Visitation(trajectory, goal, gold.unobserved + lost)
 
 
-def _cell_masses(points: Tensor, deviation: float, grid: Grid) -> Tensor:
+def _cell_masses(points: Tensor, deviation: float) -> Tensor:
     """[..., 2, 64] how much of a Gaussian around each point falls into each row, and into each column."""
-    steps = torch.arange(grid.cells + 1, dtype=points.dtype, device=points.device)
-    edges = grid.half - steps * grid.cell  # downwards, as rows go
+    steps = torch.arange(START_GRID.cells + 1, dtype=points.dtype, device=points.device)
+    edges = START_GRID.half - steps * START_GRID.cell  # downwards, as rows go
     below = torch.special.ndtr((edges - points[..., None]) / deviation)  # [..., 2, 65]
     return below[..., :-1] - below[..., 1:]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from wordwing.model.grid import START_GRID, Grid
+from wordwing.model.grid import START_GRID
 from wordwing.model.stage1 import GROUNDING_CHANNELS
 from wordwing.world.catalogue import catalogue
 
@@ -24,22 +24,21 @@ class AuxiliaryHeads(nn.Module):
         """The class of empty ground."""
         return self.object.out_features - 1
 
-    def name(self, semantic_map: Tensor, points: Tensor, grid: Grid = START_GRID) -> Tensor:
+    def name(self, semantic_map: Tensor, points: Tensor) -> Tensor:
         """L_percept's logits: which landmark stands at points of S^W?
 
         Args:
             semantic_map: [N, 32, 64, 64] start frame.
             points: [N, P, 2] start frame, metres.
-            grid: Of the maps.
 
         Returns:
             [N, P, 90], in the catalogue's order, empty ground last.
         """
-        return self.object(grid.sample(semantic_map, points).mT)
+        return self.object(START_GRID.sample(semantic_map, points).mT)
 
-    def mentioned(self, grounding_map: Tensor, points: Tensor, grid: Grid = START_GRID) -> Tensor:
+    def mentioned(self, grounding_map: Tensor, points: Tensor) -> Tensor:
         """L_ground's logits [N, P, 2]: was what stands at points [N, P, 2] of R^W spoken of, no or yes?"""
-        return self.grounding(grid.sample(grounding_map, points).mT)
+        return self.grounding(START_GRID.sample(grounding_map, points).mT)
 
     def spoken(self, instruction_embedding: Tensor) -> Tensor:
         """L_lang's logits [N, 89]: was each kind of landmark spoken of? Above zero for yes."""

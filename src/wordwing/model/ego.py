@@ -14,7 +14,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from wordwing.frames import Pose
-from wordwing.model.grid import START_GRID, Grid
+from wordwing.model.grid import START_GRID
+from wordwing.model.records import each
 from wordwing.model.visitation import Visitation
 
 CLOSE_CELLS = 16
@@ -37,18 +38,18 @@ class EgoView:
 
     def __getitem__(self, index: Tensor | slice) -> EgoView:
         """Some of the contexts."""
-        return EgoView(self.close[index], self.whole[index], self.unobserved[index])
+        return each(lambda tensor: tensor[index], self)
 
 
-def turn(maps: Tensor, pose: Pose, grid: Grid = START_GRID) -> Tensor:
+def turn(maps: Tensor, pose: Pose) -> Tensor:
     """Maps [N, C, 64, 64] in the start frame to maps of the same size in the frames of drones at poses [N] therein."""
     # Not as a product of matrices, which autocast would round to bf16: far cells then move by up to half a cell.
     cos, sin = torch.cos(pose.yaw)[:, None, None], torch.sin(pose.yaw)[:, None, None]
-    ahead, left = grid.centres(maps.device).unbind(-1)
+    ahead, left = START_GRID.centres(maps.device).unbind(-1)
     points = torch.stack([cos * ahead - sin * left, sin * ahead + cos * left], dim=-1) + pose.xy[:, None, None]
     # Where a pose is lost CUDA would sample zeros, and an empty map is something that one can fly by; NaN hovers.
     lost = ~points.isfinite().all(-1)[:, None]
-    return grid.sample(maps, points).masked_fill(lost, torch.nan)
+    return START_GRID.sample(maps, points).masked_fill(lost, torch.nan)
 
 
 def ego_view(visitation: Visitation, unexplored: Tensor, boundary: Tensor, pose: Pose) -> EgoView:
@@ -63,7 +64,7 @@ def ego_view(visitation: Visitation, unexplored: Tensor, boundary: Tensor, pose:
     masks = torch.stack([unexplored, boundary], dim=1).float()
     maps = turn(torch.cat([visitation.cells, masks], dim=1), pose)  # [N, 4, 64, 64]
     margin = (maps.shape[-1] - CLOSE_CELLS) // 2
-    close = maps[:, :2, margin:-margin, margin:-margin]
+    close = maps[:, :2, margin:-margin, margin:-margin].clone()  # which keeps nothing of the maps alive
     shares = functional.avg_pool2d(maps, POOL)
     amounts = POOL * POOL * shares[:, :2]
     return EgoView(close, torch.cat([amounts, shares[:, 2:]], dim=1), visitation.unobserved)

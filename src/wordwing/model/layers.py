@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -40,6 +42,11 @@ def convolution(inputs: int, outputs: int, stride: int = 1) -> nn.Conv2d:
     nn.init.kaiming_uniform_(layer.weight, a=0.01)
     nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
     return layer
+
+
+def single_precision(device: torch.device) -> AbstractContextManager[object]:
+    """In the block autocast rounds nothing to bf16."""
+    return torch.autocast(device.type, enabled=False) if device.type in ("cpu", "cuda") else nullcontext()
 
 
 def parameters_of(module: nn.Module) -> int:

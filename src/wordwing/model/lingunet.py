@@ -5,8 +5,9 @@
     H_k = UPSCALE(CONV^U_k([H_{k+1}, G_k])),   H_{L+1} nothing   twice the size each
     h   = AVGPOOL(CONV^h(H_2))                                  the score of what has not been observed
 
-The scores are (H_1, h). Each CONV is two 3×3 convolutions. Nearly all of the authors' cost is H_2, 256 channels wide;
-`LingUNetConfig.wide` has it, and the default is as wide there as everywhere else (docs/results.md compares them).
+The scores are (H_1, h). Each CONV is two 3×3 convolutions. In the authors' software nine tenths of the cost are H_2,
+256 channels wide; `LingUNetConfig.wide` has it, and the default is as wide there as everywhere else (docs/results.md
+compares them).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from wordwing.model.layers import convolution, filter_by_text, instance_norm, leaky
+from wordwing.model.layers import convolution, filter_by_text, instance_norm, leaky, single_precision
 from wordwing.model.visitation import Scores
 
 OUTPUTS = 2
@@ -84,8 +85,10 @@ class UnobservedHead(nn.Module):
         _quieten(self.second, bias=6.0)
 
     def forward(self, features: Tensor) -> Tensor:
-        """[N, inputs, 32, 32] to [N, 2]."""
-        return self.second(leaky(self.first(features))).mean(dim=(2, 3))
+        """[N, inputs, 32, 32] to [N, 2], in single precision: around 6, bf16 has steps of 0.03."""
+        hidden = leaky(self.first(features)).float()
+        with single_precision(features.device):
+            return self.second(hidden).mean(dim=(2, 3))
 
 
 class LingUNet(nn.Module):

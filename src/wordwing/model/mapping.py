@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from wordwing.camera import Camera
 from wordwing.frames import ARENA_HALF, Pose, start_frame
-from wordwing.model.grid import START_GRID, Grid
+from wordwing.model.grid import START_GRID
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class Sight:
     """[N, 64, 64] bool: in the picture or in the blind spot below it."""
 
 
-def look(pose: Pose, camera: Camera, config: MappingConfig, grid: Grid = START_GRID) -> Sight:
+def look(pose: Pose, camera: Camera, config: MappingConfig) -> Sight:
     """Where drones at poses [N] (start frame) see the ground."""
-    centres = grid.centres(pose.position.device)
+    centres = START_GRID.centres(pose.position.device)
     ground = functional.pad(centres, (0, 1))  # [64, 64, 3], elevation zero
     pixels, in_front = camera.project(ground, camera.pose(pose)[:, None, None])
     in_view = in_front & camera.contains(pixels)
@@ -110,18 +110,18 @@ class SemanticMap:
         return SemanticMap(features, sights)
 
 
-def arena_cells(start: Pose, grid: Grid = START_GRID) -> Tensor:
+def arena_cells(start: Pose) -> Tensor:
     """[N, 64, 64] bool: cells whose centre lies in the arena, for starts [N] (world frame)."""
-    return _reach(start, grid) <= ARENA_HALF
+    return _reach(start) <= ARENA_HALF
 
 
-def boundary_cells(start: Pose, grid: Grid = START_GRID) -> Tensor:
+def boundary_cells(start: Pose) -> Tensor:
     """B^W [N, 64, 64] bool: cells of the arena whose centre lies within a cell of its edge."""
-    reach = _reach(start, grid)
-    return (reach <= ARENA_HALF) & (reach > ARENA_HALF - grid.cell)
+    reach = _reach(start)
+    return (reach <= ARENA_HALF) & (reach > ARENA_HALF - START_GRID.cell)
 
 
-def _reach(start: Pose, grid: Grid) -> Tensor:
+def _reach(start: Pose) -> Tensor:
     """[N, 64, 64] greater of |x| and |y| of the cell centres, world frame, metres."""
-    ground = functional.pad(grid.centres(start.position.device), (0, 1))
+    ground = functional.pad(START_GRID.centres(start.position.device), (0, 1))
     return start_frame(start)[:, None, None].apply(ground)[..., :2].abs().amax(-1)

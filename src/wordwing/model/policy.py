@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from wordwing.camera import Camera
-from wordwing.devices import find_device
+from wordwing.devices import find_device, precision
 from wordwing.frames import Pose, in_start_frame
 from wordwing.interface import Action, Observation
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.model.ego import EgoView, ego_view
 from wordwing.model.mapping import MappingConfig, SemanticMap, arena_cells, boundary_cells, look, project
+from wordwing.model.records import each
 from wordwing.model.stage1 import Domain, Reading, Stage1, Stage1Config
 from wordwing.model.stage2 import Control, Stage2, Stage2Config
 from wordwing.model.text import Tokens
@@ -54,19 +54,7 @@ class State:
 
     def put(self, worlds: Tensor, fresh: State) -> State:
         """A copy in which flights `worlds` [M] have begun anew as `fresh` [M]; the others go on."""
-
-        def placed(mine: Tensor, theirs: Tensor) -> Tensor:
-            return mine.index_copy(0, worlds, theirs.to(mine.dtype))
-
-        position = placed(self.start.position, fresh.start.position)
-        return State(
-            start=Pose(position, placed(self.start.quaternion, fresh.start.quaternion)),
-            reading=self.reading.put(worlds, fresh.reading),
-            map=SemanticMap(placed(self.map.features, fresh.map.features), placed(self.map.sights, fresh.map.sights)),
-            observed=placed(self.observed, fresh.observed),
-            arena=placed(self.arena, fresh.arena),
-            boundary=placed(self.boundary, fresh.boundary),
-        )
+        return each(lambda mine, theirs: mine.index_copy(0, worlds, theirs.to(mine.dtype)), self, fresh)
 
 
 @dataclass(frozen=True)
@@ -98,15 +86,7 @@ class Beliefs:
 
     def of(self, index: int) -> Beliefs:
         """What one of the drones believes: a batch of one, on the CPU, that keeps nothing of the others alive."""
-
-        def chosen(part: Any) -> Any:
-            if isinstance(part, Tensor):
-                return part[index : index + 1].detach().cpu().clone()
-            if is_dataclass(part):
-                return replace(part, **{entry.name: chosen(getattr(part, entry.name)) for entry in fields(part)})  # type: ignore[type-var]
-            return part
-
-        return chosen(self)
+        return each(lambda tensor: tensor[index, None].detach().cpu().clone(), self)
 
 
 class PolicyNetwork(nn.Module):
@@ -240,7 +220,7 @@ class LearnedPolicy:
         if len(instructions) != len(start):
             raise ValueError(f"{len(instructions)} instructions for {len(start)} drones")
         tokens = Tokens.encode(instructions, self.vocabulary, self.device)
-        with self._precision():
+        with precision(self.device):
             fresh = self.network.begin(tokens, start.to(self.device))
         if worlds is None:
             self.state = fresh
@@ -258,12 +238,9 @@ class LearnedPolicy:
         if len(observation.pose) != len(self.state.start):
             raise ValueError(f"{len(observation.pose)} observations for {len(self.state.start)} drones")
         image, pose = observation.image.to(self.device), observation.pose.to(self.device)
-        with self._precision():
+        with precision(self.device):
             self.state, self.beliefs = self.network(self.state, image, pose, self.domain)
         control = self.beliefs.control
         setpoint = control.setpoint.to(observation.image.device)
         stop = control.stop_probability > self.network.config.stop_threshold
         return Action(setpoint, stop.to(observation.image.device))
-
-    def _precision(self) -> torch.autocast:
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda")

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from wordwing.model.grounding import Grounding
 from wordwing.model.lingunet import LingUNet, LingUNetConfig
+from wordwing.model.records import each
 from wordwing.model.text import InstructionEncoder, TextConfig, Tokens
 from wordwing.model.vision import ResNet, VisionConfig
 from wordwing.model.visitation import Scores
@@ -48,18 +49,7 @@ class Reading:
 
     def __getitem__(self, index: Tensor | slice) -> Reading:
         """Some of the instructions, or each as often as it has contexts."""
-        levels = tuple(kernel[index] for kernel in self.lingunet)
-        return Reading(self.instruction_embedding[index], self.grounding[index], levels)
-
-    def put(self, index: Tensor, other: Reading) -> Reading:
-        """A copy in which instructions `index` [M] are others [M]."""
-
-        def placed(mine: Tensor, theirs: Tensor) -> Tensor:
-            return mine.index_copy(0, index, theirs.to(mine.dtype))
-
-        levels = tuple(placed(a, b) for a, b in zip(self.lingunet, other.lingunet, strict=True))
-        embedding = placed(self.instruction_embedding, other.instruction_embedding)
-        return Reading(embedding, placed(self.grounding, other.grounding), levels)
+        return each(lambda tensor: tensor[index], self)
 
 
 class Stage1(nn.Module):

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from wordwing.interface import MAX_FORWARD, MAX_YAW_RATE, Setpoint
 from wordwing.model.ego import CLOSE_CELLS, EgoView
-from wordwing.model.layers import convolution, leaky
+from wordwing.model.layers import convolution, leaky, single_precision
 
 
 @dataclass(frozen=True)
@@ -92,17 +92,18 @@ class ControlNetwork(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def forward(self, view: EgoView) -> Tensor:
-        """[N, outputs]."""
+        """[N, outputs], in single precision: PPO compares what two of them say to a hundredth."""
         plan, masks = view.whole[:, :2], view.whole[:, 2:]
-        maps = (
-            self.close(self.config.close_gain * view.close),
-            self.whole(self.config.whole_gain * plan),
-            self.masks(masks),
-        )
-        inputs = torch.cat([*(leaky(features).flatten(1) for features in maps), self.embed(view.unobserved)], dim=1)
-        hidden = leaky(self.first(inputs))
-        hidden = leaky(self.second(torch.cat([hidden, inputs], dim=1)))
-        return self.last(hidden)
+        with single_precision(masks.device):
+            maps = (
+                self.close(self.config.close_gain * view.close),
+                self.whole(self.config.whole_gain * plan),
+                self.masks(masks),
+            )
+            inputs = torch.cat([*(leaky(features).flatten(1) for features in maps), self.embed(view.unobserved)], dim=1)
+            hidden = leaky(self.first(inputs))
+            hidden = leaky(self.second(torch.cat([hidden, inputs], dim=1)))
+            return self.last(hidden)
 
     def embed(self, unobserved: Tensor) -> Tensor:
         """EMBED = q · p - q · (1 - p) for both p_oob [N, 2]: [N, 2 · embedding]."""
@@ -124,7 +125,7 @@ class Stage2(nn.Module):
 
     def forward(self, view: EgoView) -> Control:
         """What to do in N contexts."""
-        outputs = self.network(view).float()
+        outputs = self.network(view)
         deviation = functional.softplus(outputs[:, 2:4]) + self.config.min_deviation
         return Control(outputs[:, :2], deviation, outputs[:, 4])
 
@@ -138,4 +139,4 @@ class ValueNetwork(nn.Module):
 
     def forward(self, view: EgoView) -> Tensor:
         """[N]."""
-        return self.network(view)[:, 0].float()
+        return self.network(view)[:, 0]

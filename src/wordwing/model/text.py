@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from wordwing.errors import WordwingError
-from wordwing.language.tokenizer import PAD, UNKNOWN, Vocabulary
+from wordwing.language.tokenizer import PAD, UNKNOWN, Vocabulary, tokenize
 
 MAX_WORDS = 200
 """Words of an instruction that are read; the longest that people wrote has 91."""
@@ -39,10 +39,10 @@ class Tokens:
     @classmethod
     def encode(cls, instructions: Sequence[str], vocabulary: Vocabulary, device: torch.device | str = "cpu") -> Tokens:
         """Look words up; a text without any becomes one unknown word."""
+        for text in instructions:  # before typing mistakes are looked for, which takes its time
+            if (count := len(tokenize(text))) > MAX_WORDS:
+                raise WordwingError(f"the instruction has {count} words; {MAX_WORDS} are the most that are read")
         rows = [vocabulary.encode(text) or [vocabulary.index[UNKNOWN]] for text in instructions]
-        for row in rows:
-            if len(row) > MAX_WORDS:
-                raise WordwingError(f"the instruction has {len(row)} words; {MAX_WORDS} are the most that are read")
         longest = max(len(row) for row in rows)
         words = torch.full((len(rows), longest), vocabulary.index[PAD])
         for number, row in enumerate(rows):

@@ -59,7 +59,7 @@ def visitation(scores: Scores, observed: Tensor) -> Visitation:
     """The distributions over the observed cells [N, 64, 64] and p_oob."""
     probabilities = log_probabilities(scores, observed).exp()
     trajectory, goal = probabilities[..., :-1].reshape(scores.cells.shape).unbind(1)
-    return Visitation(trajectory, goal, probabilities[..., -1])
+    return Visitation(trajectory, goal, probabilities[..., -1].clone())  # which keeps nothing of the cells alive
 
 
 def cross_entropy(scores: Scores, observed: Tensor, gold: Visitation) -> Tensor:
