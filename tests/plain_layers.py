@@ -15,11 +15,11 @@ def weights_of(layer: nn.Conv2d | nn.Linear) -> tuple[Array, Array]:
 
 
 def convolve(features: Array, layer: nn.Conv2d) -> Array:
-    """[C, H, W] by a 3×3 convolution with a border of zeros: every place first, those of the stride afterwards."""
+    """[C, H, W] by a 3×3 convolution, perhaps with a border of zeros: every place first, then those of the stride."""
     weights, biases = weights_of(layer)
-    stride = layer.stride[0]
+    stride, mode = layer.stride[0], "same" if layer.padding[0] else "valid"
     found = [
-        sum(correlate2d(channel, kernel, mode="same") for channel, kernel in zip(features, row, strict=True)) + bias
+        sum(correlate2d(channel, kernel, mode=mode) for channel, kernel in zip(features, row, strict=True)) + bias
         for row, bias in zip(weights, biases, strict=True)
     ]
     return np.stack(found)[:, ::stride, ::stride]

@@ -51,7 +51,7 @@ def belief(**parts: object) -> Beliefs:
         boundary=~everywhere,
         scores=Scores(torch.zeros(1, 2, 64, 64), torch.zeros(1, 2)),
         visitation=Visitation(flat, flat, torch.zeros(1, 2)),
-        view=EgoView(torch.zeros(1, 2, 16, 16), torch.zeros(1, 4, 16, 16), torch.zeros(1, 2)),
+        view=EgoView(torch.zeros(1, 2, 16, 16), torch.zeros(1, 4, 24, 24), torch.zeros(1, 2)),
         control=Control(torch.zeros(1, 2), torch.ones(1, 2), torch.full((1,), -3.0)),
     )
     return replace(made, **parts)
@@ -451,3 +451,12 @@ def test_the_picture_of_each_state_and_the_ground_are_shown():
     assert second[240, 180].tolist() == [170] * 3
     frames = list(thinking_frames(flight, np.full((300, 300, 3), 200, np.uint8), "x"))
     assert all(isinstance(frame, Image.Image) for frame in frames)
+
+
+def test_a_turn_of_nothing_has_no_sign():
+    frames = []
+    for rate in (-0.001, 0.0):
+        setpoints = np.array([[0.35, rate], [0.35, rate]], np.float32)
+        flight = flight_of([belief(), belief()], setpoints=setpoints)
+        frames.append(frames_of(flight)[0])
+    assert np.array_equal(*frames)

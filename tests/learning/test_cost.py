@@ -29,18 +29,20 @@ def test_the_parts_cost_what_can_be_counted_by_hand(network):
     eyes = stem + sum(9 * 32 * 32 * (rows * rows + out * out) * 16 // 9 for rows, out in blocks)
     assert found["eyes"] == (111_872, eyes)
     assert found["text"] == (2080 * 50 + 4 * 50 * (50 + 50 + 2), cost.WORDS * 4 * 50 * (50 + 50))
-    assert found["grounding kernels"] == (50 * 96 + 96, 50 * 96)
-    assert found["grounding"] == (0, 64 * 64 * 32 * 3)
+    assert found["grounding kernels"] == (51 * 256, 50 * 256)
+    assert found["grounding"] == (0, 64 * 64 * 32 * 8)
     assert found["LingUNet kernels 1"] == (51 * 24 * 48, 50 * 24 * 48)
-    assert found["LingUNet down 1"] == (9 * 35 * (35 + 48) + 35 + 48, 9 * 32 * 32 * 35 * (35 + 48))
+    assert found["LingUNet down 1"] == (9 * 40 * (40 + 48) + 40 + 48, 9 * 32 * 32 * 40 * (40 + 48))
     assert found["LingUNet up 2"] == (9 * 48 * (72 + 48) + 96, 9 * 48 * (16 * 16 * 72 + 32 * 32 * 48))
     assert found["LingUNet filters"] == (0, 48 * 24 * (32**2 + 16**2 + 8**2 + 4**2) + 48 * 48 * 2**2)
     assert found["mapping"] == (0, 4 * 64 * 64 * 32)
-    assert found["ego view"] == (0, 4 * 64 * 64 * 4)
+    assert found["ego view"] == (0, 4 * 96 * 96 * 4)
 
 
 def test_the_wide_lingunet_costs_what_the_authors_does():
-    found = costs(PolicyNetwork(ModelConfig(Stage1Config(lingunet=LingUNetConfig.wide())), cost.VOCABULARY))
+    found = costs(
+        PolicyNetwork(ModelConfig(Stage1Config(lingunet=LingUNetConfig.wide(), grounding=3)), cost.VOCABULARY)
+    )
     working = [name for name in found if name.startswith("LingUNet") and "kernels" not in name]
     assert round(sum(found[name][1] for name in working) / 1e6) == 713
     assert round(found["LingUNet up 2"][1] / 1e6) == 646

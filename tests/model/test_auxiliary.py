@@ -6,12 +6,13 @@ from torch import nn
 
 from wordwing.model.auxiliary import AuxiliaryHeads
 from wordwing.model.layers import parameters_of
+from wordwing.model.stage1 import Stage1Config
 from wordwing.world.catalogue import catalogue
 
 
 def silent() -> AuxiliaryHeads:
     """Heads that say nothing about anything."""
-    heads = AuxiliaryHeads()
+    heads = AuxiliaryHeads(Stage1Config())
     for parameter in heads.parameters():
         nn.init.zeros_(parameter)
     return heads
@@ -23,13 +24,13 @@ def centre(row: int, column: int) -> list[float]:
 
 
 def test_heads_are_linear_layers_over_89_kinds_of_landmarks_and_empty_ground():
-    heads = AuxiliaryHeads()
+    heads = AuxiliaryHeads(Stage1Config())
     assert len(catalogue()) == 89
     assert heads.nothing == 89
-    assert parameters_of(heads) == 33 * 90 + 4 * 2 + 51 * 89
+    assert parameters_of(heads) == 33 * 90 + 9 * 2 + 51 * 89
     points = torch.zeros(2, 5, 2)
     assert heads.name(torch.zeros(2, 32, 64, 64), points).shape == (2, 5, 90)
-    assert heads.mentioned(torch.zeros(2, 3, 64, 64), points).shape == (2, 5, 2)
+    assert heads.mentioned(torch.zeros(2, 8, 64, 64), points).shape == (2, 5, 2)
     assert heads.spoken(torch.zeros(2, 50)).shape == (2, 89)
 
 
@@ -55,7 +56,7 @@ def test_between_two_cells_half_of_each_is_read():
     with torch.no_grad():
         heads.grounding.weight[1, 2] = 1.0
         heads.grounding.bias[0] = 0.5
-    maps = torch.zeros(1, 3, 64, 64)
+    maps = torch.zeros(1, 8, 64, 64)
     maps[0, 2, 20, 30], maps[0, 2, 21, 30] = 1.0, 5.0
     above, below = torch.tensor(centre(20, 30)), torch.tensor(centre(21, 30))
     points = torch.stack([above, (above + below) / 2, below, below - (above - below), torch.tensor([9.0, 9.0])])

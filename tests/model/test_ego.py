@@ -66,15 +66,18 @@ def test_turning_is_scipys_affine_transformation(rng):
     for n, yaw in enumerate(headings(poses)):
         matrix = np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]])
         # (row, column) from the middle of the map is minus (ahead, left) in cells, and so turns alike.
-        offset = 31.5 - matrix @ [31.5, 31.5] - poses.xy[n].numpy() / CELL
+        offset = 31.5 - matrix @ [47.5, 47.5] - poses.xy[n].numpy() / CELL
         for c in range(2):
-            theirs = affine_transform(maps[n, c], matrix, offset, order=1, mode="grid-constant")
+            theirs = affine_transform(maps[n, c], matrix, offset, (96, 96), order=1, mode="grid-constant")
             assert ours[n, c] == pytest.approx(theirs, abs=1e-3)
 
 
 def test_a_drone_at_the_start_sees_the_map_as_it_is(rng):
     maps = torch.from_numpy(rng.normal(size=(1, 2, 64, 64))).float()
-    assert torch.allclose(turn(maps, level(0, 0, 0)), maps, atol=1e-4)
+    turned = turn(maps, level(0, 0, 0))
+    assert torch.allclose(turned[..., 16:-16, 16:-16], maps, atol=1e-4)
+    turned[..., 16:-16, 16:-16] = 0
+    assert not turned[..., 17:-17, :].any()  # the outermost cells fade over half a cell
 
 
 @pytest.mark.parametrize(
@@ -130,8 +133,8 @@ def test_a_single_cell_keeps_its_amount_as_well_as_bilinear_interpolation_can(rn
 def test_a_coarse_cell_holds_the_sum_of_its_sixteen_cells():
     block = [(row, column) for row in range(12, 16) for column in range(40, 44)]
     view = view_of(cells_with(*block) / 32, cells_with(block[0]), level(0, 0, 0))
-    expected = np.zeros((2, 16, 16))
-    expected[:, 3, 10] = 0.5, 1.0
+    expected = np.zeros((2, 24, 24))
+    expected[:, 7, 14] = 0.5, 1.0
     assert view.whole[0, :2].numpy() == pytest.approx(expected, abs=1e-4)
 
 
@@ -141,14 +144,24 @@ def test_masks_become_the_share_of_each_coarse_cell(rng):
     view = view_of(nothing, nothing, level(0, 0, 0), unexplored, boundary)
     for channel, mask in ((2, unexplored), (3, boundary)):
         shares = mask[0].numpy().reshape(16, 4, 16, 4).mean((1, 3))
-        assert view.whole[0, channel].numpy() == pytest.approx(shares, abs=1e-4)
+        assert view.whole[0, channel].numpy() == pytest.approx(np.pad(shares, 4), abs=1e-4)
 
 
 def test_beyond_the_map_there_is_nothing():
     everywhere = torch.ones(1, 64, 64)
     view = view_of(everywhere, everywhere, level(4.7, 0, 0), everywhere.bool(), everywhere.bool())
-    assert (view.whole[0, :, :7] == 0).all()
-    assert view.whole[0, 2:, 9:].numpy() == pytest.approx(1, abs=1e-4)
+    # The edge of the map runs through the drone, and 4.7 m to both sides of it.
+    assert (view.whole[0, :, :11] == 0).all()
+    assert (view.whole[0, :, :, :3] == 0).all()
+    assert view.whole[0, 2:, 13:, 5:-5].numpy() == pytest.approx(1, abs=1e-4)
+
+
+def test_a_goal_in_the_opposite_corner_of_the_arena_is_in_the_whole_view():
+    # From one corner the other is 6.6 m away; the start is halfway between them, so both are on the map.
+    goal = blobs(np.array([[2.3, 2.3]]), 0.15)
+    for yaw in np.linspace(-np.pi, np.pi, 9):
+        view = view_of(goal, goal, level(-2.3, -2.3, yaw))
+        assert float(view.whole[0, 1].sum()) == pytest.approx(1, abs=0.02)
 
 
 def test_unobserved_probabilities_pass_and_contexts_can_be_picked(rng):

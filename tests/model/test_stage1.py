@@ -188,7 +188,7 @@ def test_domains_differ_in_their_eyes_alone():
 
 
 def test_stage_1_has_the_sum_of_its_parts_and_a_second_pair_of_eyes():
-    stage1 = Stage1(Stage1Config(lingunet=LingUNetConfig.wide()), 2080)
+    stage1 = Stage1(Stage1Config(lingunet=LingUNetConfig.wide(), grounding=3), 2080)
     # The authors use 1,733,550; their head sees a skip more.
     assert parameters_of(stage1) == 1_733_550 - 24 * 9 * 16 + 111_872
 
@@ -196,12 +196,12 @@ def test_stage_1_has_the_sum_of_its_parts_and_a_second_pair_of_eyes():
 @torch.no_grad()
 def test_the_observability_mask_can_be_one_more_map_for_lingunet():
     plain, masked = network().stage1, network(VARIANTS["mask"]).stage1
-    assert plain.lingunet.down[0].first.weight.shape[:2] == (35, 35)
-    assert masked.lingunet.down[0].first.weight.shape[:2] == (36, 36)
-    # The first convolutions of level 1 are 36 → 36 and 36 → 48 instead of 35 → 35 and 35 → 48.
-    assert parameters_of(masked) - parameters_of(plain) == 9 * (36 * 36 - 35 * 35) + 1 + 9 * 48
+    assert plain.lingunet.down[0].first.weight.shape[:2] == (40, 40)
+    assert masked.lingunet.down[0].first.weight.shape[:2] == (41, 41)
+    # The first convolutions of level 1 are 41 → 41 and 41 → 48 instead of 40 → 40 and 40 → 48.
+    assert parameters_of(masked) - parameters_of(plain) == 9 * (41 * 41 - 40 * 40) + 1 + 9 * 48
     tokens = Flights(1).tokens(torch.arange(1))
-    maps, grounded = torch.randn(1, 32, 64, 64), torch.randn(1, 3, 64, 64)
+    maps, grounded = torch.randn(1, 32, 64, 64), torch.randn(1, 8, 64, 64)
     half = torch.zeros(1, 64, 64, dtype=torch.bool)
     half[:, 20:] = True
     for stage1, matters in ((plain, False), (masked, True)):
@@ -276,7 +276,7 @@ def test_each_auxiliary_loss_reaches_its_head_and_what_it_is_about():
         "mention": ("text",),
     }
     for name, parts in reached.items():
-        policy, heads = network(), AuxiliaryHeads()
+        policy, heads = network(), AuxiliaryHeads(Stage1Config())
         state, beliefs = flights.fly(policy, index)
         logits = {
             "object": heads.name(beliefs.semantic_map, points),

@@ -20,7 +20,7 @@ def random_view(count: int, seed: int = 0) -> EgoView:
     """Probabilities as they come: small in cells, larger in coarse ones."""
     random = torch.Generator().manual_seed(seed)
     close = torch.rand(count, 2, 16, 16, generator=random) / 200
-    whole = torch.rand(count, 4, 16, 16, generator=random)
+    whole = torch.rand(count, 4, 24, 24, generator=random)
     whole[:, :2] /= 100
     return EgoView(close, whole, torch.rand(count, 2, generator=random))
 

@@ -142,7 +142,7 @@ def _setpoint(draw: ImageDraw.ImageDraw, flight: Flight, index: int, corner: tup
     forward, yaw_rate = (0.0, 0.0) if index >= len(flight.setpoints) else flight.setpoints[index]
     rows = (
         ("forward", f"{forward:.2f} m/s", 0.0, forward / MAX_FORWARD),
-        ("turn", f"{yaw_rate:+.2f} rad/s", 0.5, 0.5 - yaw_rate / MAX_YAW_RATE / 2),
+        ("turn", f"{yaw_rate:+z.2f} rad/s", 0.5, 0.5 - yaw_rate / MAX_YAW_RATE / 2),
     )
     for label, value, base, tip in rows:
         draw.text((x, y), label, INK, font(16))

@@ -134,7 +134,7 @@ def draw_tracks(draw: ImageDraw.ImageDraw, box: Box, flight: Flight, index: int,
     forward, turn = flight.setpoints[: index + 1].T.tolist()
     rows: Sequence[tuple[tuple[str, str, str], list[float], tuple[float, float], Colour, str]] = (
         (("forward,", "v", ""), forward, (0.0, MAX_FORWARD), FLOWN, "{:.2f} m/s"),
-        (("turn left,", "ω", ""), turn, (-MAX_YAW_RATE, MAX_YAW_RATE), FLOWN, "{:+.2f} rad/s"),
+        (("turn left,", "ω", ""), turn, (-MAX_YAW_RATE, MAX_YAW_RATE), FLOWN, "{:+z.2f} rad/s"),
         (("stop?", "p", "STOP"), stop, (0.0, 1.0), VERMILLION, "{:.0%}"),
         (("goal unseen,", "p", "oob"), unseen, (0.0, 1.0), UNSEEN, "{:.0%}"),
     )

@@ -130,7 +130,7 @@ def thinking_strip(
         for left, line, text in (
             (lefts[0], 0, clock(flight, index)),
             (lefts[1], 0, f"forward {forward:.2f} m/s"),
-            (lefts[1], 1, f"turn left {turn:+.2f} rad/s"),
+            (lefts[1], 1, f"turn left {turn:+z.2f} rad/s"),
             (lefts[1], 2, f"stop? {stop:.0%}"),
         ):
             draw.text((left, top + 138 + 26 * line), text, INK, font(19))

@@ -5,19 +5,19 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from wordwing.model.grid import START_GRID
-from wordwing.model.stage1 import GROUNDING_CHANNELS
+from wordwing.model.stage1 import Stage1Config
 from wordwing.world.catalogue import catalogue
 
 
 class AuxiliaryHeads(nn.Module):
     """What stands here, was it spoken of, what was spoken of: read off by one linear layer each."""
 
-    def __init__(self, channels: int = 32, hidden: int = 50) -> None:
+    def __init__(self, config: Stage1Config) -> None:
         super().__init__()
         kinds = len(catalogue())
-        self.object = nn.Linear(channels, kinds + 1)
-        self.grounding = nn.Linear(GROUNDING_CHANNELS, 2)
-        self.mention = nn.Linear(hidden, kinds)
+        self.object = nn.Linear(config.vision.channels, kinds + 1)
+        self.grounding = nn.Linear(config.grounding, 2)
+        self.mention = nn.Linear(config.text.hidden, kinds)
 
     @property
     def nothing(self) -> int:

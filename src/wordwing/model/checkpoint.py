@@ -32,6 +32,7 @@ RANGES = {
     "last": (1, 512),
     "filters": (1, 64),
     "embedding": (1, 256),
+    "grounding": (1, 64),
     "levels": (2, 6),  # 64 cells can be halved six times
     "dropout": (0.0, 0.99),
     "close_gain": (0.0, 1e4),

@@ -14,15 +14,18 @@ from torch import Tensor
 from torch.nn import functional
 
 from wordwing.frames import Pose
-from wordwing.model.grid import START_GRID
+from wordwing.model.grid import START_GRID, Grid
 from wordwing.model.records import each
 from wordwing.model.visitation import Visitation
+
+EGO_GRID = Grid(cells=96)
+"""Around the drone, ±7 m: the arena's diagonal is 6.6 m, so nothing in it can ever be out of sight."""
 
 CLOSE_CELLS = 16
 """Edge of the close view, cells of 0.147 m: 1.2 m each way."""
 
 POOL = 4
-"""Cells along the edge of a coarse one of the whole view: 16×16 of 0.59 m."""
+"""Cells along the edge of a coarse one of the whole view: 24×24 of 0.59 m."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class EgoView:
     close: Tensor
     """[N, 2, 16, 16] probability of trajectory and goal in each cell."""
     whole: Tensor
-    """[N, 4, 16, 16] probability of trajectory and goal, share unexplored, share at the boundary, of coarse cells."""
+    """[N, 4, 24, 24] probability of trajectory and goal, share unexplored, share at the boundary, of coarse cells."""
     unobserved: Tensor
     """[N, 2] p_oob of trajectory and goal."""
 
@@ -42,10 +45,10 @@ class EgoView:
 
 
 def turn(maps: Tensor, pose: Pose) -> Tensor:
-    """Maps [N, C, 64, 64] in the start frame to maps of the same size in the frames of drones at poses [N] therein."""
+    """Maps [N, C, 64, 64] in the start frame to maps [N, C, 96, 96] in the frames of drones at poses [N] therein."""
     # Not as a product of matrices, which autocast would round to bf16: far cells then move by up to half a cell.
     cos, sin = torch.cos(pose.yaw)[:, None, None], torch.sin(pose.yaw)[:, None, None]
-    ahead, left = START_GRID.centres(maps.device).unbind(-1)
+    ahead, left = EGO_GRID.centres(maps.device).unbind(-1)
     points = torch.stack([cos * ahead - sin * left, sin * ahead + cos * left], dim=-1) + pose.xy[:, None, None]
     # Where a pose is lost CUDA would sample zeros, and an empty map is something that one can fly by; NaN hovers.
     lost = ~points.isfinite().all(-1)[:, None]
@@ -62,8 +65,8 @@ def ego_view(visitation: Visitation, unexplored: Tensor, boundary: Tensor, pose:
         pose: [N] of the drones, start frame.
     """
     masks = torch.stack([unexplored, boundary], dim=1).float()
-    maps = turn(torch.cat([visitation.cells, masks], dim=1), pose)  # [N, 4, 64, 64]
-    margin = (maps.shape[-1] - CLOSE_CELLS) // 2
+    maps = turn(torch.cat([visitation.cells, masks], dim=1), pose)  # [N, 4, 96, 96]
+    margin = (EGO_GRID.cells - CLOSE_CELLS) // 2
     close = maps[:, :2, margin:-margin, margin:-margin].clone()  # which keeps nothing of the maps alive
     shares = functional.avg_pool2d(maps, POOL)
     amounts = POOL * POOL * shares[:, :2]

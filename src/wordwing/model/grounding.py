@@ -16,9 +16,9 @@ class Grounding(nn.Module):
         self.kernel = nn.Linear(hidden, outputs * channels)
 
     def kernels(self, instruction_embedding: Tensor) -> Tensor:
-        """[N, hidden] to [N, 3, C]."""
+        """[N, hidden] to [N, 8, C]."""
         return self.kernel(instruction_embedding).unflatten(-1, self.shape)
 
     def forward(self, semantic_map: Tensor, kernels: Tensor) -> Tensor:
-        """[N, C, 64, 64] to [N, 3, 64, 64]; normalised, so that the size of a kernel says nothing."""
+        """[N, C, 64, 64] to [N, 8, 64, 64]; normalised, so that the size of a kernel says nothing."""
         return instance_norm(leaky(filter_by_text(semantic_map, kernels)))

@@ -36,9 +36,9 @@ def filter_by_text(features: Tensor, kernels: Tensor) -> Tensor:
     return torch.einsum("nchw,nkc->nkhw", features, kernels)
 
 
-def convolution(inputs: int, outputs: int, stride: int = 1) -> nn.Conv2d:
-    """A padded 3×3 convolution, Kaiming-uniform weights, zero biases."""
-    layer = nn.Conv2d(inputs, outputs, 3, stride, padding=1)
+def convolution(inputs: int, outputs: int, stride: int = 1, padding: int = 1) -> nn.Conv2d:
+    """A 3×3 convolution, Kaiming-uniform weights, zero biases."""
+    layer = nn.Conv2d(inputs, outputs, 3, stride, padding)
     nn.init.kaiming_uniform_(layer.weight, a=0.01)
     nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
     return layer

@@ -68,7 +68,7 @@ class Beliefs:
     semantic_map: Tensor
     """S^W [N, 32, 64, 64]."""
     grounding_map: Tensor
-    """R^W [N, 3, 64, 64]."""
+    """R^W [N, 8, 64, 64]."""
     observed: Tensor
     """M^W [N, 64, 64] bool."""
     arena: Tensor

@@ -18,8 +18,6 @@ from wordwing.model.visitation import Scores
 Domain = Literal["sim", "lab"]
 """Where pictures come from: the simulator or the lab."""
 
-GROUNDING_CHANNELS = 3
-
 
 @dataclass(frozen=True)
 class Stage1Config:
@@ -28,6 +26,8 @@ class Stage1Config:
     vision: VisionConfig = field(default_factory=VisionConfig)
     text: TextConfig = field(default_factory=TextConfig)
     lingunet: LingUNetConfig = field(default_factory=LingUNetConfig)
+    grounding: int = 8
+    """Channels of R^W. The authors have 3; with 8, LingUNet's input has 40, which tensor cores take as they are."""
     observability: bool = True
     """PVN2's masks and p_oob; without them it is the earlier PVN."""
     mask_input: bool = False
@@ -43,7 +43,7 @@ class Reading:
     instruction_embedding: Tensor
     """**u** [N, hidden]."""
     grounding: Tensor
-    """K_G [N, 3, C]."""
+    """K_G [N, 8, C]."""
     lingunet: tuple[Tensor, ...]
     """K_1 … K_L, [N, filtered, channels] each."""
 
@@ -61,8 +61,8 @@ class Stage1(nn.Module):
         channels, hidden = config.vision.channels, config.text.hidden
         self.vision = nn.ModuleDict({domain: ResNet(config.vision) for domain in ("sim", "lab")})
         self.text = InstructionEncoder(config.text, vocabulary_size)
-        self.grounding = Grounding(hidden, channels, GROUNDING_CHANNELS)
-        inputs = channels + GROUNDING_CHANNELS + config.mask_input
+        self.grounding = Grounding(hidden, channels, config.grounding)
+        inputs = channels + config.grounding + config.mask_input
         self.lingunet = LingUNet(config.lingunet, inputs, hidden, unobserved=config.observability)
 
     def see(self, image: Tensor, domain: Domain) -> Tensor:
@@ -79,7 +79,7 @@ class Stage1(nn.Module):
         return Reading(embedding, self.grounding.kernels(embedding), tuple(self.lingunet.kernels(embedding)))
 
     def ground(self, semantic_map: Tensor, reading: Reading) -> Tensor:
-        """R^W [N, 3, 64, 64] of semantic maps [N, 32, 64, 64]."""
+        """R^W [N, 8, 64, 64] of semantic maps [N, 32, 64, 64]."""
         return self.grounding(semantic_map, reading.grounding)
 
     def predict(self, semantic_map: Tensor, grounding_map: Tensor, observed: Tensor, reading: Reading) -> Scores:
@@ -87,7 +87,7 @@ class Stage1(nn.Module):
 
         Args:
             semantic_map: S^W [N, 32, 64, 64].
-            grounding_map: R^W [N, 3, 64, 64].
+            grounding_map: R^W [N, 8, 64, 64].
             observed: M^W [N, 64, 64] bool.
             reading: Of N instructions.
         """

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from wordwing.interface import MAX_FORWARD, MAX_YAW_RATE, Setpoint
-from wordwing.model.ego import CLOSE_CELLS, EgoView
+from wordwing.model.ego import EgoView
 from wordwing.model.layers import convolution, leaky, single_precision
 
 
@@ -78,11 +78,11 @@ class ControlNetwork(nn.Module):
         super().__init__()
         self.config = config
         self.close = convolution(2, config.filters, stride=2)
-        self.whole = convolution(2, config.filters, stride=2)
-        self.masks = convolution(2, config.filters, stride=2)
+        self.whole = convolution(2, config.filters, stride=3, padding=0)
+        self.masks = convolution(2, config.filters, stride=3, padding=0)
         # q_1 and q_2 of the paper: drawn once, saved, never learned.
         self.register_buffer("directions", torch.randn(2, config.embedding))
-        inputs = 3 * config.filters * (CLOSE_CELLS // 2) ** 2 + 2 * config.embedding
+        inputs = 3 * config.filters * 8 * 8 + 2 * config.embedding  # each view becomes 8×8
         self.first = nn.Linear(inputs, config.hidden)
         self.second = nn.Linear(inputs + config.hidden, config.hidden)
         self.last = nn.Linear(config.hidden, outputs)
