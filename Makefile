@@ -48,6 +48,7 @@ pictures: $(READY)
 	$(BIN)/wordwing fly "go around the well, keeping it on your right, and stop facing the blue container" \
 		--corpus field --seed 5 --out out/picture
 	cp out/picture/filmstrip.png docs/flight.png
+	$(BIN)/python benchmarks/first_look.py plot benchmarks/first-look-calibration.jsonl docs/calibration.png
 	$(BIN)/wordwing data show examples --corpus field --out docs/examples-field.webp
 	$(BIN)/wordwing data show examples --corpus cage --out docs/examples-cage.webp
 

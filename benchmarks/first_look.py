@@ -2,7 +2,7 @@
 
 Usage: python benchmarks/first_look.py train OUT DATASET… [--steps N] [--variants NAME…]   trains and compares variants
        python benchmarks/first_look.py overfit            8 start poses with 4 instructions each; minutes on a CPU
-       python benchmarks/first_look.py plot OUT PICTURE   draws how well p_oob is calibrated
+       python benchmarks/first_look.py plot FILE PICTURE  draws how well p_oob is calibrated, from calibration.jsonl
 
 `train` takes the train and dev splits of dataset folders (`wordwing data build`) and writes OUT/first-look.jsonl and
 OUT/calibration.jsonl, and each variant's policy; minutes on a GPU.
@@ -10,6 +10,7 @@ OUT/calibration.jsonl, and each variant's policy; minutes on a GPU.
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -45,9 +46,10 @@ def train(
     out: Annotated[Path, tyro.conf.Positional],
     data: Annotated[list[Path], tyro.conf.Positional],
     /,
-    steps: int = 4000,
+    steps: int = 1000,
     batch: int = 512,
     rate: float = 1e-3,
+    grounding: int = 8,
     variants: list[str] = list(VARIANTS),  # noqa: B006
     limit: int = 1_000_000,
 ) -> None:
@@ -65,7 +67,9 @@ def train(
     with open(out / "first-look.jsonl", "w") as table, open(out / "calibration.jsonl", "w") as calibration:
         for variant in variants:
             torch.manual_seed(0)
-            network = PolicyNetwork(ModelConfig(stage1=VARIANTS[variant]), len(vocabulary)).to(device)
+            network = PolicyNetwork(ModelConfig(replace(VARIANTS[variant], grounding=grounding)), len(vocabulary)).to(
+                device
+            )
             began = time.monotonic()
             fit(network, looks, steps, batch, rate, GoldConfig(), tick=said(variant, began))
             seconds = time.monotonic() - began
@@ -182,17 +186,14 @@ def four_ways(seed: int, places: int = 8) -> list[Task]:
     return tasks
 
 
-def plot(out: Annotated[Path, tyro.conf.Positional], picture: Annotated[Path, tyro.conf.Positional], /) -> None:
+def plot(file: Annotated[Path, tyro.conf.Positional], picture: Annotated[Path, tyro.conf.Positional], /) -> None:
     """Draw predicted beside true p_oob of the goal."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    rows = [
-        json.loads(line)
-        for line in (out / "calibration.jsonl" if out.is_dir() else out).read_text("utf-8").splitlines()
-    ]
+    rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
     figure, axes = pyplot.subplots(figsize=(5.2, 5), dpi=150, layout="constrained")
     axes.plot([0, 1], [0, 1], color="0.7", linewidth=1, label="perfect")
     colours = {"field": "#0072B2", "cage": "#E69F00", "house": "#009E73"}

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
 
 from wordwing.frames import Pose
+
+Domain = Literal["sim", "lab"]
+"""Where a drone flies and its pictures come from: the simulator or the lab."""
 
 CONTROL_PERIOD = 0.3
 """Seconds between two decisions, in simulated time; the authors' software averaged about this."""

@@ -19,11 +19,10 @@ from wordwing.evaluation.metrics import SUCCESS_DISTANCE, emd, final_distance
 from wordwing.evaluation.rollout import MAX_STEPS, Flight, fly_tasks, start_poses
 from wordwing.evaluation.thinking import thinking_frames, thinking_strip
 from wordwing.files import replacing
-from wordwing.interface import CONTROL_PERIOD, Policy
+from wordwing.interface import CONTROL_PERIOD, Domain, Policy
 from wordwing.language.tokenizer import tokenize
 from wordwing.model.checkpoint import shipped
 from wordwing.model.policy import LearnedPolicy
-from wordwing.model.stage1 import Domain
 from wordwing.sim.render import RenderConfig
 from wordwing.sim.simulator import Simulator
 from wordwing.world.catalogue import Corpus

@@ -12,22 +12,35 @@ from PIL import Image, ImageDraw
 
 from wordwing.data.schema import Instruction, Paragraph
 from wordwing.evaluation.animation import wrapped
-from wordwing.evaluation.drawing import FLOWN, GOLD, GREY, INK, PAPER, font
-from wordwing.evaluation.overhead import Colour, Stroke, badge, draw_map, overheads, readable
+from wordwing.evaluation.drawing import (
+    BLUISH_GREEN,
+    FLOWN,
+    GOLD,
+    GREY,
+    INK,
+    PAPER,
+    REDDISH_PURPLE,
+    SKY_BLUE,
+    VERMILLION,
+    YELLOW,
+    Colour,
+    font,
+)
+from wordwing.evaluation.overhead import Stroke, badge, draw_map, overheads, readable
 from wordwing.files import replacing
 from wordwing.language.semantics import Clause, Meaning, Reference
 from wordwing.world.layout import Layout
 
-# Okabe and Ito's palette once more; its green comes last, because the ground is green.
+# The green comes last, because the ground is green.
 SEGMENT_COLOURS: tuple[Colour, ...] = (
     FLOWN,
     GOLD,
-    (204, 121, 167),
-    (213, 94, 0),
-    (86, 180, 233),
-    (240, 228, 66),
+    REDDISH_PURPLE,
+    VERMILLION,
+    SKY_BLUE,
+    YELLOW,
     (60, 60, 60),
-    (0, 158, 115),
+    BLUISH_GREEN,
 )
 """Of the segments of a paragraph, in order; with more segments they begin again."""
 

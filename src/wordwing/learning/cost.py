@@ -30,7 +30,7 @@ from wordwing.model.lingunet import LingUNetConfig
 from wordwing.model.policy import ModelConfig, PolicyNetwork, State
 from wordwing.model.stage1 import Stage1Config
 from wordwing.model.text import Tokens
-from wordwing.model.visitation import Visitation, cross_entropy
+from wordwing.model.visitation import Visitation, cross_entropy, visitation
 
 THREADS = 2
 """Cores of a CPU that may be used; a drone's computer has no more to spare."""
@@ -171,7 +171,8 @@ def step(network: PolicyNetwork, state: State, contexts: Contexts, meter: Meter)
     with meter.part("mapping"):
         state, _image_features = network.observe(state, contexts.image, contexts.pose, "sim")
     with meter.part("distributions"):
-        _grounding_map, _scores, plan = network.plan(state)
+        _grounding_map, scores = network.plan(state)
+        plan = visitation(scores, network.stage1.support(state.observed))
     with meter.part("ego view"):
         view = network.view(state, plan, in_start_frame(contexts.pose, state.start))
     network.stage2(view)
@@ -255,8 +256,7 @@ def _report_latency(network: PolicyNetwork, lingunet: str, seconds: float) -> No
 def objective(network: PolicyNetwork, state: State, contexts: Contexts) -> Tensor:
     """Cross-entropy of stage 1 after one more picture, the mean over contexts."""
     state, _image_features = network.observe(state, contexts.image, contexts.pose, "sim")
-    grounding_map = network.stage1.ground(state.map.features, state.reading)
-    scores = network.stage1.predict(state.map.features, grounding_map, state.observed, state.reading)
+    _grounding_map, scores = network.plan(state)
     gold = observed_part(contexts.gold, state.observed)
     return cross_entropy(scores, network.stage1.support(state.observed), gold).sum(-1).mean()
 

@@ -87,7 +87,7 @@ class Outcome:
 def predict(network: PolicyNetwork, looks: FirstLooks, config: GoldConfig) -> Outcome:
     """Look once, plan once."""
     state, _features = network.observe(network.begin(looks.tokens, looks.start), looks.image, looks.start, "sim")
-    _grounding_map, scores, _plan = network.plan(state)
+    _grounding_map, scores = network.plan(state)
     support = network.stage1.support(state.observed)
     gold = gold_visitation(looks.points, looks.start, config)
     in_view = observed_part(gold, state.observed)

@@ -12,12 +12,12 @@ from torch import Tensor, nn
 from wordwing.camera import Camera
 from wordwing.devices import find_device, precision
 from wordwing.frames import Pose, in_start_frame
-from wordwing.interface import Action, Observation
+from wordwing.interface import Action, Domain, Observation
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.model.ego import EgoView, ego_view
 from wordwing.model.mapping import MappingConfig, SemanticMap, arena_cells, boundary_cells, look, project
 from wordwing.model.records import each
-from wordwing.model.stage1 import Domain, Reading, Stage1, Stage1Config
+from wordwing.model.stage1 import Reading, Stage1, Stage1Config
 from wordwing.model.stage2 import Control, Stage2, Stage2Config
 from wordwing.model.text import Tokens
 from wordwing.model.vision import STRIDE
@@ -120,11 +120,10 @@ class PolicyNetwork(nn.Module):
         observed = state.observed | (sight.covered & state.arena)
         return replace(state, map=semantic_map, observed=observed), image_features
 
-    def plan(self, state: State) -> tuple[Tensor, Scores, Visitation]:
-        """R^W, LingUNet's scores and the distributions."""
+    def plan(self, state: State) -> tuple[Tensor, Scores]:
+        """R^W, and LingUNet's scores of the distributions."""
         grounding_map = self.stage1.ground(state.map.features, state.reading)
-        scores = self.stage1.predict(state.map.features, grounding_map, state.observed, state.reading)
-        return grounding_map, scores, visitation(scores, self.stage1.support(state.observed))
+        return grounding_map, self.stage1.predict(state.map.features, grounding_map, state.observed, state.reading)
 
     def view(self, state: State, plan: Visitation, pose: Pose) -> EgoView:
         """What stage 2 gets to see from poses [N], start frame; PVN knows nothing of exploration."""
@@ -146,7 +145,8 @@ class PolicyNetwork(nn.Module):
             What is remembered now, and what is believed.
         """
         state, image_features = self.observe(state, image, pose, domain)
-        grounding_map, scores, plan = self.plan(state)
+        grounding_map, scores = self.plan(state)
+        plan = visitation(scores, self.stage1.support(state.observed))
         here = in_start_frame(pose, state.start)
         view = self.view(state, plan, here)
         beliefs = Beliefs(

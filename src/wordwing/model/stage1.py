@@ -8,15 +8,13 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from wordwing.interface import Domain
 from wordwing.model.grounding import Grounding
 from wordwing.model.lingunet import LingUNet, LingUNetConfig
 from wordwing.model.records import each
 from wordwing.model.text import InstructionEncoder, TextConfig, Tokens
 from wordwing.model.vision import ResNet, VisionConfig
 from wordwing.model.visitation import Scores
-
-Domain = Literal["sim", "lab"]
-"""Where pictures come from: the simulator or the lab."""
 
 
 @dataclass(frozen=True)

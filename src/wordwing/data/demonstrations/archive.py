@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +22,13 @@ from wordwing import __version__
 from wordwing.data.dataset import Dataset
 from wordwing.errors import WordwingError
 from wordwing.files import replacing
+from wordwing.interface import Domain
 
 FORMAT = "wordwing demonstrations"
 
 VERSION = 1
 """Of the format; other versions are refused."""
 
-Domain = Literal["sim", "lab"]
 Array = NDArray[Any]
 
 

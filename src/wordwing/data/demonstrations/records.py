@@ -17,11 +17,11 @@ from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
 from wordwing.data.dataset import Dataset
-from wordwing.data.demonstrations.archive import Array, Domain, Header, check_dataset, read_archive, write_archive
+from wordwing.data.demonstrations.archive import Array, Header, check_dataset, read_archive, write_archive
 from wordwing.data.demonstrations.packing import POSITION_STEP, SETPOINT_STEP, unpack_pose, unpack_setpoint
 from wordwing.errors import WordwingError
 from wordwing.frames import Pose
-from wordwing.interface import MAX_FORWARD, MAX_YAW_RATE, Setpoint
+from wordwing.interface import MAX_FORWARD, MAX_YAW_RATE, Domain, Setpoint
 
 COLUMNS = 8
 """Of a row: x, y, z, roll, pitch, yaw, forward, yaw rate, as `packing` has them."""
