@@ -10,7 +10,7 @@ from typing import NoReturn
 import tyro
 
 from wordwing import __version__
-from wordwing.commands import bench, build, demonstrate, exporting, fly, importing, show, statistics
+from wordwing.commands import bench, build, demonstrate, exporting, fly, importing, show, statistics, train
 from wordwing.errors import WordwingError
 
 DESCRIPTION = "wordwing flies a quadcopter by plain English. Start with: wordwing fly 'go to the barrel'"
@@ -42,9 +42,16 @@ def application() -> tyro.extras.SubcommandApp:
     bench_app = tyro.extras.SubcommandApp()
     bench_app.command(bench.sim)
     bench_app.command(bench.model)
+    bench_app.command(bench.emd)
+    bench_app.command(bench.learn)
+    train_app = tyro.extras.SubcommandApp()
+    train_app.command(train.stage1)
+    train_app.command(train.bc)
+    train_app.command(train.sureal)
     app = tyro.extras.SubcommandApp()
     app.command(fly.fly)
     app.command(data_app, name="data", help="Landmarks, layouts and datasets.")
+    app.command(train_app, name="train", help="Learn policies.")
     app.command(bench_app, name="bench", help="Measure speed; prints one JSON line for each figure.")
     return app
 

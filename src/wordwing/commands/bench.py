@@ -52,3 +52,53 @@ def model(
     from wordwing.learning.cost import bench_model
 
     bench_model(batch, device, check_positive("seconds", seconds), compile, check_seed(seed))
+
+
+def emd(
+    maps: int = 0,
+    device: str = "",
+    seconds: float = 2.0,
+    seed: int = 0,
+) -> None:
+    """Measure the earth mover's distance of the visitation reward: error of the batched method, and maps/s.
+
+    Plans are made from sampled demonstrations: typical ones, peaked and spread ones, ones that the flight has followed
+    exactly, and ones that it has flown away from. The error is relative to POT's exact distance; the part of it that is
+    beyond both 2 % and 5 mm is called large. How much the exact distance changes because only the likeliest cells of a
+    plan are kept is shown beside it.
+
+    Args:
+        maps: How many plans; 0 takes 2048 on CUDA and 256 on the CPU.
+        device: "cpu" or "cuda"; by default CUDA where there is one. The exact method always runs on one core of a CPU.
+        seconds: How long to measure each rate for.
+        seed: Chooses demonstrations, plans and flights.
+    """
+    from wordwing.learning.emd_bench import bench_emd
+
+    bench_emd(maps, device, check_positive("seconds", seconds), check_seed(seed))
+
+
+def learn(
+    device: str = "",
+    seconds: float = 10.0,
+    compile: bool = True,
+    corpus: str = "cage",
+    limit: int | None = None,
+    seed: int = 0,
+) -> None:
+    """Measure learning: contexts/s of Process A and environment steps/s of Process B, alone and both on one device.
+
+    Everything counts: drawing, both stages, discriminator, rewards, PPO. From these rates follows the time for the
+    paper's whole budget of 16 million contexts and 400,000 flights. On the CPU batches are tiny.
+
+    Args:
+        device: "cpu" or "cuda"; by default CUDA where there is one.
+        seconds: How long to measure each figure for.
+        compile: On CUDA, with torch.compile; compiling takes a minute or two.
+        corpus: What to fly and learn from; built first if it is not there.
+        limit: Only its first so many instructions.
+        seed: Of corpus and weights.
+    """
+    from wordwing.learning.speed import Plan, bench_learn
+
+    bench_learn(Plan(device, check_positive("seconds", seconds), compile, corpus, limit, check_seed(seed)))

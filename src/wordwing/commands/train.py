@@ -1,0 +1,166 @@
+"""`wordwing train`: stage 1 alone, behaviour cloning, SuReAL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from wordwing.commands.options import check_seed
+
+if TYPE_CHECKING:
+    from wordwing.learning.config import RunConfig
+    from wordwing.learning.sureal import Settings
+
+Recipe = Literal["quick", "paper", "gpu"]
+
+Ablation = Literal[
+    "no-instruction",
+    "no-image",
+    "no-exploration",
+    "no-discriminator",
+    "sim-only",
+    "half-lab",
+    "tenth-lab",
+    "gold-path-end",
+    "from-standing",
+    "pvn",
+]
+
+
+def sureal(
+    recipe: Recipe = "quick",
+    out: Path | None = None,
+    ablate: tuple[Ablation, ...] = (),
+    set: tuple[str, ...] = (),
+    synchronous: bool = False,
+    device: str = "",
+    compile: bool | None = None,
+    seed: int = 0,
+) -> None:
+    """Learn to plan and to fly at once: stage 1 by supervised learning, stage 2 by reinforcement learning.
+
+    Two processes share the work and exchange parameters and flights. If it is interrupted or killed, the same command
+    goes on from the last checkpoint. The folder gets `best` and `policy`, the policy that flew dev instructions best
+    and the last one (wordwing fly "go to the barrel" --policy OUT/best), and logs for tensorboard --logdir OUT.
+
+    Args:
+        recipe: quick: two CPU cores, a quarter of an hour, a slim network for the cage. paper: the paper's amounts of
+            contexts and flights. gpu: 25 minutes of one large GPU.
+        out: Folder of the run; by default out/sureal-RECIPE.
+        ablate: Leave something out: no-instruction and no-image blank an input; no-exploration pays nothing for
+            finding the goal; no-discriminator drops the Wasserstein loss; sim-only, half-lab and tenth-lab take none,
+            50 % and 10 % of the lab's demonstrations; gold-path-end ends flights 2 m from the demonstrated path, as
+            the authors' software does; from-standing begins with a policy that always stops instead of
+            demonstrations; pvn has no observability masks.
+        set: Change settings: --set schedule.minutes=10 data.corpora=cage,house supervised.learning_rate=5e-4. The
+            folder's run.json shows all of them.
+        synchronous: Both in one process, in turns; the same result every time on the CPU.
+        device: "cpu" or "cuda"; by default CUDA where there is one.
+        compile: Let torch compile the networks, which takes a minute or two; by default on CUDA.
+        seed: Of everything random.
+    """
+    from wordwing.learning.material import run_folder
+    from wordwing.learning.sureal import train, train_synchronously
+
+    settings, config = _prepared("sureal", recipe, out, ablate, set, device, compile, seed)
+    with run_folder(settings.folder):
+        if synchronous or (settings.device.type == "cpu" and recipe == "quick"):
+            train_synchronously(settings, config)
+        else:
+            train(settings, config)
+    print(f"policies: {settings.folder / 'best'} and {settings.folder / 'policy'}")
+
+
+def bc(
+    recipe: Recipe = "quick",
+    out: Path | None = None,
+    ablate: tuple[Ablation, ...] = (),
+    set: tuple[str, ...] = (),
+    device: str = "",
+    compile: bool | None = None,
+    seed: int = 0,
+) -> None:
+    """Behaviour cloning: PVN2-BC, or PVN-BC with --ablate pvn.
+
+    Stage 1 learns as in SuReAL's warm-up; then stage 2 is cloned from ORACLE's setpoints, on gold and on predicted
+    distributions.
+
+    Args:
+        recipe: As in wordwing train sureal, of which only the warm-up counts.
+        out: Folder of the run; by default out/bc-RECIPE.
+        ablate: As in wordwing train sureal.
+        set: As in wordwing train sureal; schedule.warm_up and schedule.cloned are the updates of both stages.
+        device: "cpu" or "cuda"; by default CUDA where there is one.
+        compile: Let torch compile the networks; by default on CUDA.
+        seed: Of everything random.
+    """
+    settings, config = _prepared("bc", recipe, out, ablate, set, device, compile, seed)
+    _supervised_only(settings, config)
+
+
+def stage1(
+    recipe: Recipe = "quick",
+    out: Path | None = None,
+    ablate: tuple[Ablation, ...] = (),
+    set: tuple[str, ...] = (),
+    device: str = "",
+    compile: bool | None = None,
+    seed: int = 0,
+) -> None:
+    """Process A alone: learn to plan, not to fly.
+
+    Args:
+        recipe: As in wordwing train sureal, of which only the warm-up counts.
+        out: Folder of the run; by default out/stage1-RECIPE.
+        ablate: As in wordwing train sureal.
+        set: As in wordwing train sureal; schedule.warm_up is the number of updates.
+        device: "cpu" or "cuda"; by default CUDA where there is one.
+        compile: Let torch compile the networks; by default on CUDA.
+        seed: Of everything random.
+    """
+    settings, config = _prepared("stage1", recipe, out, ablate, (*set, "schedule.cloned=0"), device, compile, seed)
+    _supervised_only(settings, config)
+
+
+def _prepared(
+    what: str,
+    recipe: Recipe,
+    out: Path | None,
+    ablate: tuple[str, ...],
+    set: tuple[str, ...],
+    device: str,
+    compile: bool | None,
+    seed: int,
+) -> tuple[Settings, RunConfig]:
+    """Where and what to learn."""
+    from dataclasses import replace
+
+    import torch
+
+    from wordwing.devices import find_device
+    from wordwing.learning.recipes import RECIPES, ablated, changed
+    from wordwing.learning.sureal import Settings
+
+    config = replace(RECIPES[recipe](), seed=check_seed(seed))
+    if what == "bc" and config.schedule.cloned == 0:
+        config = replace(config, schedule=replace(config.schedule, cloned=config.schedule.warm_up // 4))
+    for name in ablate:
+        config = ablated(config, name)
+    config = changed(config, set)
+    where = find_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    if where.type == "cpu" and recipe != "quick":
+        print(f"the recipe {recipe} is meant for a GPU; on the CPU it takes weeks, and quick a quarter of an hour")
+    compiled = where.type == "cuda" if compile is None else compile
+    return Settings(out or Path("out") / f"{what}-{recipe}", where, compiled), config
+
+
+def _supervised_only(settings: Settings, config: RunConfig) -> None:
+    from wordwing.learning.material import run_folder
+    from wordwing.learning.processes import ProcessB
+    from wordwing.learning.sureal import train_synchronously
+
+    with run_folder(settings.folder):
+        process = train_synchronously(settings, config, until="warm")
+        assert isinstance(process, ProcessB)
+        process.keep("policy", process.examine())
+    print(f"policy: {settings.folder / 'policy'}")

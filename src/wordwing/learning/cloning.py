@@ -1,0 +1,107 @@
+"""Behaviour cloning of stage 2: do as ORACLE did, for PVN-BC and PVN2-BC (paper: Experimental Setup, Systems).
+
+Stage 2 sees gold distributions in some contexts and stage 1's own in the others: a policy that has only ever seen gold
+does not know what to do with a doubtful plan. Only executions that are their instruction's own are cloned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from wordwing.devices import precision
+from wordwing.frames import Pose, in_start_frame
+from wordwing.interface import MAX_FORWARD, MAX_YAW_RATE
+from wordwing.learning.contexts import Contexts, ContextSource
+from wordwing.learning.gold import GoldConfig, observed_part
+from wordwing.learning.losses import Outlook, gold_of, outlook
+from wordwing.learning.seeding import generator_of
+from wordwing.learning.stepping import adam, step
+from wordwing.model.ego import EgoView, ego_view
+from wordwing.model.mapping import arena_cells, boundary_cells
+from wordwing.model.policy import PolicyNetwork
+from wordwing.model.records import each
+from wordwing.model.stage2 import Stage2
+from wordwing.model.visitation import Visitation, visitation
+
+
+@dataclass(frozen=True)
+class CloningConfig:
+    """How stage 2 is cloned."""
+
+    gold: float = 0.5
+    """Share of contexts in which it sees gold distributions; the authors' saw nothing else."""
+    learning_rate: float = 1e-3
+    max_gradient_norm: float = 10.0
+
+
+def cloning_loss(stage2: Stage2, view: EgoView, setpoint: Tensor, stop: Tensor, mask: Tensor) -> dict[str, Tensor]:
+    """How far stage 2 is from what was decided.
+
+    Args:
+        stage2: Learns.
+        view: C contexts.
+        setpoint: [C, 2] forward m/s and yaw rate rad/s.
+        stop: [C] bool.
+        mask: [C] bool, where there is something to learn.
+
+    Returns:
+        `stop`, the cross-entropy, and `velocity`, the squared error of the shares where not stopped; [] each.
+    """
+    control = stage2(view)
+    shares = setpoint / setpoint.new_tensor([MAX_FORWARD, MAX_YAW_RATE])
+    chance = functional.binary_cross_entropy_with_logits(control.stop_logit, stop.float(), reduction="none")
+    error = (control.mean - shares).square().sum(1)
+    flown = mask & ~stop
+    return {
+        "stop": torch.where(mask, chance, 0.0).sum() / mask.sum().clamp(min=1),
+        "velocity": torch.where(flown, error, 0.0).sum() / flown.sum().clamp(min=1),
+    }
+
+
+class Cloning:
+    """Teaches stage 2 of a network whose stage 1 stays as it is."""
+
+    def __init__(
+        self, network: PolicyNetwork, source: ContextSource, config: CloningConfig, gold: GoldConfig, seed: int = 0
+    ) -> None:
+        self.network, self.source, self.config, self.gold, self.seed = network, source, config, gold, seed
+        self.updates = 0
+        self.optimizer = adam(list(network.stage2.parameters()), config.learning_rate)
+
+    def update(self) -> dict[str, Tensor]:
+        """Learn from one batch; returns figures to log, on the device."""
+        device = self.source.device
+        generator = generator_of(device, self.seed, "cloning", self.updates)
+        contexts = self.source.draw(generator)
+        with torch.no_grad(), precision(device):
+            self.network.eval()
+            seen = outlook(self.network, contexts, self.network.stage1.read(contexts.examples.tokens))
+            shown = torch.rand(len(seen.observed), device=device, generator=generator) < self.config.gold
+            view = self._view(contexts, seen, shown)
+        mask = contexts.own[:, None].expand_as(contexts.stop).flatten()
+        losses = cloning_loss(self.network.stage2, view, contexts.setpoint.flatten(0, 1), contexts.stop.flatten(), mask)
+        norm, skipped = step(self.optimizer, losses["stop"] + losses["velocity"], None, self.config.max_gradient_norm)
+        self.updates += 1
+        figures = {f"cloning/{name}": loss.detach() for name, loss in losses.items()}
+        return figures | {"cloning/gradient_norm": norm, "cloning/skipped_updates": skipped}
+
+    def _view(self, contexts: Contexts, seen: Outlook, shown: Tensor) -> EgoView:
+        """What stage 2 gets in C contexts: gold where `shown` [C], else what stage 1 predicts."""
+        support = self.network.stage1.support(seen.observed)
+        wanted = observed_part(gold_of(contexts, self.gold), support)
+        planned = visitation(seen.scores, support)
+
+        def mixed(gold: Tensor, predicted: Tensor) -> Tensor:
+            return torch.where(shown.view(-1, *[1] * (gold.ndim - 1)), gold, predicted)
+
+        plan: Visitation = each(mixed, wanted, planned)
+        start: Pose = each(lambda tensor: tensor.repeat_interleave(contexts.stop.shape[1], 0), contexts.examples.start)
+        pose = Pose(contexts.pose.position.flatten(0, 1), contexts.pose.quaternion.flatten(0, 1))
+        unexplored, boundary = arena_cells(start) & ~seen.observed, boundary_cells(start)
+        if not self.network.config.stage1.observability:
+            unexplored, boundary = torch.zeros_like(unexplored), torch.zeros_like(boundary)
+        return ego_view(plan, unexplored, boundary, in_start_frame(pose, start))

@@ -1,0 +1,136 @@
+"""How good a policy is while it learns: flights of dev instructions, and what it makes of the first picture.
+
+Losses do not tell: an execution betrays its goal by where it goes. A flight of one's own, and a first picture, cannot.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from wordwing.baselines import Average
+from wordwing.evaluation.animation import MAP_SIZE, still_states
+from wordwing.evaluation.drawing import MAP_EXTENT
+from wordwing.evaluation.metrics import SUCCESS_DISTANCE, emd, final_distance
+from wordwing.evaluation.rollout import Flight, fly_tasks, start_poses
+from wordwing.evaluation.thinking import thinking_frames, thinking_strip
+from wordwing.interface import Policy
+from wordwing.learning.first_look import FirstLooks, assess
+from wordwing.learning.gold import GoldConfig
+from wordwing.learning.material import Material
+from wordwing.model.policy import LearnedPolicy, PolicyNetwork
+from wordwing.sim.render import RenderConfig
+from wordwing.sim.simulator import Simulator
+from wordwing.world.tasks import Task
+
+LOOKS = 1000
+"""First pictures of each corpus at most."""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Of n flights."""
+
+    emd: NDArray[np.float64]
+    """[n] metres."""
+    distance: NDArray[np.float64]
+    """[n] from the end of the demonstration, metres."""
+
+    @property
+    def success(self) -> float:
+        """Share that ended within 0.47 m."""
+        return float((self.distance <= SUCCESS_DISTANCE).mean())
+
+    @classmethod
+    def of(cls, flights: list[Flight]) -> Marks:
+        """Measure flights."""
+        return cls(
+            np.array([emd(flight.path, flight.task.gold_path) for flight in flights]),
+            np.array([final_distance(flight.path, flight.task.gold_path) for flight in flights]),
+        )
+
+
+def mean_interval(values: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Mean of n values and its normal 95 % interval; unbounded for fewer than two."""
+    mean = float(values.mean())
+    half = 1.96 * float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.inf
+    return mean, mean - half, mean + half
+
+
+class Examination:
+    """Dev instructions of every corpus, always the same."""
+
+    def __init__(self, material: Material, device: torch.device) -> None:
+        self.material, self.device = material, device
+        self.tasks: dict[str, list[Task]] = {
+            dataset.name: [dataset.task(one) for one in part]
+            for dataset, part in zip(material.datasets, material.dev, strict=True)
+        }
+        self.steps = {dataset.name: dataset.steps for dataset in material.datasets}
+        self._looks: dict[str, FirstLooks] = {}
+        self._average: dict[str, Marks] = {}
+
+    def fly(self, policy: Policy) -> dict[str, Marks]:
+        """Fly all of them as at test time: safety rule on, down to rest."""
+        marks = {}
+        for name, tasks in self.tasks.items():
+            simulator = Simulator(len(tasks), self.device)
+            marks[name] = Marks.of(fly_tasks(policy, simulator, tasks, max_steps=self.steps[name]))
+        return marks
+
+    def average(self) -> dict[str, Marks]:
+        """AVERAGE's marks; flown once."""
+        if not self._average:
+            self._average = self.fly(Average())
+        return self._average
+
+    def gap(self, marks: dict[str, Marks]) -> tuple[float, float, float]:
+        """By how much EMD is smaller than AVERAGE's in the same flights, metres: mean and 95 % interval."""
+        average = self.average()
+        return mean_interval(np.concatenate([average[name].emd - marks[name].emd for name in marks]))
+
+    def figures(self, marks: dict[str, Marks]) -> dict[str, float]:
+        """To log."""
+        figures = {}
+        for name, given in marks.items():
+            figures[f"dev/{name}_success"] = given.success
+            figures[f"dev/{name}_emd"] = float(given.emd.mean())
+            figures[f"dev/{name}_distance"] = float(given.distance.mean())
+        figures["dev/success"] = float(np.mean([given.success for given in marks.values()]))
+        figures["dev/emd"] = float(np.mean([given.emd.mean() for given in marks.values()]))
+        return figures
+
+    def first_looks(self, network: PolicyNetwork, gold: GoldConfig) -> dict[str, float]:
+        """Where the goal is believed to be before the drone moves: with the text, and with every word unknown."""
+        figures = {}
+        for name, tasks in self.tasks.items():
+            if name not in self._looks:
+                self._looks[name] = FirstLooks.of(tasks[:LOOKS], self.material.vocabulary, self.device)
+            looks = self._looks[name]
+            silent = FirstLooks(looks.tokens.blank(), looks.image, looks.start, looks.points)
+            network.eval()
+            for kind, given in (("", looks), ("_without_text", silent)):
+                found = assess(network, given, gold)
+                visible = found.gold_unobserved < 0.5
+                error = found.goal_error[visible]
+                figures[f"first_look/{name}_error{kind}"] = float(error.mean())
+                figures[f"first_look/{name}_within{kind}"] = float((error <= SUCCESS_DISTANCE).float().mean())
+                divergence = (found.cross_entropy - found.gold_entropy).mean(0)
+                figures[f"first_look/{name}_goal_kl{kind}"] = float(divergence[1])
+        return figures
+
+    def picture(self, policy: LearnedPolicy, number: int = 0) -> NDArray[np.uint8]:
+        """[H, W, 3] what the policy thinks in one flight."""
+        name = next(iter(self.tasks))
+        task = self.tasks[name][number % len(self.tasks[name])]
+        viewer = Simulator(1, self.device, render=RenderConfig(shadows=True))
+        [flight] = fly_tasks(policy, viewer, [task], max_steps=self.steps[name], keep_images=True)
+        viewer.reset([task.layout], start_poses([task]))
+        overhead = viewer.overhead(MAP_SIZE, MAP_EXTENT)[0].cpu().numpy()
+        frames = list(thinking_frames(flight, overhead, name))
+        strip = thinking_strip(flight, [frames[index] for index in still_states(flight)], name)
+        return np.asarray(strip.convert("RGB"))

@@ -1,0 +1,150 @@
+"""What there is to learn from, on one device: instructions, where they begin, what they mean and what stands around.
+
+An example is an instruction without its execution; `executions` has those. Nothing here is copied to the host again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wordwing.data.dataset import Dataset
+from wordwing.data.schema import Instruction
+from wordwing.errors import WordwingError
+from wordwing.frames import Pose
+from wordwing.interface import FLIGHT_HEIGHT
+from wordwing.language.tokenizer import Vocabulary
+from wordwing.learning.gold import even_points
+from wordwing.model.records import each
+from wordwing.model.text import Tokens
+from wordwing.sim.scene import PackedLayouts
+from wordwing.world.catalogue import catalogue
+from wordwing.world.layout import Layout
+
+
+@dataclass(frozen=True)
+class Examples:
+    """N instructions."""
+
+    tokens: Tokens
+    """[N]."""
+    start: Pose
+    """[N] world frame, level, at flight height."""
+    points: Tensor
+    """[N, 64, 2] along the demonstrated paths, world frame, metres."""
+    layout: Tensor
+    """[N] int64, which of the packed layouts is around."""
+    mentioned: Tensor
+    """[N, 89] bool, kinds of landmarks that the words are aligned with, in the catalogue's order."""
+    steps: Tensor
+    """[N] int64, most decisions that a flight is given."""
+    corpus: Tensor
+    """[N] int64, which dataset it is of."""
+
+    def __len__(self) -> int:
+        return len(self.layout)
+
+    def __getitem__(self, index: Tensor | slice) -> Examples:
+        """Some of them."""
+        return each(lambda tensor: tensor[index], self)
+
+
+@dataclass(frozen=True)
+class ExampleSet:
+    """Examples of one or several datasets, and what they refer to."""
+
+    examples: Examples
+    layouts: PackedLayouts
+    ids: tuple[tuple[str, ...], ...]
+    """Of each dataset's instructions, in order."""
+    corpora: tuple[str, ...]
+    """Names of the datasets."""
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    @property
+    def device(self) -> torch.device:
+        """Where everything is."""
+        return self.examples.points.device
+
+    @property
+    def max_steps(self) -> int:
+        """Most decisions that any flight is given."""
+        return int(self.examples.steps.max())
+
+    def of(self, corpus: str) -> Tensor:
+        """[M] int64 indices of one dataset's examples."""
+        if corpus not in self.corpora:
+            raise WordwingError(f"there are no examples of {corpus}; there are some of {', '.join(self.corpora)}")
+        return (self.examples.corpus == self.corpora.index(corpus)).nonzero()[:, 0]
+
+
+def read_instructions(
+    dataset: Dataset, split: str, limit: int | None = None, counts: tuple[int, ...] = (1, 2)
+) -> list[Instruction]:
+    """The first instructions of a split, all of them by default."""
+    found = list(islice(dataset.instructions(split, counts), limit))
+    if not found:
+        raise WordwingError(f"{dataset.folder}: the split {split} has no instructions to learn from")
+    return found
+
+
+def vocabulary_of(instructions: Sequence[Sequence[Instruction]]) -> Vocabulary:
+    """The words that training instructions have in them, of all datasets together."""
+    return Vocabulary.of([one.segment.instruction for part in instructions for one in part])
+
+
+def example_set(
+    datasets: Sequence[Dataset],
+    instructions: Sequence[Sequence[Instruction]],
+    vocabulary: Vocabulary,
+    device: torch.device | str = "cpu",
+    tick: Callable[[int], None] = lambda count: None,
+) -> ExampleSet:
+    """Put instructions of some datasets on a device.
+
+    Args:
+        datasets: Where they are from.
+        instructions: Those of each dataset.
+        vocabulary: The words that are known.
+        device: Where to.
+        tick: Told how many have been read since it was last told.
+    """
+    kinds = {entry.name: index for index, entry in enumerate(catalogue())}
+    layouts: list[Layout] = []
+    known: dict[tuple[object, ...], int] = {}
+    layout, mentioned, steps, corpus = [], [], [], []
+    for number, (dataset, part) in enumerate(zip(datasets, instructions, strict=True)):
+        alignment = dataset.alignment
+        for one in part:
+            key = (number, one.layout, one.window)
+            if key not in known:
+                known[key] = len(layouts)
+                layouts.append(dataset.layout(one.layout, one.window))
+            row = np.zeros(len(kinds), bool)
+            row[[kinds[name] for name in alignment.mentioned(one.segment.instruction)]] = True
+            layout.append(known[key])
+            mentioned.append(row)
+            steps.append(dataset.steps)
+            corpus.append(number)
+            tick(1)
+    segments = [one.segment for part in instructions for one in part]
+    xy = torch.tensor([segment.start_xy for segment in segments], dtype=torch.float32)
+    yaw = torch.tensor([segment.start_yaw for segment in segments], dtype=torch.float32)
+    examples = Examples(
+        tokens=Tokens.encode([segment.instruction for segment in segments], vocabulary, device),
+        start=Pose.level(xy, yaw, FLIGHT_HEIGHT).to(device),
+        points=even_points([segment.path for segment in segments]).to(device),
+        layout=torch.tensor(layout, device=device),
+        mentioned=torch.from_numpy(np.stack(mentioned)).to(device),
+        steps=torch.tensor(steps, device=device),
+        corpus=torch.tensor(corpus, device=device),
+    )
+    ids = tuple(tuple(one.id for one in part) for part in instructions)
+    return ExampleSet(examples, PackedLayouts.pack(layouts, device), ids, tuple(dataset.name for dataset in datasets))

@@ -1,0 +1,223 @@
+"""L_SL: what stage 1 is asked for in every context (paper: Process A; Auxiliary Objectives).
+
+The divergence from gold is taken as cross-entropy against gold, KL(gold ‖ predicted) and a constant: the paper's
+KL(predicted ‖ gold) is infinite wherever a prediction leaves the support of gold. Every term is a mean over the
+contexts of an execution, then over executions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from wordwing.frames import Pose, in_start_frame, start_frame
+from wordwing.learning.contexts import Contexts
+from wordwing.learning.gold import GoldConfig, gold_visitation, observed_part
+from wordwing.model.auxiliary import AuxiliaryHeads
+from wordwing.model.discriminator import Discriminator
+from wordwing.model.grid import START_GRID
+from wordwing.model.mapping import SemanticMap, arena_cells, look, project
+from wordwing.model.policy import PolicyNetwork
+from wordwing.model.records import each
+from wordwing.model.stage1 import Reading
+from wordwing.model.vision import STRIDE
+from wordwing.model.visitation import Scores, Visitation, cross_entropy
+
+CLEARANCE = 0.47
+"""Ground is empty where no landmark stands closer, metres."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Of the losses of one domain."""
+
+    visitation: float = 1.0
+    object: float = 1.0
+    grounding: float = 1.0
+    mention: float = 1.0
+
+
+@dataclass(frozen=True)
+class LossConfig:
+    """Weights of L_SL."""
+
+    sim: Weights = field(default_factory=Weights)
+    lab: Weights = field(default_factory=lambda: Weights(visitation=0.05, mention=0.05))
+    """402 sentences at full weight are learned by heart."""
+    wasserstein: float = 1.0
+    """Of L_W."""
+    gold: GoldConfig = field(default_factory=GoldConfig)
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What stage 1 makes of E executions of K pictures: C = E · K contexts, execution by execution."""
+
+    features: Tensor
+    """F^C [C, 32, 18, 32]."""
+    semantic_map: Tensor
+    """S^W [C, 32, 64, 64] start frame."""
+    grounding_map: Tensor
+    """R^W [C, 8, 64, 64] start frame."""
+    observed: Tensor
+    """M^W [C, 64, 64] bool."""
+    in_view: Tensor
+    """[C, 64, 64] bool, what the newest picture shows."""
+    scores: Scores
+    """Of C contexts."""
+
+
+def outlook(network: PolicyNetwork, contexts: Contexts, reading: Reading) -> Outlook:
+    """Look from every pose of every execution in turn, and plan each time.
+
+    Args:
+        network: Whose stage 1 looks.
+        contexts: E executions of K pictures.
+        reading: Of E instructions.
+    """
+    stage1, config = network.stage1, network.config.mapping
+    executions, pictures = contexts.pose.position.shape[:2]
+    features = stage1.see(contexts.sim_image.flatten(0, 1), "sim")
+    if len(contexts.lab_image):
+        features = torch.cat([features, stage1.see(contexts.lab_image.flatten(0, 1), "lab")])
+    start = contexts.examples.start
+    sight = look(_flat(in_start_frame(contexts.pose, start[:, None])), network.camera, config)
+    ground = project(features, sight, STRIDE, network.camera).unflatten(0, (executions, pictures))
+    in_view = sight.in_view.unflatten(0, (executions, pictures))
+    covered = sight.covered.unflatten(0, (executions, pictures)) & arena_cells(start)[:, None]
+    semantic_map = SemanticMap(torch.zeros_like(ground[:, 0]), torch.zeros_like(in_view[:, 0], dtype=torch.float32))
+    maps, masks = [], [covered[:, 0]]
+    for picture in range(pictures):
+        semantic_map = semantic_map.accumulate(ground[:, picture], in_view[:, picture], config.blend)
+        maps.append(semantic_map.features)
+        masks.append(masks[-1] | covered[:, picture])
+    semantic_maps = torch.stack(maps, dim=1).flatten(0, 1)
+    observed = torch.stack(masks[1:], dim=1).flatten(0, 1)
+    readings: Reading = each(lambda tensor: tensor.repeat_interleave(pictures, 0), reading)
+    grounding_map = stage1.ground(semantic_maps, readings)
+    scores = stage1.predict(semantic_maps, grounding_map, observed, readings)
+    return Outlook(features, semantic_maps, grounding_map, observed, sight.in_view, scores)
+
+
+def gold_of(contexts: Contexts, config: GoldConfig) -> Visitation:
+    """f* of C contexts, before it is masked by what has been observed."""
+    pictures = contexts.pose.position.shape[1]
+    whole = gold_visitation(contexts.examples.points, contexts.examples.start, config)
+    repeated: Visitation = each(lambda tensor: tensor.repeat_interleave(pictures, 0), whole)
+    return repeated
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Of E executions, each the mean over its contexts, before weighting."""
+
+    trajectory: Tensor
+    """[E] cross-entropy of d^p, nats."""
+    goal: Tensor
+    """[E] cross-entropy of d^g, nats."""
+    object: Tensor
+    """[E] L_percept, nats."""
+    grounding: Tensor
+    """[E] L_ground, nats."""
+    mention: Tensor
+    """[E] L_lang, nats."""
+
+    def weighted(self, weights: Weights, part: slice) -> Tensor:
+        """[] mean over some executions of the weighted sum."""
+        whole = (
+            weights.visitation * (self.trajectory + self.goal)
+            + weights.object * self.object
+            + weights.grounding * self.grounding
+            + weights.mention * self.mention
+        )
+        return whole[part].mean()
+
+
+def losses(
+    network: PolicyNetwork, heads: AuxiliaryHeads, contexts: Contexts, reading: Reading, seen: Outlook, gold: GoldConfig
+) -> Losses:
+    """Compare what stage 1 makes of the contexts with what was meant and with what stands around."""
+    executions, pictures = contexts.pose.position.shape[:2]
+    support = network.stage1.support(seen.observed)
+    divergence = cross_entropy(seen.scores, support, observed_part(gold_of(contexts, gold), support))  # [C, 2]
+    divergence = divergence.unflatten(0, (executions, pictures)).mean(1)  # [E, 2]
+    recognised, grounded = _auxiliary(heads, contexts, seen)
+    spoken = heads.spoken(reading.instruction_embedding).float()
+    mention = functional.binary_cross_entropy_with_logits(
+        spoken, contexts.examples.mentioned.float(), reduction="none"
+    ).mean(1)
+    return Losses(divergence[:, 0], divergence[:, 1], recognised, grounded, mention)
+
+
+def _auxiliary(heads: AuxiliaryHeads, contexts: Contexts, seen: Outlook) -> tuple[Tensor, Tensor]:
+    """L_percept and L_ground [E]: name what the newest picture shows, landmarks and a few empty places."""
+    executions, pictures = contexts.pose.position.shape[:2]
+    places = torch.cat([contexts.place, contexts.clearing], dim=1)  # [E, 44, 2] world frame
+    frame = start_frame(contexts.examples.start)[:, None]
+    places = frame.unapply(functional.pad(places, (0, 1)))[..., :2]  # start frame
+    standing, empty = places[:, : contexts.place.shape[1]], places[:, contexts.place.shape[1] :]
+    apart = (empty[:, :, None] - standing[:, None]).norm(dim=-1)  # [E, 4, 40]
+    clear = (apart.masked_fill(~contexts.present[:, None], torch.inf) > CLEARANCE).all(-1)
+    exists = torch.cat([contexts.present, clear], dim=1)  # [E, 44]
+    kind = torch.cat([contexts.landmark, torch.full_like(empty[..., 0], heads.nothing, dtype=torch.int64)], dim=1)
+    named = functional.pad(contexts.examples.mentioned, (0, 1)).gather(1, kind)  # [E, 44] bool
+
+    places = places.repeat_interleave(pictures, 0)  # [C, 44, 2]
+    shown = START_GRID.sample(seen.in_view[:, None].float(), places)[:, 0] > 0.5
+    shown = shown & exists.repeat_interleave(pictures, 0)
+
+    def mean(logits: Tensor, label: Tensor) -> Tensor:
+        each_place = functional.cross_entropy(
+            logits.float().flatten(0, 1), label.repeat_interleave(pictures, 0).flatten(), reduction="none"
+        ).unflatten(0, shown.shape)
+        found = torch.where(shown, each_place, 0.0).sum(1) / shown.sum(1).clamp(min=1)  # [C]
+        return found.unflatten(0, (executions, pictures)).mean(1)
+
+    recognised = mean(heads.name(seen.semantic_map, places), kind)
+    return recognised, mean(heads.mentioned(seen.grounding_map, places), named.long())
+
+
+def supervised_loss(
+    network: PolicyNetwork,
+    heads: AuxiliaryHeads,
+    discriminator: Discriminator,
+    contexts: Contexts,
+    reading: Reading,
+    common: int,
+    config: LossConfig,
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """L_SL of a batch, and what it is made of.
+
+    Args:
+        network: Whose stage 1 learns.
+        heads: For the auxiliary losses.
+        discriminator: For L_W; not used where the batch has none of the lab.
+        contexts: The last `common` executions of `sim` are of the cage, as those of the lab are.
+        reading: Of the instructions.
+        common: See above.
+        config: Weights.
+    """
+    seen = outlook(network, contexts, reading)
+    parts = losses(network, heads, contexts, reading, seen, config.gold)
+    sim, lab = len(contexts.sim_image), len(contexts.lab_image)
+    loss = parts.weighted(config.sim, slice(0, sim))
+    statistics = {f"supervised/{name}": getattr(parts, name)[:sim].mean() for name in Losses.__dataclass_fields__}
+    if lab:
+        loss = loss + parts.weighted(config.lab, slice(sim, None))
+        statistics |= {f"supervised/lab_{name}": getattr(parts, name)[sim:].mean() for name in ("trajectory", "goal")}
+        if config.wasserstein:
+            pictures = contexts.pose.position.shape[1]
+            alike = seen.features[(sim - common) * pictures : sim * pictures]
+            scores = discriminator(torch.cat([alike, seen.features[sim * pictures :]])).float()
+            distance = scores[: len(alike)].mean() - scores[len(alike) :].mean()
+            loss = loss + config.wasserstein * distance
+            statistics["supervised/wasserstein"] = distance
+    statistics["supervised/loss"] = loss
+    return loss, {name: value.detach() for name, value in statistics.items()}
+
+
+def _flat(pose: Pose) -> Pose:
+    return Pose(pose.position.flatten(0, 1), pose.quaternion.flatten(0, 1))

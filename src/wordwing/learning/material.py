@@ -1,0 +1,127 @@
+"""Everything that both processes learn from, loaded and put on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from wordwing.data.corpora import CORPORA, corpus
+from wordwing.data.dataset import DERIVED, Dataset
+from wordwing.data.demonstrations.records import Demonstrations, LabDemonstrations
+from wordwing.data.demonstrations.sim import fly_sim
+from wordwing.data.schema import Instruction
+from wordwing.errors import WordwingError
+from wordwing.language.tokenizer import Vocabulary
+from wordwing.learning.config import DataConfig
+from wordwing.learning.examples import ExampleSet, example_set, read_instructions, vocabulary_of
+from wordwing.learning.executions import Executions, LabExecutions
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a run learns from and is examined on."""
+
+    datasets: list[Dataset]
+    training: list[list[Instruction]]
+    """Of each dataset."""
+    vocabulary: Vocabulary
+    examples: ExampleSet
+    """Of the training instructions."""
+    dev: list[list[Instruction]]
+    """Of each dataset, drawn from its dev split."""
+
+
+def load_material(config: DataConfig, device: torch.device, say: Say = lambda sentence: None) -> Material:
+    """Read datasets.
+
+    Args:
+        config: Which.
+        device: Where examples go.
+        say: Told what takes long.
+    """
+    datasets = []
+    for name in config.corpora:
+        say(f"reading {name}")
+        datasets.append(corpus(name, config.seed) if name in CORPORA else Dataset(name))
+    names = [dataset.name for dataset in datasets]
+    if len(set(names)) != len(names):
+        raise WordwingError(f"the datasets are called {', '.join(names)}; each must have its own name")
+    training = [read_instructions(dataset, "train", config.limit, config.segments) for dataset in datasets]
+    vocabulary = vocabulary_of(training)
+    say(f"preparing {sum(map(len, training))} instructions")
+    examples = example_set(datasets, training, vocabulary, device)
+    return Material(datasets, training, vocabulary, examples, [_dev(dataset, config) for dataset in datasets])
+
+
+def first_executions(material: Material, config: DataConfig, say: Say = lambda sentence: None) -> Executions:
+    """What D^S begins with."""
+    if config.first == "standing":
+        return Executions.standing(material.examples, material.examples.max_steps + 1)
+    demonstrations = {
+        dataset.name: _demonstrations(dataset, part, material.examples.device, say)
+        for dataset, part in zip(material.datasets, material.training, strict=True)
+    }
+    return Executions.demonstrated(material.examples, demonstrations)
+
+
+def lab_executions(material: Material, config: DataConfig, say: Say = lambda sentence: None) -> LabExecutions | None:
+    """D^R, or None where a run learns from `sim` only."""
+    if config.lab == "none":
+        return None
+    cage = next((dataset for dataset in material.datasets if dataset.name == "cage"), None)
+    if cage is None:
+        raise WordwingError("the lab's demonstrations are of the cage; add it to the corpora, or take --data.lab none")
+    file = cage.folder / DERIVED / "lab-train.npz"
+    if not file.is_file():
+        raise WordwingError(
+            f"{file}: the lab's demonstrations are not there; wordwing data demonstrate {cage.folder} --domain lab "
+            "flies them, in about five minutes, and --data.lab none learns without them"
+        )
+    say("reading the lab's pictures")
+    recorded = LabDemonstrations.load(file, cage)
+    known = set(material.examples.ids[material.examples.corpora.index("cage")])
+    chosen = [int(number) for number in recorded.subset(config.lab) if recorded.ids[number] in known]
+    if not chosen:
+        raise WordwingError(f"{file}: none of its flights is of a training instruction; --data.limit leaves them out")
+    return LabExecutions.recorded(material.examples, recorded, chosen)
+
+
+def _dev(dataset: Dataset, config: DataConfig) -> list[Instruction]:
+    split = "dev" if "dev" in dataset.splits else "train"
+    found = read_instructions(dataset, split, None, config.segments)
+    order = np.random.default_rng(0).permutation(len(found))[: config.dev]
+    return [found[number] for number in sorted(order)]
+
+
+def _demonstrations(dataset: Dataset, part: list[Instruction], device: torch.device, say: Say) -> Demonstrations:
+    file = dataset.folder / DERIVED / "sim-train.npz"
+    if file.is_file():
+        return Demonstrations.load(file, dataset)
+    say(f"flying ORACLE along {len(part)} paths of {dataset.name}")
+    return fly_sim(dataset, part, device)
+
+
+@contextmanager
+def run_folder(folder: str | Path) -> Iterator[Path]:
+    """The folder of a run, which only one command may write to at a time."""
+    import fcntl
+
+    path = Path(folder)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        lock = open(path / ".lock", "w")  # noqa: SIM115
+    except OSError as error:
+        raise WordwingError(f"{folder}: a run cannot be kept there ({error.strerror})") from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise WordwingError(f"{folder}: another command is training there") from None
+        yield path

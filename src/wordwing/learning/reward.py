@@ -1,0 +1,150 @@
+"""The intrinsic reward of finished flights, in one batched call (paper: Reward Function).
+
+It knows what the drone predicted and where it flew, never where it should have flown. What differs from the authors'
+software: distances are metres, not cells; the path begins at the start; cells that were not observed do not count; the
+first decision is paid for its step towards d^p as any other; exploration is paid in time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from wordwing.learning.emd import Method, SparseMap, dirac_emd, emd, visited_weights
+
+FORWARD_RANGE, MOST_YAW_RATE = (-0.5, 1.7), 2.0
+"""What may be sampled without a penalty, m/s and rad/s (paper: Action Range)."""
+
+MOST_EXCESS = 2.0
+"""One action is penalised for no more than this, m/s and rad/s together."""
+
+CHUNK = 16_384
+"""Transport problems that are solved at once, in some 400 MB."""
+
+
+@dataclass(frozen=True)
+class RewardConfig:
+    """Weights of the reward's terms."""
+
+    visitation: float = 2.04
+    """λ_v, per metre; the paper's 0.3 is per cell of 0.147 m."""
+    stop: float = 3.4
+    """λ_s, per metre; the paper's 0.5 is per cell."""
+    exploration: float = 1.0
+    """λ_e, for coming to believe that the goal has been observed."""
+    unobserved: float = 3.0
+    """For ending while p_oob of the goal is 1; 1 in the paper, 3 in the authors' software."""
+    action: float = 1.0
+    """λ_a, per m/s and rad/s beyond what may be sampled."""
+    step: float = 0.04
+    """λ_step, what each decision costs."""
+
+
+@dataclass(frozen=True)
+class Flown:
+    """R finished flights of 1 to D decisions, in the start frame; what stands in the padding does not matter."""
+
+    mask: Tensor
+    """[R, D] bool: the decisions of a flight, first to last, then padding."""
+    position: Tensor
+    """[R, D + 1, 2] metres: before the first decision and after each; after STOP where the drone comes to rest."""
+    trajectory: SparseMap
+    """[R, D] d^p over observed cells, as predicted before each decision."""
+    stop_distance: Tensor
+    """[R, D] metres, `stop_emd` of the goal predicted before the decision and the position after it."""
+    unobserved: Tensor
+    """[R, D] p_oob of the goal, as predicted before each decision."""
+    action: Tensor
+    """[R, D, 2] forward m/s and yaw rate rad/s as sampled, before any limit."""
+    stop: Tensor
+    """[R, D] bool: the decision was STOP, and no action was sampled."""
+
+
+@dataclass(frozen=True)
+class Rewards:
+    """The terms [R, D] of each decision's reward, weighted; zero in the padding."""
+
+    visitation: Tensor
+    stop: Tensor
+    exploration: Tensor
+    unobserved: Tensor
+    action: Tensor
+    step: Tensor
+
+    @property
+    def terms(self) -> dict[str, Tensor]:
+        """By name."""
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+
+    @property
+    def total(self) -> Tensor:
+        """[R, D] their sum: the reward."""
+        return torch.stack(list(self.terms.values())).sum(0)
+
+    def shares(self) -> dict[str, Tensor]:
+        """Each term's part, a scalar, of the sum of all terms' absolute values; zero where there is none."""
+        sizes = {name: term.abs().sum() for name, term in self.terms.items()}
+        whole = torch.stack(list(sizes.values())).sum()
+        return {name: torch.where(whole > 0, size / whole, 0.0) for name, size in sizes.items()}
+
+
+def rewards(flown: Flown, config: RewardConfig, method: Method = "auto") -> Rewards:
+    """Pay every decision of some flights.
+
+    A flight's end costs the same whatever brought it about: STOP, too many steps or the arena's edge. Else never
+    stopping would pay.
+
+    Args:
+        flown: The flights.
+        config: Weights.
+        method: How to solve the transport problems, see `emd`.
+    """
+    mask = flown.mask
+    end = mask & ~functional.pad(mask[:, 1:], (0, 1))
+    before, after = visitation_distances(flown, method)
+    return Rewards(
+        visitation=config.visitation * torch.where(mask, before - after, 0.0),
+        stop=-config.stop * torch.where(end, flown.stop_distance, 0.0),
+        exploration=config.exploration * discoveries(flown),
+        unobserved=-config.unobserved * torch.where(end, flown.unobserved, 0.0),
+        action=-config.action * torch.where(mask & ~flown.stop, excess(flown.action), 0.0),
+        step=-config.step * mask.to(flown.unobserved),
+    )
+
+
+def visitation_distances(flown: Flown, method: Method = "auto") -> tuple[Tensor, Tensor]:
+    """-φ_v before and after each decision, [R, D] metres; they mean nothing in the padding.
+
+    After decision t: the distance of the path up to position t + 1 from d^p as predicted at t. Before it: the distance
+    after the decision before, so that over a flight the rewards add up; before the first: from the start alone.
+    """
+    flight, decision = flown.mask.nonzero(as_tuple=True)
+    after = torch.zeros_like(flown.unobserved)
+    for chunk in zip(flight.split(CHUNK), decision.split(CHUNK), strict=True):
+        position = flown.position[chunk[0]]  # [C, D + 1, 2]
+        weights = visited_weights(position, chunk[1] + 2)
+        after[chunk] = emd(position, weights, flown.trajectory[chunk], method).to(after)
+    first = dirac_emd(flown.position[:, 0], flown.trajectory[:, 0])
+    return torch.cat([first[:, None], after[:, :-1]], dim=1), after
+
+
+def discoveries(flown: Flown) -> Tensor:
+    """[R, D] how much each decision raised the belief that the goal has been observed, max over t' ≤ t of 1 - p_oob.
+
+    The action at t decides what the drone has seen when it predicts at t + 1, and is paid for that: E(t + 1) - E(t), or
+    nothing if the flight ends there. By the paper's indices the same payment comes two decisions later, in the authors'
+    software one; paid in time it adds up to as much, and to the credit of the decision that earned it.
+    """
+    belief = (1 - flown.unobserved).cummax(1).values
+    return functional.pad(torch.where(flown.mask[:, 1:], belief.diff(dim=1), 0.0), (0, 1))
+
+
+def excess(action: Tensor) -> Tensor:
+    """[...] how far actions [..., 2] lie beyond what may be sampled, m/s and rad/s together, at most 2."""
+    forward, yaw_rate = action.unbind(-1)
+    low, high = FORWARD_RANGE
+    beyond = (low - forward).relu() + (forward - high).relu() + (yaw_rate.abs() - MOST_YAW_RATE).relu()
+    return beyond.clamp(max=MOST_EXCESS)

@@ -1,0 +1,201 @@
+"""How fast both processes learn, each alone and both on one device; `wordwing bench learn`."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import queue
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from wordwing.benchmarking import device_title
+from wordwing.devices import find_device
+from wordwing.errors import WordwingError
+from wordwing.learning.config import DataConfig, RunConfig
+from wordwing.learning.executions import Executions, LabExecutions
+from wordwing.learning.material import Material, first_executions, load_material
+from wordwing.learning.recipes import paper
+from wordwing.learning.reinforcement import Reinforcement
+from wordwing.learning.reward import rewards
+from wordwing.learning.supervised import Supervised
+from wordwing.model.policy import PolicyNetwork
+
+PAPER_CONTEXTS, WARM_CONTEXTS, PAPER_FLIGHTS = 16e6, 9.3e6, 400e3
+"""What the authors trained on: contexts in all, those before Process B began, and flights."""
+
+FLIGHTS = 402
+"""Of made-up lab demonstrations, noise for pictures, which cost as much as any."""
+
+SMALL = RunConfig(
+    supervised=replace(paper().supervised, executions=4, common=2, discriminator_pictures=2),
+    reinforcement=replace(paper().reinforcement, flights=16, worlds=8),
+)
+"""For the CPU, where only the order of magnitude is of interest."""
+
+WAIT = 600.0
+"""Seconds that a process waits for the other one."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to measure."""
+
+    device: str
+    seconds: float
+    compiled: bool
+    corpus: str
+    limit: int | None
+    seed: int
+
+
+def bench_learn(plan: Plan) -> None:
+    """Print one JSON line for each figure; see `wordwing bench learn --help`."""
+    device = find_device(plan.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    plan = replace(plan, device=str(device), compiled=plan.compiled and device.type == "cuda")
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(2, timeout=WAIT)
+    results: Any = context.Queue()
+    children = [context.Process(target=_child, args=(name, plan, barrier, results)) for name in ("a", "b")]
+    for child in children:
+        child.start()
+    figures: dict[str, dict[str, Any]] = {}
+    try:
+        while len(figures) < 2:
+            if any(child.exitcode not in (None, 0) for child in children):
+                raise WordwingError("a process that was measured has ended; its message is above")
+            with suppress(queue.Empty):
+                name, found = results.get(timeout=1)
+                figures[name] = found
+    finally:
+        for child in children:
+            if child.is_alive() and len(figures) < 2:
+                child.kill()
+            child.join()
+    _report(figures["a"], figures["b"], device, plan)
+
+
+def _report(a: dict[str, Any], b: dict[str, Any], device: torch.device, plan: Plan) -> None:
+    where = {"device": device_title(device, torch.get_num_threads()), "compiled": plan.compiled, "corpus": plan.corpus}
+
+    def say(figure: str, value: float, **more: Any) -> None:
+        print(json.dumps({"figure": figure, "value": round(value, 3), **more, **where}), flush=True)
+
+    say("Process A alone, contexts/s", a["alone"], contexts=a["contexts"], peak_gib=a["peak_gib"])
+    say("Process B alone, environment steps/s", b["alone"], flights=b["flights"], peak_gib=b["peak_gib"])
+    for part in ("fly", "reward", "learn"):
+        say(f"share of an iteration of B: {part}", b[part])
+    say("both together, contexts/s", a["together"])
+    say("both together, environment steps/s", b["together"])
+    say("decisions of a flight", b["length"])
+    starting = max(a["starting"], b["starting"])
+    say("seconds to start and compile", starting)
+    warm = WARM_CONTEXTS / a["alone"]
+    flying = PAPER_FLIGHTS * b["length"] / b["together"]
+    joint = max(flying, (PAPER_CONTEXTS - WARM_CONTEXTS) / a["together"])
+    budget = {"contexts": PAPER_CONTEXTS, "flights": PAPER_FLIGHTS}
+    say("the paper's budget, minutes", (starting + warm + joint) / 60, warm_up=round(warm / 60, 2), **budget)
+
+
+def _child(name: str, plan: Plan, barrier: Any, results: Any) -> None:
+    """One of the two processes: get ready, be measured alone, then together with the other."""
+    began = time.monotonic()
+    device = torch.device(plan.device)
+    config = paper() if device.type == "cuda" else SMALL
+    material = load_material(DataConfig(corpora=(plan.corpus,), limit=plan.limit, dev=1, seed=plan.seed), device)
+    torch.manual_seed(plan.seed)
+    network = PolicyNetwork(config.model, len(material.vocabulary)).to(device)
+    work: _WorkA | _WorkB
+    work = _WorkA(network, material, config, plan) if name == "a" else _WorkB(network, material, config, plan)
+    work()
+    work()  # what is compiled may depend on how the first result lies in memory
+    _finish(device)
+    found: dict[str, Any] = {"starting": time.monotonic() - began}
+    for turn in ("a", "b", "both"):
+        barrier.wait()
+        if turn in (name, "both"):
+            rate = _rate(work, plan.seconds, device)
+            found["together" if turn == "both" else "alone"] = rate
+            found |= work.more() if turn == name else {}
+    found["peak_gib"] = round(torch.cuda.max_memory_allocated(device) / 2**30, 2) if device.type == "cuda" else None
+    results.put((name, found))
+
+
+class _WorkA:
+    """Process A's updates; counts contexts."""
+
+    def __init__(self, network: PolicyNetwork, material: Material, config: RunConfig, plan: Plan) -> None:
+        executions = first_executions(material, config.data)
+        lab = _noise(material, executions) if plan.corpus == "cage" else None
+        self.teacher = Supervised(network, material.examples, executions, lab, config.supervised, 0, plan.compiled)
+
+    def __call__(self) -> int:
+        self.teacher.update()
+        return self.teacher.contexts
+
+    def more(self) -> dict[str, Any]:
+        return {"contexts": self.teacher.contexts}
+
+
+class _WorkB:
+    """Process B's iterations; counts decisions."""
+
+    def __init__(self, network: PolicyNetwork, material: Material, config: RunConfig, plan: Plan) -> None:
+        self.teacher = Reinforcement(network, material.examples, config.reinforcement, 0, plan.compiled)
+        self.device = material.examples.device
+
+    def __call__(self) -> int:
+        before = self.teacher.decisions
+        self.teacher.iterate()
+        return self.teacher.decisions - before
+
+    def more(self) -> dict[str, Any]:
+        """What an iteration is made of."""
+        teacher = self.teacher
+        generator = torch.Generator(self.device).manual_seed(0)
+        spent: dict[str, float] = {}
+
+        def timed(part: str, work: Callable[[], Any]) -> Any:
+            _finish(self.device)
+            began = time.monotonic()
+            done = work()
+            _finish(self.device)
+            spent[part] = time.monotonic() - began
+            return done
+
+        rollouts = timed("fly", lambda: teacher.collector.fly(teacher.choose(), generator))
+        paid = timed("reward", lambda: rewards(rollouts.flown, teacher.config.reward))
+        timed("learn", lambda: teacher.ppo.update(teacher.decisions_of(rollouts, paid), generator, 0.0))
+        total = sum(spent.values())
+        length = float(rollouts.length.float().mean())
+        shares = {part: seconds / total for part, seconds in spent.items()}
+        return {**shares, "length": length, "flights": len(rollouts.example)}
+
+
+def _noise(material: Material, executions: Executions) -> LabExecutions:
+    """Lab flights whose pictures are noise, along cage demonstrations."""
+    examples = material.examples
+    chosen = examples.of("cage")[:FLIGHTS]
+    own = Executions(executions.poses[chosen], executions.lengths[chosen])
+    pictures = (int(own.lengths.sum()), 72, 128, 3)
+    images = torch.randint(0, 256, pictures, dtype=torch.uint8, device=examples.device)
+    return LabExecutions(chosen, own, images)
+
+
+def _rate(work: Callable[[], int], seconds: float, device: torch.device) -> float:
+    """What `work` counts, a second."""
+    _finish(device)
+    began, count = time.monotonic(), 0
+    while time.monotonic() - began < seconds:
+        count += work()
+    _finish(device)
+    return count / (time.monotonic() - began)
+
+
+def _finish(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
