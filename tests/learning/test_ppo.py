@@ -286,6 +286,18 @@ def test_every_decision_is_used_once_before_any_is_used_twice(rng, watched):
     assert chosen != chosen_by(rng, watched, config, seed=1)
 
 
+def test_advantages_are_normalised_over_the_whole_iteration(rng, watched):
+    stage2, value_network = networks()
+    decisions = random_decisions(rng, stage2, 20)
+    decisions = replace(decisions, advantage=5 + 3 * decisions.advantage, returns=torch.arange(20.0).double())
+    ppo = PPO(stage2, value_network, PPOConfig(updates=4, minibatch=5))
+    ppo.update(decisions, torch.Generator().manual_seed(0), 0.0)
+    raw = decisions.advantage.numpy()
+    for some, _statistics in watched:
+        expected = (raw[some.returns.long()] - raw.mean()) / (raw.std() + 1e-5)
+        assert np.allclose(some.advantage, expected, atol=1e-12)
+
+
 def test_a_minibatch_larger_than_the_data_is_the_data(rng, watched):
     chosen = chosen_by(rng, watched, PPOConfig(updates=3))
     assert [sorted(some) for some in chosen] == [list(range(10))] * 3

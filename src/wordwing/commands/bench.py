@@ -63,9 +63,9 @@ def emd(
     """Measure the earth mover's distance of the visitation reward: error of the batched method, and maps/s.
 
     Plans are made from sampled demonstrations: typical ones, peaked and spread ones, ones that the flight has followed
-    exactly, and ones that it has flown away from. The error is relative to POT's exact distance; the part of it that is
-    beyond both 2 % and 5 mm is called large. How much the exact distance changes because only the likeliest cells of a
-    plan are kept is shown beside it.
+    exactly, and ones that it has flown away from. Errors are relative to POT's exact distance; the share of those that
+    are beyond both 2 % and 5 mm is called large. Beside them stands how much the exact distance changes because only
+    the likeliest cells of a plan are kept.
 
     Args:
         maps: How many plans; 0 takes 2048 on CUDA and 256 on the CPU.

@@ -9,7 +9,7 @@ from wordwing.commands.options import check_seed
 
 if TYPE_CHECKING:
     from wordwing.learning.config import RunConfig
-    from wordwing.learning.sureal import Settings
+    from wordwing.learning.runs import Settings
 
 Recipe = Literal["quick", "paper", "gpu"]
 
@@ -59,12 +59,14 @@ def sureal(
         compile: Let torch compile the networks, which takes a minute or two; by default on CUDA.
         seed: Of everything random.
     """
-    from wordwing.learning.material import run_folder
+    from wordwing.learning.runs import opened
     from wordwing.learning.sureal import train, train_synchronously
 
-    settings, config = _prepared("sureal", recipe, out, ablate, set, device, compile, seed)
-    with run_folder(settings.folder):
-        if synchronous or (settings.device.type == "cpu" and recipe == "quick"):
+    settings, config = _prepared("sureal", recipe, out, ablate, set, device, compile, seed, synchronous)
+    with opened(settings, config) as finished:
+        if finished:
+            _say_finished(settings)
+        elif settings.synchronous:
             train_synchronously(settings, config)
         else:
             train(settings, config)
@@ -89,7 +91,8 @@ def bc(
         recipe: As in wordwing train sureal, of which only the warm-up counts.
         out: Folder of the run; by default out/bc-RECIPE.
         ablate: As in wordwing train sureal.
-        set: As in wordwing train sureal; schedule.warm_up and schedule.cloned are the updates of both stages.
+        set: As in wordwing train sureal; schedule.warm_up and schedule.cloned are the updates of both stages, a quarter
+            as many of stage 2 where the recipe has none.
         device: "cpu" or "cuda"; by default CUDA where there is one.
         compile: Let torch compile the networks; by default on CUDA.
         seed: Of everything random.
@@ -131,6 +134,7 @@ def _prepared(
     device: str,
     compile: bool | None,
     seed: int,
+    synchronous: bool = True,
 ) -> tuple[Settings, RunConfig]:
     """Where and what to learn."""
     from dataclasses import replace
@@ -139,28 +143,33 @@ def _prepared(
 
     from wordwing.devices import find_device
     from wordwing.learning.recipes import RECIPES, ablated, changed
-    from wordwing.learning.sureal import Settings
+    from wordwing.learning.runs import Settings
 
     config = replace(RECIPES[recipe](), seed=check_seed(seed))
-    if what == "bc" and config.schedule.cloned == 0:
-        config = replace(config, schedule=replace(config.schedule, cloned=config.schedule.warm_up // 4))
     for name in ablate:
         config = ablated(config, name)
     config = changed(config, set)
+    if what == "bc" and config.schedule.cloned == 0:
+        config = replace(config, schedule=replace(config.schedule, cloned=max(1, config.schedule.warm_up // 4)))
     where = find_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     if where.type == "cpu" and recipe != "quick":
         print(f"the recipe {recipe} is meant for a GPU; on the CPU it takes weeks, and quick a quarter of an hour")
     compiled = where.type == "cuda" if compile is None else compile
-    return Settings(out or Path("out") / f"{what}-{recipe}", where, compiled), config
+    together = synchronous or (where.type == "cpu" and recipe == "quick")
+    return Settings(out or Path("out") / f"{what}-{recipe}", where, compiled, together, what), config
 
 
 def _supervised_only(settings: Settings, config: RunConfig) -> None:
-    from wordwing.learning.material import run_folder
-    from wordwing.learning.processes import ProcessB
+    from wordwing.learning.runs import opened
     from wordwing.learning.sureal import train_synchronously
 
-    with run_folder(settings.folder):
-        process = train_synchronously(settings, config, until="warm")
-        assert isinstance(process, ProcessB)
-        process.keep("policy", process.examine())
+    with opened(settings, config) as finished:
+        if finished:
+            _say_finished(settings)
+        else:
+            train_synchronously(settings, config, until="warm")
     print(f"policy: {settings.folder / 'policy'}")
+
+
+def _say_finished(settings: Settings) -> None:
+    print(f"{settings.folder}: this run is finished; another --out begins a new one")

@@ -9,7 +9,6 @@ from fractions import Fraction
 from itertools import chain
 from pathlib import Path
 
-import av
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -176,6 +175,8 @@ def filmstrip(frames: Sequence[Image.Image]) -> Image.Image:
 
 def write_video(frames: Iterable[Image.Image], path: Path) -> None:
     """Write an H.264 film, at the flight's own pace, that browsers and phones play; the last frame stays a while."""
+    import av  # here, because nothing else needs it
+
     frames = iter(frames)
     first = next(frames)
     with av.open(str(path), "w") as film:

@@ -67,7 +67,12 @@ DIMMED = 0.6
 
 
 def thinking_frames(
-    flight: Flight, overhead: Bytes, title: str, unknown_words: Collection[str] = (), stop_threshold: float = 0.5
+    flight: Flight,
+    overhead: Bytes,
+    title: str,
+    unknown_words: Collection[str] = (),
+    stop_threshold: float = 0.5,
+    states: Sequence[int] | None = None,
 ) -> Iterator[Image.Image]:
     """One picture for each state of a flight that kept images and beliefs; the last belief stays until it is at rest.
 
@@ -77,11 +82,14 @@ def thinking_frames(
         title: Who flies where, in a few words.
         unknown_words: Words of the instruction that the policy does not know, as the tokenizer has them.
         stop_threshold: κ: above it the policy stops.
+        states: Which ones; by default all.
     """
     painter = Painter(flight, overhead)
     canvas = _canvas(flight.task.instruction, title, unknown_words, painter)
     from_above = Image.fromarray(overhead).resize((SHARPNESS * WORLD.width, SHARPNESS * WORLD.height))
-    for index, yaw in enumerate(headings(flight)):
+    yaws = headings(flight)
+    for index in range(len(yaws)) if states is None else states:
+        yaw = yaws[index]
         belief = flight.beliefs[min(index, len(flight.beliefs) - 1)]
         frame = canvas.copy()
         draw = ImageDraw.Draw(frame)

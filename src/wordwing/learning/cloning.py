@@ -52,7 +52,7 @@ def cloning_loss(stage2: Stage2, view: EgoView, setpoint: Tensor, stop: Tensor, 
         `stop`, the cross-entropy, and `velocity`, the squared error of the shares where not stopped; [] each.
     """
     control = stage2(view)
-    shares = setpoint / setpoint.new_tensor([MAX_FORWARD, MAX_YAW_RATE])
+    shares = torch.stack([setpoint[:, 0] / MAX_FORWARD, setpoint[:, 1] / MAX_YAW_RATE], dim=1)
     chance = functional.binary_cross_entropy_with_logits(control.stop_logit, stop.float(), reduction="none")
     error = (control.mean - shares).square().sum(1)
     flown = mask & ~stop
@@ -82,8 +82,8 @@ class Cloning:
             seen = outlook(self.network, contexts, self.network.stage1.read(contexts.examples.tokens))
             shown = torch.rand(len(seen.observed), device=device, generator=generator) < self.config.gold
             view = self._view(contexts, seen, shown)
-        mask = contexts.own[:, None].expand_as(contexts.stop).flatten()
-        losses = cloning_loss(self.network.stage2, view, contexts.setpoint.flatten(0, 1), contexts.stop.flatten(), mask)
+        decided = (contexts.setpoint.flatten(0, 1), contexts.stop.flatten(), contexts.known.flatten())
+        losses = cloning_loss(self.network.stage2, view, *decided)
         norm, skipped = step(self.optimizer, losses["stop"] + losses["velocity"], None, self.config.max_gradient_norm)
         self.updates += 1
         figures = {f"cloning/{name}": loss.detach() for name, loss in losses.items()}

@@ -60,9 +60,11 @@ class Contexts:
     clearing: Tensor
     """[E, 4, 2] places chosen at random, world frame, metres."""
     setpoint: Tensor
-    """[E, K, 2] forward m/s and yaw rate rad/s that were decided on; zero where nobody knows."""
+    """[E, K, 2] forward m/s and yaw rate rad/s that ORACLE decided on; zero where nobody knows."""
     stop: Tensor
-    """[E, K] bool, STOP was decided on."""
+    """[E, K] bool, it decided to STOP."""
+    known: Tensor
+    """[E, K] bool, whether it is known what ORACLE decided there: only in its own flights."""
     own: Tensor
     """[E] bool, the execution is that of its instruction."""
 
@@ -179,7 +181,7 @@ class ContextSource:
         index = self.choose(generator)
         frames = self.executions.frames(index, self.config.pictures, generator)
         pose, own = self.motions(index, frames, generator)
-        setpoint, stop = self.executions.decisions(index, frames)
+        setpoint, stop, known = self.executions.decisions(index, frames)
         layouts = self.examples.layouts.take(self.examples.examples.layout[index])
         sim_image = self._drawing.draw(layouts, pose)
         lab_image = sim_image[:0]
@@ -187,13 +189,13 @@ class ContextSource:
             chosen = torch.randint(len(self.lab), self.sizes[2:], device=self.device, generator=generator)
             frames = self.lab.executions.frames(chosen, self.config.pictures, generator)
             recorded = self.lab.executions.at(chosen, frames)
-            flown, stopped = self.lab.executions.decisions(chosen, frames)
+            flown, stopped, sure = self.lab.executions.decisions(chosen, frames)
             lab_image = self.lab.pictures(chosen, frames)
             index = torch.cat([index, self.lab.example[chosen]])
             pose = Pose(
                 torch.cat([pose.position, recorded.position]), torch.cat([pose.quaternion, recorded.quaternion])
             )
-            setpoint, stop = torch.cat([setpoint, flown]), torch.cat([stop, stopped])
+            setpoint, stop, known = torch.cat([setpoint, flown]), torch.cat([stop, stopped]), torch.cat([known, sure])
             own = torch.cat([own, torch.ones_like(stopped[:, 0])])
         examples = self.examples.examples[index]
         layouts = self.examples.layouts.take(examples.layout)
@@ -210,6 +212,7 @@ class ContextSource:
             clearing=ARENA_HALF * (2 * torch.rand(places, device=self.device, generator=generator) - 1),
             setpoint=setpoint,
             stop=stop,
+            known=known & own[:, None],
             own=own,
         )
 

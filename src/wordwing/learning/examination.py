@@ -131,6 +131,5 @@ class Examination:
         [flight] = fly_tasks(policy, viewer, [task], max_steps=self.steps[name], keep_images=True)
         viewer.reset([task.layout], start_poses([task]))
         overhead = viewer.overhead(MAP_SIZE, MAP_EXTENT)[0].cpu().numpy()
-        frames = list(thinking_frames(flight, overhead, name))
-        strip = thinking_strip(flight, [frames[index] for index in still_states(flight)], name)
-        return np.asarray(strip.convert("RGB"))
+        frames = list(thinking_frames(flight, overhead, name, states=still_states(flight)))
+        return np.asarray(thinking_strip(flight, frames, name).convert("RGB"))

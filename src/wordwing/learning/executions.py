@@ -27,15 +27,20 @@ TURNOVERS = 10
 class Executions:
     """N executions of N instructions on a device."""
 
-    def __init__(self, poses: Tensor, lengths: Tensor, setpoints: Tensor | None = None) -> None:
+    def __init__(
+        self, poses: Tensor, lengths: Tensor, setpoints: Tensor | None = None, stopped: Tensor | None = None
+    ) -> None:
         """Keep packed poses.
 
         Args:
             poses: [N, L, 6] int16, as `packing` has them, padded with anything.
             lengths: [N] int64, poses of each; at least one.
-            setpoints: [N, L, 2] int16, flown from these poses, to clone ORACLE; from the last one it was STOP.
+            setpoints: [N, L, 2] int16, flown from these poses, to clone ORACLE.
+            stopped: [N] bool, whether ORACLE decided to STOP at the last pose, as it does by default; else its steps
+                had run out there.
         """
         self.poses, self.lengths, self.setpoints = poses, lengths, setpoints
+        self.stopped = torch.ones_like(lengths, dtype=torch.bool) if stopped is None else stopped
         self.rolled = torch.zeros_like(lengths, dtype=torch.bool)
         """[N] whether it is a rollout."""
         self.merged = 0
@@ -56,6 +61,7 @@ class Executions:
         longest = examples.max_steps + 1
         rows = np.zeros((len(examples), longest, 8), np.int16)
         lengths = np.zeros(len(examples), np.int64)
+        stopped = np.zeros(len(examples), bool)
         first = 0
         for name, ids in zip(examples.corpora, examples.ids, strict=True):
             given = demonstrations[name]
@@ -69,10 +75,12 @@ class Executions:
             at_most = np.minimum(np.arange(longest), count[:, None] - 1)  # [n, L]
             rows[first : first + len(ids)] = given.rows[begin[:, None] + at_most]
             lengths[first : first + len(ids)] = count
+            stopped[first : first + len(ids)] = given.stopped[chosen]
             first += len(ids)
         packed = torch.from_numpy(rows).to(examples.device)
         poses, setpoints = packed[..., :6].contiguous(), packed[..., 6:].contiguous()
-        return cls(poses, torch.from_numpy(lengths).to(examples.device), setpoints)
+        length, ended = (torch.from_numpy(array).to(examples.device) for array in (lengths, stopped))
+        return cls(poses, length, setpoints, ended)
 
     @property
     def demonstrations_left(self) -> Tensor:
@@ -96,29 +104,35 @@ class Executions:
         """[E, K] poses number `frames` [E, K] of executions `index` [E], world frame."""
         return unpack_pose(self.poses[index[:, None], frames])
 
-    def decisions(self, index: Tensor, frames: Tensor) -> tuple[Tensor, Tensor]:
-        """What was decided at those poses: setpoints [E, K, 2], m/s and rad/s, and whether it was STOP [E, K] bool.
+    def decisions(self, index: Tensor, frames: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What ORACLE decided at those poses.
 
-        Setpoints of rollouts are zero: nobody learns from them.
+        Returns:
+            Setpoints [E, K, 2], m/s and rad/s; whether it was STOP, [E, K] bool; and whether this is known, [E, K]
+            bool: of rollouts and of drones that never flew it is not, nor where ORACLE's steps had run out.
         """
-        stop = frames == self.lengths[index, None] - 1
+        last = frames == self.lengths[index, None] - 1
         if self.setpoints is None:
-            return torch.zeros(*frames.shape, 2, device=frames.device), stop
+            nobody = torch.zeros_like(last)
+            return torch.zeros(*frames.shape, 2, device=frames.device), nobody, nobody
         flown = unpack_setpoint(self.setpoints[index[:, None], frames])
-        known = ~self.rolled[index, None, None]
-        return torch.stack([flown.forward, flown.yaw_rate], dim=-1) * known, stop
+        known = ~self.rolled[index, None] & (self.stopped[index, None] | ~last)
+        return torch.stack([flown.forward, flown.yaw_rate], dim=-1) * known[..., None], last & known, known
 
     def merge(self, executed: Executed) -> int:
         """Put rollouts in the place of what was there; returns how many.
 
         No more than ten turnovers of the whole set in all of B's updates, evenly: the rest of a message is dropped.
         """
+        # Of an instruction that was flown twice the last flight counts; two rows written to one place might be mixed.
+        newest = {example: row for row, example in enumerate(executed.index.tolist())}
         allowed = int(TURNOVERS * executed.progress * len(self)) - self.merged
-        count = max(0, min(allowed, len(executed.index)))
+        count = max(0, min(allowed, len(newest)))
         if count == 0:
             return 0
-        index, lengths = executed.index[:count], executed.lengths[:count].clamp(max=self.poses.shape[1])
-        first = torch.cumsum(executed.lengths, 0)[:count] - executed.lengths[:count]
+        chosen = torch.tensor(list(newest.values())[:count])
+        index, lengths = executed.index[chosen], executed.lengths[chosen].clamp(max=self.poses.shape[1])
+        first = (torch.cumsum(executed.lengths, 0) - executed.lengths)[chosen]
         steps = torch.arange(self.poses.shape[1]).minimum(lengths[:, None] - 1)  # [M, L]
         rows = executed.rows[first[:, None] + steps]
         device = self.poses.device
@@ -177,7 +191,9 @@ class LabExecutions:
         batch = demonstrations.batch(list(chosen))
         setpoints = pack_setpoint(Setpoint(batch.setpoint.forward[:, :longest], batch.setpoint.yaw_rate[:, :longest]))
         device = examples.device
-        executions = Executions(pack_pose(batch.pose[:, :longest]).to(device), lengths.to(device), setpoints.to(device))
+        stopped = torch.from_numpy(demonstrations.stopped[list(chosen)])
+        packed = (pack_pose(batch.pose[:, :longest]), lengths, setpoints, stopped)
+        executions = Executions(*(tensor.to(device) for tensor in packed))
         return cls(torch.tensor([at[one] for one in names], device=device), executions, torch.cat(images).to(device))
 
     def __len__(self) -> int:

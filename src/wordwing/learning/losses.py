@@ -17,7 +17,7 @@ from wordwing.frames import Pose, in_start_frame, start_frame
 from wordwing.learning.contexts import Contexts
 from wordwing.learning.gold import GoldConfig, gold_visitation, observed_part
 from wordwing.model.auxiliary import AuxiliaryHeads
-from wordwing.model.discriminator import Discriminator
+from wordwing.model.discriminator import Discriminator, wasserstein
 from wordwing.model.grid import START_GRID
 from wordwing.model.mapping import SemanticMap, arena_cells, look, project
 from wordwing.model.policy import PolicyNetwork
@@ -211,8 +211,7 @@ def supervised_loss(
         if config.wasserstein:
             pictures = contexts.pose.position.shape[1]
             alike = seen.features[(sim - common) * pictures : sim * pictures]
-            scores = discriminator(torch.cat([alike, seen.features[sim * pictures :]])).float()
-            distance = scores[: len(alike)].mean() - scores[len(alike) :].mean()
+            distance = wasserstein(discriminator, alike, seen.features[sim * pictures :])
             loss = loss + config.wasserstein * distance
             statistics["supervised/wasserstein"] = distance
     statistics["supervised/loss"] = loss

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -38,12 +36,11 @@ class Material:
     """Of each dataset, drawn from its dev split."""
 
 
-def load_material(config: DataConfig, device: torch.device, say: Say = lambda sentence: None) -> Material:
-    """Read datasets.
+def open_datasets(config: DataConfig, say: Say = lambda sentence: None) -> list[Dataset]:
+    """The datasets of a run; corpora that are not in the cache are built first.
 
     Args:
         config: Which.
-        device: Where examples go.
         say: Told what takes long.
     """
     datasets = []
@@ -53,6 +50,18 @@ def load_material(config: DataConfig, device: torch.device, say: Say = lambda se
     names = [dataset.name for dataset in datasets]
     if len(set(names)) != len(names):
         raise WordwingError(f"the datasets are called {', '.join(names)}; each must have its own name")
+    return datasets
+
+
+def load_material(config: DataConfig, device: torch.device, say: Say = lambda sentence: None) -> Material:
+    """Read datasets.
+
+    Args:
+        config: Which.
+        device: Where examples go.
+        say: Told what takes long.
+    """
+    datasets = open_datasets(config, say)
     training = [read_instructions(dataset, "train", config.limit, config.segments) for dataset in datasets]
     vocabulary = vocabulary_of(training)
     say(f"preparing {sum(map(len, training))} instructions")
@@ -77,19 +86,21 @@ def lab_executions(material: Material, config: DataConfig, say: Say = lambda sen
         return None
     cage = next((dataset for dataset in material.datasets if dataset.name == "cage"), None)
     if cage is None:
-        raise WordwingError("the lab's demonstrations are of the cage; add it to the corpora, or take --data.lab none")
+        raise WordwingError(
+            "the lab's demonstrations are of the cage; add it to data.corpora, or take --ablate sim-only"
+        )
     file = cage.folder / DERIVED / "lab-train.npz"
     if not file.is_file():
         raise WordwingError(
             f"{file}: the lab's demonstrations are not there; wordwing data demonstrate {cage.folder} --domain lab "
-            "flies them, in about five minutes, and --data.lab none learns without them"
+            "flies them, in about five minutes, and --ablate sim-only learns without them"
         )
     say("reading the lab's pictures")
     recorded = LabDemonstrations.load(file, cage)
     known = set(material.examples.ids[material.examples.corpora.index("cage")])
     chosen = [int(number) for number in recorded.subset(config.lab) if recorded.ids[number] in known]
     if not chosen:
-        raise WordwingError(f"{file}: none of its flights is of a training instruction; --data.limit leaves them out")
+        raise WordwingError(f"{file}: none of its flights is of a training instruction; data.limit leaves them out")
     return LabExecutions.recorded(material.examples, recorded, chosen)
 
 
@@ -106,22 +117,3 @@ def _demonstrations(dataset: Dataset, part: list[Instruction], device: torch.dev
         return Demonstrations.load(file, dataset)
     say(f"flying ORACLE along {len(part)} paths of {dataset.name}")
     return fly_sim(dataset, part, device)
-
-
-@contextmanager
-def run_folder(folder: str | Path) -> Iterator[Path]:
-    """The folder of a run, which only one command may write to at a time."""
-    import fcntl
-
-    path = Path(folder)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        lock = open(path / ".lock", "w")  # noqa: SIM115
-    except OSError as error:
-        raise WordwingError(f"{folder}: a run cannot be kept there ({error.strerror})") from None
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise WordwingError(f"{folder}: another command is training there") from None
-        yield path

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
+from wordwing.learning.stepping import adam, step
 from wordwing.model.ego import EgoView
 from wordwing.model.records import each
 from wordwing.model.stage2 import Control, Stage2, ValueNetwork
@@ -76,10 +77,9 @@ def log_probability(control: Control, action: Tensor, stop: Tensor) -> Tensor:
 def entropy(control: Control) -> Tensor:
     """[N] nats, exact: that of the stop, and that of the velocities as often as they count."""
     _check_control(control)
-    stops, flies_on = torch.sigmoid(control.stop_logit), torch.sigmoid(-control.stop_logit)
-    bernoulli = -stops * functional.logsigmoid(control.stop_logit) - flies_on * functional.logsigmoid(
-        -control.stop_logit
-    )
+    logit = control.stop_logit
+    stops, flies_on = torch.sigmoid(logit), torch.sigmoid(-logit)
+    bernoulli = -stops * functional.logsigmoid(logit) - flies_on * functional.logsigmoid(-logit)
     normals = (control.deviation.log() + 0.5 * math.log(2 * math.pi * math.e)).sum(1)
     return bernoulli + flies_on * normals
 
@@ -185,8 +185,7 @@ class PPO:
         self.value_network = value_network
         self.config = config
         self.parameters = [*stage2.parameters(), *value_network.parameters()]
-        # Fused, because only then Adam can be told on the device to leave a step out.
-        self.optimizer = torch.optim.Adam(self.parameters, config.learning_rate, eps=config.epsilon, fused=True)
+        self.optimizer = adam(self.parameters, config.learning_rate, epsilon=config.epsilon)
 
     def update(self, decisions: Decisions, generator: torch.Generator, progress: float) -> Statistics:
         """Learn from an iteration's flights.
@@ -209,7 +208,7 @@ class PPO:
         made, skipped = decisions.value.new_zeros(()), decisions.value.new_zeros(())
         for chosen in _minibatches(len(decisions), config, generator, decisions.value.device):
             loss, statistics = ppo_loss(self.stage2, self.value_network, normal[chosen], config, weight)
-            statistics["losses/gradient_norm"], lost = self._step(loss)
+            statistics["losses/gradient_norm"], lost = step(self.optimizer, loss, None, config.max_gradient_norm)
             made, skipped = made + ~lost, skipped + lost
             for name, statistic in statistics.items():
                 sums[name] = sums.get(name, 0.0) + torch.where(lost, 0.0, statistic)
@@ -220,18 +219,6 @@ class PPO:
             "losses/explained_variance": explained_variance(decisions.value, decisions.returns),
             "charts/learning_rate": made.new_full((), self.optimizer.param_groups[0]["lr"]),
         }
-
-    def _step(self, loss: Tensor) -> tuple[Tensor, Tensor]:
-        """One update, unless it would be of nonsense: the gradient's norm [] and whether it was left out, [] bool."""
-        self.optimizer.zero_grad()
-        loss.backward()
-        norm = nn.utils.clip_grad_norm_(self.parameters, self.config.max_gradient_norm)
-        lost = ~(norm.isfinite() & loss.detach().isfinite())
-        # What torch's GradScaler sets: where it is 1 the fused kernel writes nothing and takes its count of steps back.
-        # Zeros for a gradient would not do: Adam would fly on with its momentum.
-        self.optimizer.found_inf = lost.float()  # type: ignore[attr-defined]
-        self.optimizer.step()
-        return norm, lost
 
     def state_dict(self) -> dict[str, Any]:
         """What Adam remembers; the networks have their own."""

@@ -11,6 +11,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from wordwing.errors import WordwingError, did_you_mean
 from wordwing.learning.config import DataConfig, RunConfig, ScheduleConfig
 from wordwing.learning.contexts import ContextConfig
+from wordwing.learning.limits import check_settings
 from wordwing.learning.ppo import PPOConfig
 from wordwing.learning.reinforcement import ReinforcementConfig
 from wordwing.learning.supervised import SupervisedConfig
@@ -130,6 +131,7 @@ def changed(config: RunConfig, settings: Sequence[str]) -> RunConfig:
         if not equals:
             raise WordwingError(f'--set has "{setting}"; a setting is changed by NAME=VALUE, as in schedule.minutes=10')
         config = _changed(config, name.split("."), text, name)
+    check_settings(config)
     return config
 
 

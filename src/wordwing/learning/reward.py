@@ -102,16 +102,16 @@ def rewards(flown: Flown, config: RewardConfig, method: Method = "auto") -> Rewa
         config: Weights.
         method: How to solve the transport problems, see `emd`.
     """
-    mask = flown.mask
+    mask, unobserved = flown.mask, flown.unobserved.float()
     end = mask & ~functional.pad(mask[:, 1:], (0, 1))
     before, after = visitation_distances(flown, method)
     return Rewards(
         visitation=config.visitation * torch.where(mask, before - after, 0.0),
         stop=-config.stop * torch.where(end, flown.stop_distance, 0.0),
         exploration=config.exploration * discoveries(flown),
-        unobserved=-config.unobserved * torch.where(end, flown.unobserved, 0.0),
+        unobserved=-config.unobserved * torch.where(end, unobserved, 0.0),
         action=-config.action * torch.where(mask & ~flown.stop, excess(flown.action), 0.0),
-        step=-config.step * mask.to(flown.unobserved),
+        step=-config.step * mask.float(),
     )
 
 
@@ -122,11 +122,11 @@ def visitation_distances(flown: Flown, method: Method = "auto") -> tuple[Tensor,
     after the decision before, so that over a flight the rewards add up; before the first: from the start alone.
     """
     flight, decision = flown.mask.nonzero(as_tuple=True)
-    after = torch.zeros_like(flown.unobserved)
+    after = torch.zeros_like(flown.mask, dtype=torch.float32)
     for chunk in zip(flight.split(CHUNK), decision.split(CHUNK), strict=True):
         position = flown.position[chunk[0]]  # [C, D + 1, 2]
         weights = visited_weights(position, chunk[1] + 2)
-        after[chunk] = emd(position, weights, flown.trajectory[chunk], method).to(after)
+        after[chunk] = emd(position, weights, flown.trajectory[chunk], method)
     first = dirac_emd(flown.position[:, 0], flown.trajectory[:, 0])
     return torch.cat([first[:, None], after[:, :-1]], dim=1), after
 
@@ -138,7 +138,7 @@ def discoveries(flown: Flown) -> Tensor:
     nothing if the flight ends there. By the paper's indices the same payment comes two decisions later, in the authors'
     software one; paid in time it adds up to as much, and to the credit of the decision that earned it.
     """
-    belief = (1 - flown.unobserved).cummax(1).values
+    belief = (1 - flown.unobserved.float()).cummax(1).values
     return functional.pad(torch.where(flown.mask[:, 1:], belief.diff(dim=1), 0.0), (0, 1))
 
 

@@ -18,7 +18,7 @@ from wordwing.devices import find_device
 from wordwing.errors import WordwingError
 from wordwing.learning.config import DataConfig, RunConfig
 from wordwing.learning.executions import Executions, LabExecutions
-from wordwing.learning.material import Material, first_executions, load_material
+from wordwing.learning.material import Material, first_executions, load_material, open_datasets
 from wordwing.learning.recipes import paper
 from wordwing.learning.reinforcement import Reinforcement
 from wordwing.learning.reward import rewards
@@ -57,6 +57,7 @@ def bench_learn(plan: Plan) -> None:
     """Print one JSON line for each figure; see `wordwing bench learn --help`."""
     device = find_device(plan.device or ("cuda" if torch.cuda.is_available() else "cpu"))
     plan = replace(plan, device=str(device), compiled=plan.compiled and device.type == "cuda")
+    open_datasets(_data(plan))  # built here, where it is done once
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(2, timeout=WAIT)
     results: Any = context.Queue()
@@ -79,8 +80,12 @@ def bench_learn(plan: Plan) -> None:
     _report(figures["a"], figures["b"], device, plan)
 
 
+def _data(plan: Plan) -> DataConfig:
+    return DataConfig(corpora=(plan.corpus,), limit=plan.limit, dev=1, seed=plan.seed)
+
+
 def _report(a: dict[str, Any], b: dict[str, Any], device: torch.device, plan: Plan) -> None:
-    where = {"device": device_title(device, torch.get_num_threads()), "compiled": plan.compiled, "corpus": plan.corpus}
+    where = {"device": device_title(device, 1), "compiled": plan.compiled, "corpus": plan.corpus}
 
     def say(figure: str, value: float, **more: Any) -> None:
         print(json.dumps({"figure": figure, "value": round(value, 3), **more, **where}), flush=True)
@@ -105,8 +110,9 @@ def _child(name: str, plan: Plan, barrier: Any, results: Any) -> None:
     """One of the two processes: get ready, be measured alone, then together with the other."""
     began = time.monotonic()
     device = torch.device(plan.device)
+    torch.set_num_threads(1)  # on the CPU two processes with two threads each would be in each other's way
     config = paper() if device.type == "cuda" else SMALL
-    material = load_material(DataConfig(corpora=(plan.corpus,), limit=plan.limit, dev=1, seed=plan.seed), device)
+    material = load_material(_data(plan), device)
     torch.manual_seed(plan.seed)
     network = PolicyNetwork(config.model, len(material.vocabulary)).to(device)
     work: _WorkA | _WorkB
@@ -130,7 +136,7 @@ class _WorkA:
 
     def __init__(self, network: PolicyNetwork, material: Material, config: RunConfig, plan: Plan) -> None:
         executions = first_executions(material, config.data)
-        lab = _noise(material, executions) if plan.corpus == "cage" else None
+        lab = _noise(material, executions) if "cage" in material.examples.corpora else None
         self.teacher = Supervised(network, material.examples, executions, lab, config.supervised, 0, plan.compiled)
 
     def __call__(self) -> int:

@@ -110,6 +110,12 @@ def is_saved(folder: str | Path) -> bool:
     return any(SHARD.fullmatch(name) for name in _listed(folder))
 
 
+def tidy(folder: str | Path) -> None:
+    """Finish or remove what a killed process left beside any folder that is replaced as a whole."""
+    _finish_swap(folder)
+    _remove_leftovers(folder)
+
+
 def flatten_optimiser(optimizer: Optimizer, prefix: str = "optimiser") -> dict[str, Tensor]:
     """What an optimiser like Adam remembers, as copies on the CPU.
 

@@ -37,7 +37,10 @@ def step(
     optimizer.zero_grad()
     loss.backward()
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    norm = nn.utils.clip_grad_norm_(parameters, max_norm)
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    norm = nn.utils.get_total_norm(gradients)
+    if max_norm < math.inf:
+        nn.utils.clip_grads_with_norm_(parameters, max_norm, norm)
     lost = ~(norm.isfinite() & loss.detach().isfinite())
     # What torch's GradScaler sets: where it is 1 the fused kernel writes nothing and takes its count of steps back.
     # Zeros for a gradient would not do: Adam would fly on with its momentum.

@@ -83,11 +83,13 @@ class Supervised:
         learned = [*network.stage1.parameters(), *self.heads.parameters()]
         self.optimizer = adam(learned, config.learning_rate, config.weight_decay)
         self.discriminator_optimizer = adam(list(self.discriminator.parameters()), config.discriminator_rate)
+        # As a CUDA graph: several hundred kernels would take longer to launch than to run. What it returns is
+        # overwritten by the next update.
         objective = partial(
             supervised_loss, network, self.heads, self.discriminator, common=common, config=config.losses
         )
         self._objective: Callable[..., tuple[Tensor, dict[str, Tensor]]] = (
-            torch.compile(objective, fullgraph=True, dynamic=False) if compiled else objective
+            torch.compile(objective, fullgraph=True, dynamic=False, mode="reduce-overhead") if compiled else objective
         )
         self._pool = _FeaturePool(self) if lab is not None and config.losses.wasserstein else None
 
@@ -122,7 +124,7 @@ class Supervised:
             | {
                 "supervised/gradient_norm": norm,
                 "supervised/skipped_updates": skipped,
-                "supervised/learning_rate": torch.tensor(config.learning_rate * factor),
+                "supervised/learning_rate": norm.new_full((), config.learning_rate * factor),
             }
         )
 

@@ -6,67 +6,36 @@
 
 from __future__ import annotations
 
-import json
+import ctypes
 import multiprocessing
 import os
+import shutil
 import signal
+import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import torch
 
 from wordwing.errors import WordwingError
-from wordwing.files import replacing
 from wordwing.learning.config import RunConfig
 from wordwing.learning.display import Display
 from wordwing.learning.link import DirectLink, FolderLink, Pulse, read_pulse
-from wordwing.learning.material import load_material
-from wordwing.learning.processes import Place, ProcessA, ProcessB
+from wordwing.learning.material import Material, Say, load_material, open_datasets
+from wordwing.learning.process_a import ProcessA
+from wordwing.learning.process_b import ProcessB
+from wordwing.learning.processes import Place, Tensors
+from wordwing.learning.runs import EXCHANGE, STATES, Settings
 from wordwing.learning.state import is_saved, load_state, save_state
 
-EXCHANGE, RUN = "exchange", "run.json"
-STATES = {"both": "state", "a": "state-a", "b": "state-b"}
-"""Folders of the states of a run."""
-
 PATIENCE = 60.0
-"""Seconds that Process A is given to end after Process B has."""
+"""Seconds that Process A is given to end after Process B has; all that it could still save is not needed any more."""
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Where a run is and how it is carried out; nothing of this changes what it learns."""
-
-    folder: Path
-    device: torch.device
-    compiled: bool = False
-    threads: int | None = None
-    """Of the CPU, for each process."""
-
-
-def keep_config(folder: Path, config: RunConfig) -> None:
-    """Write `run.json`, or complain that the folder holds another run."""
-    path = folder / RUN
-    wanted = config.to_json()
-    if path.exists():
-        try:
-            found = json.loads(path.read_text("utf-8"))
-        except (OSError, ValueError):
-            raise WordwingError(f"{path}: this cannot be read; a new run needs another --out") from None
-        if found != wanted:
-            name = _difference(found, wanted)
-            raise WordwingError(
-                f"{folder}: another run is kept there, which differs in {name}; "
-                "give its options to go on with it, or another --out for a new one"
-            )
-        return
-    with replacing(path) as temporary:
-        temporary.write_text(json.dumps(wanted, indent=2) + "\n", "utf-8")
-
-
-def train_synchronously(settings: Settings, config: RunConfig, until: str = "end") -> ProcessB | ProcessA:
+def train_synchronously(settings: Settings, config: RunConfig, until: Literal["warm", "end"] = "end") -> ProcessB:
     """Learn in one process.
 
     Args:
@@ -75,18 +44,12 @@ def train_synchronously(settings: Settings, config: RunConfig, until: str = "end
         until: "warm" ends when Process B could begin, for stage 1 alone and for behaviour cloning.
 
     Returns:
-        The process that has the policy.
+        Process B, whose policy has been kept.
     """
-    keep_config(settings.folder, config)
     with Display(settings.folder.name) as display:
-        said: dict[str, Any] = {}
-
-        def say(sentence: str) -> None:
-            said["message"] = sentence
-            display.show({"phase": "starting", **said}, None)
-
+        say = _speaker(display)
         material = load_material(config.data, settings.device, say)
-        place = Place(settings.folder, settings.device, DirectLink(), settings.compiled, say)
+        place = Place(settings.folder, settings.device, DirectLink(), settings.compiled, say, settings.command)
         a, b = ProcessA(place, config, material), ProcessB(place, config, material)
         state = settings.folder / STATES["both"]
         if is_saved(state):
@@ -111,70 +74,83 @@ def train_synchronously(settings: Settings, config: RunConfig, until: str = "end
         while not a.warm:
             a.work()
             between()
-        if until == "warm":
-            save()
-            b.network.load_state_dict(a.network.state_dict())
-            b.heard = a.teacher.updates
-            return b
         if b.heard < 0:
             a.send()
-        while not b.finished:
+        if until == "warm":
+            b.listen()
+        while until == "end" and not b.finished:
             b.work()
             for _update in range(config.schedule.updates_each):
                 a.work()
+            # Messages are not part of the state, so none may be under way when it is saved.
             a.merge()
+            b.listen()
             between()
         save()
-        b.keep("policy", {name: value for name, value in b.figures.items() if name.startswith("dev/")})
+        b.finish()
         return b
 
 
 def train(settings: Settings, config: RunConfig) -> None:
-    """Learn in two processes."""
-    keep_config(settings.folder, config)
+    """Learn in two processes; raises a `WordwingError` if one of them vanishes."""
     exchange = settings.folder / EXCHANGE
+    shutil.rmtree(exchange, ignore_errors=True)  # nobody may take what was sent in an earlier life for new
     context = multiprocessing.get_context("spawn")
-    processes = {
+    processes: dict[str, BaseProcess] = {
         name: context.Process(target=_live, args=(name, settings, config, os.getpid()), name=f"Process {name.upper()}")
         for name in ("a", "b")
     }
-    for name in processes:
-        (exchange / f"{name}.json").unlink(missing_ok=True)
-    for process in processes.values():
-        process.start()
-    try:
-        with Display(settings.folder.name) as display:
-            ended: float | None = None
-            while any(process.is_alive() for process in processes.values()):
-                display.show(read_pulse(exchange, "a"), read_pulse(exchange, "b"))
-                time.sleep(0.25)
-                for name, process in processes.items():
-                    if not process.is_alive() and process.exitcode != 0:
-                        raise _vanished(name, process.exitcode, settings.folder)
-                if not processes["b"].is_alive():
-                    ended = ended or time.monotonic()
-                    if time.monotonic() - ended > PATIENCE:
-                        raise WordwingError("Process A did not end after Process B had; its last checkpoint is there")
-            display.show(read_pulse(exchange, "a"), read_pulse(exchange, "b"))
+    with Display(settings.folder.name) as display:
+        open_datasets(config.data, _speaker(display))  # built here, where it is done once
+        try:
+            for process in processes.values():
+                process.start()
+            _watch(processes, exchange, display)
+        finally:
+            _end(processes.values())
+    shutil.rmtree(exchange, ignore_errors=True)
+
+
+def _speaker(display: Display) -> Say:
+    """Says what takes long before the processes can."""
+    return lambda sentence: display.show({"phase": "starting", "message": sentence}, None)
+
+
+def _end(processes: Iterable[BaseProcess]) -> None:
+    """Make sure that no process is left."""
+    begun = [process for process in processes if process.pid is not None]
+    for process in begun:
+        process.terminate()
+    for process in begun:
+        process.join(10)
+        process.kill()
+        process.join()
+
+
+def _watch(processes: Mapping[str, BaseProcess], exchange: Path, display: Display) -> None:
+    """Wait until both processes have ended well."""
+    ended: float | None = None
+    while True:
+        alive = any(process.is_alive() for process in processes.values())
+        display.show(read_pulse(exchange, "a"), read_pulse(exchange, "b"))
         for name, process in processes.items():
-            if process.exitcode != 0:
-                raise _vanished(name, process.exitcode, settings.folder)
-    finally:
-        for process in processes.values():
-            if process.is_alive():
-                process.terminate()
-        for process in processes.values():
-            process.join(10)
-            if process.is_alive():
-                process.kill()
+            if process.exitcode not in (None, 0):
+                raise _vanished(name, process.exitcode or 0, exchange)
+        if not alive:
+            return
+        if processes["b"].exitcode == 0:
+            ended = ended or time.monotonic()
+            if time.monotonic() - ended > PATIENCE:
+                return
+        time.sleep(0.25)
 
 
-def _vanished(name: str, code: int | None, folder: Path) -> WordwingError:
+def _vanished(name: str, code: int, exchange: Path) -> WordwingError:
     """What to say when one of the processes is gone."""
-    said = (read_pulse(folder / EXCHANGE, name) or {}).get("error")
+    said = (read_pulse(exchange, name) or {}).get("error")
     if said:
         return WordwingError(str(said))
-    how = f"was killed by {signal.Signals(-code).name}" if code and code < 0 else f"ended with status {code}"
+    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
     return WordwingError(f"Process {name.upper()} {how}; the same command goes on from the last checkpoint")
 
 
@@ -182,8 +158,9 @@ def _live(name: str, settings: Settings, config: RunConfig, parent: int) -> None
     """The life of one process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends both
     signal.signal(signal.SIGTERM, _leave)
-    if settings.threads:
-        torch.set_num_threads(settings.threads)
+    _die_with(parent)
+    if settings.device.type == "cpu":  # two processes with two threads each would be in each other's way
+        torch.set_num_threads(max(1, (os.cpu_count() or 1) // 2))
     pulse = Pulse(settings.folder / EXCHANGE, name)
     try:
         (_live_a if name == "a" else _live_b)(settings, config, pulse, parent)
@@ -199,9 +176,21 @@ def _leave(*_: object) -> None:
     raise SystemExit(143)
 
 
+def _die_with(parent: int) -> None:
+    """Let the system end this process with its parent: an orphan would write into the folder of whoever comes next."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    _check_parent(parent)  # which may have ended before that, or on another system
+
+
+def _check_parent(parent: int) -> None:
+    if os.getppid() != parent:
+        raise SystemExit(1)
+
+
 def _live_a(settings: Settings, config: RunConfig, pulse: Pulse, parent: int) -> None:
-    a = _born("a", ProcessA, settings, config, pulse)
-    assert isinstance(a, ProcessA)
+    a = ProcessA(*_surroundings(settings, config, pulse))
+    _restore(a, settings.folder / STATES["a"])
     if a.warm:
         a.send()
 
@@ -210,79 +199,61 @@ def _live_a(settings: Settings, config: RunConfig, pulse: Pulse, parent: int) ->
         a.work()
         if a.warm and not was_warm:
             a.send()
-        other = read_pulse(settings.folder / EXCHANGE, "b") if a.warm else None
-        return (other or {}).get("phase") != "finished"
+        return (read_pulse(settings.folder / EXCHANGE, "b") or {}).get("phase") != "finished"
 
-    _go_on(a, "a", settings, config, pulse, parent, work)
+    _go_on(a, settings.folder / STATES["a"], config.schedule.save_seconds, pulse, parent, work)
 
 
 def _live_b(settings: Settings, config: RunConfig, pulse: Pulse, parent: int) -> None:
-    b = _born("b", ProcessB, settings, config, pulse)
-    assert isinstance(b, ProcessB)
-    while not b.listen():
+    b = ProcessB(*_surroundings(settings, config, pulse))
+    _restore(b, settings.folder / STATES["b"])
+    while not b.finished and not b.listen():
         pulse.beat(b.pulse())
         time.sleep(0.2)
-        if os.getppid() != parent:
-            raise SystemExit(1)
+        _check_parent(parent)
 
     def work() -> bool:
         b.work()
         return not b.finished
 
     if not b.finished:
-        _go_on(b, "b", settings, config, pulse, parent, work)
-    b.keep("policy", {name: value for name, value in b.figures.items() if name.startswith("dev/")})
+        _go_on(b, settings.folder / STATES["b"], config.schedule.save_seconds, pulse, parent, work)
+    pulse.beat(b.pulse(), force=True)  # Process A need not wait for the last examination
+    b.finish()
     pulse.beat(b.pulse(), force=True)
 
 
-def _born(
-    name: str, kind: Callable[..., ProcessA | ProcessB], settings: Settings, config: RunConfig, pulse: Pulse
-) -> ProcessA | ProcessB:
-    """A process, as it was when it was last saved."""
+def _surroundings(settings: Settings, config: RunConfig, pulse: Pulse) -> tuple[Place, RunConfig, Material]:
+    """What a process is born with."""
 
     def say(sentence: str) -> None:
         pulse.beat({"phase": "starting", "message": sentence}, force=True)
 
     material = load_material(config.data, settings.device, say)
     link = FolderLink(settings.folder / EXCHANGE)
-    process = kind(Place(settings.folder, settings.device, link, settings.compiled, say), config, material)
-    state = settings.folder / STATES[name]
+    return Place(settings.folder, settings.device, link, settings.compiled, say, settings.command), config, material
+
+
+def _restore(process: ProcessA | ProcessB, state: Path) -> None:
+    """Make a process what it was when it was last saved."""
     if is_saved(state):
         process.restore(*load_state(state))
-    return process
 
 
 def _go_on(
-    process: ProcessA | ProcessB,
-    name: str,
-    settings: Settings,
-    config: RunConfig,
-    pulse: Pulse,
-    parent: int,
-    work: Callable[[], bool],
+    process: ProcessA | ProcessB, state: Path, save_seconds: float, pulse: Pulse, parent: int, work: Callable[[], bool]
 ) -> None:
-    """Work until there is nothing left, and save now and then; without a parent nobody would ever end it."""
-    state = settings.folder / STATES[name]
+    """Work until there is nothing left, and save now and then."""
     saved = time.monotonic()
     on = True
     while on:
         on = work()
         pulse.beat(process.pulse())
-        if os.getppid() != parent:
-            raise SystemExit(1)
-        if not on or time.monotonic() - saved > config.schedule.save_seconds:
+        _check_parent(parent)
+        if not on or time.monotonic() - saved > save_seconds:
             save_state(state, *process.state())
             saved = time.monotonic()
 
 
-def _part(tensors: dict[str, torch.Tensor], name: str) -> dict[str, torch.Tensor]:
+def _part(tensors: Tensors, name: str) -> Tensors:
     return {key.removeprefix(f"{name}."): value for key, value in tensors.items() if key.startswith(f"{name}.")}
-
-
-def _difference(found: Any, wanted: Any, name: str = "") -> str:
-    """The first setting that two runs do not share, as its option is called."""
-    if isinstance(found, dict) and isinstance(wanted, dict):
-        for key in wanted:
-            if found.get(key) != wanted[key]:
-                return _difference(found.get(key), wanted[key], f"{name}.{key}" if name else key)
-    return name or "its settings"

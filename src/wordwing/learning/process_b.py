@@ -1,0 +1,226 @@
+"""Process B as it runs: reinforcement learning of stage 2, what it keeps, logs, sends and saves (paper: Algorithm 2).
+
+It also examines and keeps policies, since it has both stages. It can be killed at any moment; the same command goes on
+from the last state that was saved whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from wordwing import __version__
+from wordwing.learning.config import RunConfig
+from wordwing.learning.examination import Examination
+from wordwing.learning.logbook import Logbook
+from wordwing.learning.material import Material
+from wordwing.learning.processes import (
+    Clock,
+    Meter,
+    Place,
+    Skips,
+    Tensors,
+    module_tensors,
+    new_network,
+    restore_modules,
+)
+from wordwing.learning.reinforcement import Reinforcement
+from wordwing.learning.state import flatten_optimiser, restore_optimiser
+from wordwing.model.checkpoint import save_network
+from wordwing.model.policy import LearnedPolicy
+
+BEST, POLICY = "best", "policy"
+"""Folders of the policy that flew dev instructions best, and of the last one."""
+
+
+class ProcessB:
+    """Reinforcement learning of stage 2, with the stage 1 that Process A sends."""
+
+    def __init__(self, place: Place, config: RunConfig, material: Material) -> None:
+        self.place, self.config, self.material = place, config, material
+        self.network = new_network(config, material, place.device)
+        torch.manual_seed(config.seed + 2)
+        self.teacher = Reinforcement(self.network, material.examples, config.reinforcement, config.seed, place.compiled)
+        self.examination = Examination(material, place.device)
+        self.clock, self.meter, self.skips = Clock(), Meter(), Skips(place.device)
+        self.heard = -1
+        """Update of Process A that stage 1 is of."""
+        self.began = 0.0
+        """Seconds on the clock when the first parameters came."""
+        self.best = -1.0
+        """Success of the best policy so far."""
+        self.examined = -1
+        """Iteration whose policy was examined last."""
+        self.marks: dict[str, float] = {}
+        """What that examination found."""
+        self.figures: dict[str, float] = {}
+        self._last = -1
+        self._log: Logbook | None = None
+        self._restored = -1
+
+    @property
+    def log(self) -> Logbook:
+        """Opened when the first line is written; what came after the state that is gone on from is cut off."""
+        if self._log is None:
+            self._log = Logbook(self.place.folder / "log-b", self._restored)
+        return self._log
+
+    @property
+    def progress(self) -> float:
+        """Share of its learning that is done, by iterations or by time."""
+        schedule = self.config.schedule
+        by_time = 0.0
+        if schedule.minutes:
+            by_time = (self.clock.seconds - self.began) / max(60 * schedule.minutes - self.began, 1e-9)
+        return min(1.0, max(self.teacher.iterations / schedule.iterations, by_time))
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing left to learn."""
+        return self.progress >= 1
+
+    def listen(self) -> bool:
+        """Take Process A's newest parameters; returns whether there have been any in this life.
+
+        A new life takes whatever comes first: Process A may have gone on from a checkpoint that is older than what was
+        heard before.
+        """
+        newest = self.place.link.newest_parameters(self._last)
+        if newest is not None:
+            weights = newest.weights
+            if self.teacher.iterations:  # before, stage 2 is Process A's too: it may have been cloned
+                weights = {name: tensor for name, tensor in weights.items() if name.startswith("stage1.")}
+            elif self.heard < 0:
+                self.began = self.clock.seconds
+            self.network.load_state_dict(weights, strict=False)
+            self._last = self.heard = newest.update
+        return self._last >= 0
+
+    def work(self) -> None:
+        """One iteration."""
+        schedule = self.config.schedule
+        self.listen()
+        rollouts, figures = self.teacher.iterate(self.progress)
+        self.place.link.send_executed(rollouts.executed(self.progress))
+        # Means over no updates are NaN. One flight gone wrong can spoil many updates, but not all of many iterations.
+        self.skips.count(figures["losses/skipped_updates"], figures["losses/policy_loss"].isnan())
+        self.skips.check(self.place.folder)
+        step = self.teacher.iterations
+        if step % schedule.log_every == 0 or step == 1:
+            self._note({**figures, "losses/skipped_updates": self.skips.total})
+        if step % schedule.examine_every == 0:
+            self.examine()
+
+    def finish(self) -> None:
+        """Keep the last policy, and know how good it is."""
+        if self.examined != self.teacher.iterations:
+            self.examine()
+        self.keep(POLICY)
+
+    def examine(self) -> None:
+        """Fly dev instructions; keep the policy if none was better."""
+        policy = self.policy()
+        marks = self.examination.fly(policy)
+        gap, low, high = self.examination.gap(marks)
+        self.marks = self.examination.figures(marks)
+        self.marks |= {"dev/emd_gap": gap, "dev/emd_gap_low": low, "dev/emd_gap_high": high}
+        self.examined = self.teacher.iterations
+        self.log.scalars({**self.marks, "charts/minutes": self.clock.seconds / 60}, self.examined)
+        self.log.picture("beliefs", self.examination.picture(policy), self.examined)
+        if self.marks["dev/success"] >= self.best:
+            self.best = self.marks["dev/success"]
+            self.keep(BEST)
+
+    def policy(self) -> LearnedPolicy:
+        """The policy as it is."""
+        return LearnedPolicy(self.network, self.material.vocabulary, "sim", self.place.device)
+
+    def keep(self, name: str) -> None:
+        """Write the policy into the run's folder."""
+        save_network(self.place.folder / name, self.network, self.material.vocabulary, self.card())
+
+    def card(self) -> str:
+        """What a policy's README says about how it was made."""
+        config, teacher = self.config, self.teacher
+        lab = {"none": "no lab demonstrations"}.get(config.data.lab, f"lab demonstrations: {config.data.lab}")
+        lines = [
+            "# A wordwing policy",
+            "",
+            f"Made by `wordwing train {self.place.command}`, wordwing {__version__}, seed {config.seed}.",
+            f"Corpora: {', '.join(config.data.corpora)} (seed {config.data.seed}); {lab}.",
+            f"Stage 1 after {self.heard:,} supervised updates, stage 2 after {teacher.flights:,} flights "
+            f"({teacher.decisions:,} decisions).",
+            "",
+            "Measured in `sim` while it was trained, on a sample of dev instructions:",
+            "",
+            *(f"- {name}: {value:.3f}" for name, value in self.marks.items()),
+            "",
+        ]
+        return "\n".join(lines)
+
+    def _note(self, figures: Mapping[str, Tensor]) -> None:
+        self.log.scalars(
+            {
+                **figures,
+                "charts/SPS": self.meter.read(self.teacher.decisions),
+                "charts/flights": float(self.teacher.flights),
+                "charts/global_step": float(self.teacher.decisions),
+                "charts/stage1_update": float(self.heard),
+                "charts/minutes": self.clock.seconds / 60,
+            },
+            self.teacher.iterations,
+        )
+        self.figures |= {name: float(value) for name, value in figures.items()}
+
+    def pulse(self) -> dict[str, Any]:
+        """What the display shows."""
+        wanted = {
+            "charts/episodic_return": "return",
+            "charts/episodic_length": "decisions",
+            "dev/success": "success",
+            "dev/emd": "EMD",
+        }
+        known = self.figures | self.marks
+        waiting = self.heard < 0 and not self.finished
+        return {
+            "phase": "waiting" if waiting else "finished" if self.finished else "learning",
+            "done": round(1000 * self.progress),
+            "total": 1000,
+            "rates": {"steps/s": self.meter.rate},
+            "figures": {short: known[name] for name, short in wanted.items() if name in known},
+        }
+
+    def state(self) -> tuple[Tensors, dict[str, Any]]:
+        """All of it, stage 1 as it was last heard of included."""
+        tensors = module_tensors(self.teacher.modules() | {"stage1": self.network.stage1})
+        for name, optimizer in self.teacher.optimizers().items():
+            tensors |= flatten_optimiser(optimizer, f"optimiser-{name}")
+        return tensors, {
+            "iterations": self.teacher.iterations,
+            "flights": self.teacher.flights,
+            "decisions": self.teacher.decisions,
+            "heard": self.heard,
+            "began": self.began,
+            "best": self.best,
+            "examined": self.examined,
+            "marks": self.marks,
+            "skipped": float(self.skips.total),
+            "seconds": self.clock.seconds,
+        }
+
+    def restore(self, tensors: Tensors, meta: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        restore_modules(self.teacher.modules() | {"stage1": self.network.stage1}, tensors)
+        for name, optimizer in self.teacher.optimizers().items():
+            restore_optimiser(optimizer, tensors, f"optimiser-{name}")
+        self.teacher.iterations, self.teacher.flights = meta["iterations"], meta["flights"]
+        self.teacher.decisions = meta["decisions"]
+        self.heard, self.began = meta["heard"], meta["began"]
+        self.best, self.examined, self.marks = meta["best"], meta["examined"], meta["marks"]
+        self.skips.go_on(meta["skipped"])
+        self.clock.go_on(meta["seconds"])
+        self.meter.go_on(self.teacher.decisions)
+        self._restored = self.teacher.iterations or -1

@@ -1,0 +1,105 @@
+"""The folder of a training run: whose it is, what is in it, and whether the run is finished.
+
+    run.json           command and settings
+    state              the last checkpoint; state-a and state-b where there are two processes
+    exchange           what two processes send each other
+    log-a, log-b       curves and pictures, for TensorBoard
+    best, policy       the policy that flew dev instructions best, and the last one
+
+`policy` is written last, so a run that has it is finished.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from wordwing.errors import WordwingError
+from wordwing.files import replacing
+from wordwing.learning.config import RunConfig
+from wordwing.learning.process_b import BEST, POLICY
+from wordwing.learning.state import tidy
+
+RUN, EXCHANGE = "run.json", "exchange"
+STATES = {"both": "state", "a": "state-a", "b": "state-b"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where a run is and how it is carried out; on the CPU nothing of this changes what the networks compute."""
+
+    folder: Path
+    device: torch.device
+    compiled: bool = False
+    synchronous: bool = True
+    """Whether one process does the work of both."""
+    command: str = "sureal"
+    """Of `wordwing train`."""
+
+
+@contextmanager
+def opened(settings: Settings, config: RunConfig) -> Iterator[bool]:
+    """The folder of a run, which only one command may write to at a time.
+
+    Complains if it is another run's. Yields whether the run is finished.
+    """
+    import fcntl
+
+    folder = settings.folder
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = open(folder / ".lock", "w")  # noqa: SIM115
+    except OSError as error:
+        raise WordwingError(f"{folder}: a run cannot be kept there ({error.strerror})") from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            sentence = f"{folder}: another command is training there; wait for it, or take another --out"
+            raise WordwingError(sentence) from None
+        known = _keep_config(settings, config)
+        for name in (BEST, POLICY):
+            tidy(folder / name)
+        yield known and (folder / POLICY).is_dir()
+
+
+def _keep_config(settings: Settings, config: RunConfig) -> bool:
+    """Write `run.json`, or complain that the folder holds another run; returns whether it was there."""
+    path = settings.folder / RUN
+    wanted = {"command": settings.command, "synchronous": settings.synchronous, **config.to_json()}
+    if path.exists():
+        try:
+            found = json.loads(path.read_text("utf-8"))
+        except (OSError, ValueError, RecursionError):
+            raise WordwingError(f"{path}: this cannot be read; a new run needs another --out") from None
+        if found != wanted:
+            raise WordwingError(
+                f"{settings.folder}: another run is kept there, which differs in {_difference(found, wanted)}; "
+                "give its options to go on with it, or another --out for a new one"
+            )
+        return True
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(wanted, indent=2) + "\n", "utf-8")
+    return False
+
+
+def _difference(found: Any, wanted: Any, name: str = "") -> str:
+    """The first setting that two runs do not share, as it is called in --set, with both values."""
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        for key in (*wanted, *found):
+            if key not in found or key not in wanted or found[key] != wanted[key]:
+                return _difference(found.get(key), wanted.get(key), f"{name}.{key}" if name else key)
+    return f"{name} ({_shown(found)} there, {_shown(wanted)} here)" if name else "its settings"
+
+
+def _shown(value: Any) -> str:
+    """A setting as it is given to --set."""
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return "none" if value is None else value if isinstance(value, str) else json.dumps(value)[:60]

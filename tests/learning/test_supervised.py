@@ -1,0 +1,345 @@
+"""Process A's updates: who is moved by what, when nothing is moved, and that the words are learned."""
+
+import math
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from small_run import SmallRun, examples_of, new_network, random_rollouts
+from wordwing.frames import Pose
+from wordwing.learning.contexts import ContextConfig, FlightCamera
+from wordwing.learning.gold import GoldConfig
+from wordwing.learning.losses import LossConfig, Outlook, Weights, gold_of, losses, outlook
+from wordwing.learning.seeding import generator_of
+from wordwing.learning.stepping import adam, step
+from wordwing.learning.supervised import Supervised, SupervisedConfig
+from wordwing.model.discriminator import DiscriminatorConfig, wasserstein
+from wordwing.model.records import each
+from wordwing.sim.simulator import Simulator
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from first_look import four_ways
+
+SMALL = SupervisedConfig(
+    executions=2, common=1, contexts=ContextConfig(pictures=2), discriminator_updates=3, discriminator_pictures=2
+)
+NOTHING = Weights(0.0, 0.0, 0.0, 0.0)
+
+
+def teacher_of(run: SmallRun, config: SupervisedConfig = SMALL, seed: int = 0, lab: bool = True) -> Supervised:
+    torch.manual_seed(7)
+    return Supervised(run.network(), run.examples, run.executions(), run.lab() if lab else None, config, seed)
+
+
+def copies(module: nn.Module) -> dict[str, torch.Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
+
+
+def moved(module: nn.Module, before: dict[str, torch.Tensor]) -> set[str]:
+    return {name for name, tensor in module.state_dict().items() if not torch.equal(tensor, before[name])}
+
+
+def memory(optimizer: torch.optim.Adam) -> list[torch.Tensor]:
+    """All that Adam remembers."""
+    return [tensor.clone() for entry in optimizer.state.values() for _name, tensor in sorted(entry.items())]
+
+
+def test_an_update_moves_stage_1_and_the_heads_and_leaves_stage_2_alone(run):
+    teacher = teacher_of(run)
+    before = {name: copies(module) for name, module in teacher.modules().items()}
+    stage2 = copies(teacher.network.stage2)
+    figures = teacher.update()
+    assert teacher.updates == 1
+    assert moved(teacher.network.stage1, before["stage1"]) == set(before["stage1"])
+    assert moved(teacher.heads, before["heads"]) == set(before["heads"])
+    assert moved(teacher.discriminator, before["discriminator"]) == set(before["discriminator"])
+    assert moved(teacher.network.stage2, stage2) == set()
+    assert all(math.isfinite(float(value)) for value in figures.values())
+    assert not bool(figures["supervised/skipped_updates"])
+
+
+def test_the_models_optimiser_does_not_move_the_discriminator(run):
+    teacher = teacher_of(run, replace(SMALL, discriminator_rate=0.0))
+    before = copies(teacher.discriminator)
+    for _update in range(2):
+        teacher.update()
+    assert moved(teacher.discriminator, before) == set()
+    assert any(bool((parameter.grad != 0).any()) for parameter in teacher.discriminator.parameters())
+    mine = {id(parameter) for group in teacher.optimizer.param_groups for parameter in group["params"]}
+    assert mine.isdisjoint(id(parameter) for parameter in teacher.discriminator.parameters())
+
+
+def test_the_discriminators_optimiser_does_not_move_the_model(run):
+    teacher = teacher_of(run, replace(SMALL, learning_rate=0.0))
+    before = copies(teacher.network)
+    figures = teacher.update()
+    assert moved(teacher.network, before) == set()
+    assert float(figures["supervised/discriminator_loss"]) != 0
+
+
+def test_the_discriminator_is_updated_k_times_for_each_update_of_the_model_and_stays_clamped(run):
+    teacher = teacher_of(run, replace(SMALL, discriminator_rate=0.1))
+    for parameter in teacher.discriminator.parameters():
+        assert parameter.abs().max() <= 0.01
+    for _update in range(2):
+        teacher.update()
+        for parameter in teacher.discriminator.parameters():
+            assert parameter.abs().max() <= 0.01
+    counts = [{int(entry["step"]) for entry in o.state.values()} for o in teacher.optimizers().values()]
+    assert counts == [{2}, {6}]
+
+
+def test_without_a_wasserstein_loss_or_a_lab_there_is_no_discriminator_to_train(run):
+    for teacher in (
+        teacher_of(run, replace(SMALL, losses=LossConfig(wasserstein=0.0))),
+        teacher_of(run, lab=False),
+    ):
+        before = copies(teacher.discriminator)
+        figures = teacher.update()
+        assert moved(teacher.discriminator, before) == set()
+        assert "supervised/discriminator_loss" not in figures
+        assert "supervised/wasserstein" not in figures
+
+
+def test_the_discriminator_sees_cage_demonstrations_of_both_domains_even_when_rollouts_have_replaced_them(run, rng):
+    teacher = teacher_of(run, replace(SMALL, discriminator_updates=10, discriminator_pictures=4))
+    total = len(run.examples)
+    teacher.executions.merge(random_rollouts(rng, list(range(total)), [5] * total, 1.0))
+    assert teacher.executions.demonstrations_left == 0
+    shown = []
+    teacher.discriminator.register_forward_pre_hook(lambda _module, inputs: shown.append(inputs[0].clone()))
+    pictures: dict[str, torch.Tensor] = {}
+    for domain, eyes in teacher.network.stage1.vision.items():
+        eyes.register_forward_pre_hook(lambda _m, inputs, domain=domain: pictures.setdefault(domain, inputs[0].clone()))
+    teacher._pool.teach(generator_of(teacher.device, 0, "test", 0), 1e-3)
+
+    assert [len(features) for features in shown] == [4] * 20
+    assert len(pictures["sim"]) == len(pictures["lab"]) == 40
+    from_lab = {picture.numpy().tobytes() for picture in teacher.lab.images}
+    assert {picture.numpy().tobytes() for picture in pictures["lab"]} <= from_lab
+    flights = [(number, run.flight(number)) for number in run.examples.of("cage").tolist()]
+    camera = FlightCamera(sum(len(flight) for _number, flight in flights), 1, teacher.device)
+    where = torch.cat([torch.full((len(flight),), number) for number, flight in flights])
+    poses = Pose(*(torch.cat([getattr(f, name) for _n, f in flights])[:, None] for name in ("position", "quaternion")))
+    all_seen = camera.draw(run.examples.layouts.take(run.examples.examples.layout[where]), poses)[:, 0]
+    demonstrated = {picture.numpy().tobytes() for picture in all_seen}
+    found = {picture.numpy().tobytes() for picture in pictures["sim"]}
+    assert found <= demonstrated
+    assert len(found) > 25
+
+
+def test_the_discriminator_raises_the_distance_that_the_model_lowers(run):
+    config = replace(
+        SMALL,
+        common=2,
+        losses=LossConfig(NOTHING, NOTHING, wasserstein=1.0),
+        discriminator=DiscriminatorConfig(clamp=0.0),
+        discriminator_updates=20,
+        discriminator_pictures=4,
+        discriminator_rate=1e-3,
+        learning_rate=3e-4,
+    )
+    teacher = teacher_of(run, config)
+    generator = generator_of(teacher.device, 1, "test", 0)
+    sim, lab = teacher._pool.draw(generator)
+
+    def distance() -> float:
+        with torch.no_grad():
+            stage1 = teacher.network.stage1
+            return float(wasserstein(teacher.discriminator, stage1.see(sim, "sim"), stage1.see(lab, "lab")))
+
+    first = distance()
+    teacher._pool.teach(generator_of(teacher.device, 1, "test", 0), config.discriminator_rate)
+    taught = distance()
+    assert taught > first + 0.1
+    teacher._pool = None  # from here on only the model learns
+    for _update in range(10):
+        teacher.update()
+    assert distance() < taught - 0.1
+
+
+def test_the_learning_rate_falls_along_a_cosine_to_its_last_share(run):
+    teacher = teacher_of(run, replace(SMALL, learning_rate=2e-3, discriminator_rate=4e-3, final_rate=0.1))
+    for progress, share in ((0.0, 1.0), (0.5, 0.55), (1.0, 0.1), (2.0, 0.1)):
+        figures = teacher.update(progress)
+        assert float(figures["supervised/learning_rate"]) == pytest.approx(2e-3 * share, rel=1e-5)
+        assert teacher.optimizer.param_groups[0]["lr"] == pytest.approx(2e-3 * share)
+        assert teacher.discriminator_optimizer.param_groups[0]["lr"] == pytest.approx(4e-3 * share)
+
+
+def test_the_same_seed_learns_the_same_and_another_one_does_not(run):
+    first, again, other = teacher_of(run), teacher_of(run), teacher_of(run, seed=1)
+    for teacher in (first, again, other):
+        for _update in range(2):
+            teacher.update()
+    assert moved(first.network, copies(again.network)) == set()
+    assert len(moved(first.network.stage1, copies(other.network.stage1))) > 10
+
+
+def test_an_update_depends_on_its_number_not_on_those_before_it(run):
+    teacher, late = teacher_of(run), teacher_of(run)
+    rates = replace(SMALL, learning_rate=0.0, discriminator_rate=0.0)
+    teacher.config = late.config = rates
+    figures = [teacher.update() for _update in range(3)]
+    late.updates = 2
+    assert float(late.update()["supervised/loss"]) == float(figures[2]["supervised/loss"])
+    assert float(figures[1]["supervised/loss"]) != float(figures[2]["supervised/loss"])
+
+
+def spoil_points(teacher: Supervised) -> None:
+    examples = teacher.examples
+    spoiled = replace(examples.examples, points=torch.full_like(examples.examples.points, math.nan))
+    teacher.source.examples = replace(examples, examples=spoiled)
+
+
+def spoil_features(teacher: Supervised) -> None:
+    teacher.network.stage1.vision["sim"].register_forward_hook(lambda _module, _inputs, features: features * math.nan)
+
+
+def spoil_loss(teacher: Supervised) -> None:
+    objective = teacher._objective
+
+    def infinite(**given):
+        loss, statistics = objective(**given)
+        return loss * math.inf, statistics
+
+    teacher._objective = infinite
+
+
+@pytest.mark.parametrize("spoil", [spoil_points, spoil_features, spoil_loss])
+@pytest.mark.parametrize("updates", [0, 2])
+def test_nonsense_in_a_batch_changes_neither_parameters_nor_what_adam_remembers(run, spoil, updates):
+    teacher = teacher_of(run)
+    for _update in range(updates):
+        teacher.update()
+    before = {name: copies(module) for name, module in teacher.modules().items()}
+    remembered = memory(teacher.optimizer)
+    spoil(teacher)
+    figures = teacher.update()
+    assert bool(figures["supervised/skipped_updates"])
+    for name in ("stage1", "heads"):
+        assert moved(teacher.modules()[name], before[name]) == set()
+    if updates:
+        assert all(torch.equal(a, b) for a, b in zip(memory(teacher.optimizer), remembered, strict=True))
+    assert {int(entry["step"]) for entry in teacher.optimizer.state.values()} <= {updates}
+    if spoil is spoil_features:  # the discriminator was shown the same nonsense
+        assert moved(teacher.discriminator, before["discriminator"]) == set()
+
+
+def test_after_nonsense_learning_goes_on_as_if_it_had_not_been(run):
+    plain, spoiled = teacher_of(run, lab=False), teacher_of(run, lab=False)
+    plain.update()
+    spoiled.update()
+    examples = spoiled.source.examples
+    spoil_points(spoiled)
+    assert bool(spoiled.update()["supervised/skipped_updates"])
+    spoiled.source.examples = examples
+    spoiled.updates = 1
+    plain.update()
+    spoiled.update()
+    assert moved(plain.network, copies(spoiled.network)) == set()
+
+
+def test_a_step_is_that_of_plain_adam_with_shortened_gradients():
+    mine, theirs = (nn.Parameter(torch.tensor([3.0, -2.0, 0.5])) for _ in range(2))
+    optimizer = adam([mine], 0.1, weight_decay=0.01)
+    reference = torch.optim.Adam([theirs], 0.1, weight_decay=0.01)
+    for number in range(5):
+        target = torch.tensor([1.0, float(number), -2.0])
+        norm, lost = step(optimizer, (10 * (mine - target) ** 2).sum(), rate=0.05, max_norm=7.0)
+        reference.param_groups[0]["lr"] = 0.05
+        gradient = 20 * (theirs.detach() - target)
+        assert float(norm) == pytest.approx(float(gradient.norm()), rel=1e-5)
+        theirs.grad = gradient * min(1.0, 7.0 / float(gradient.norm()))
+        reference.step()
+        assert mine.detach().numpy() == pytest.approx(theirs.detach().numpy(), rel=1e-5)
+        assert not bool(lost)
+    step(optimizer, mine.sum())
+    assert optimizer.param_groups[0]["lr"] == 0.05
+
+
+@pytest.mark.parametrize("nonsense", [math.nan, math.inf, -math.inf])
+def test_a_step_is_left_out_when_only_the_gradient_or_only_the_loss_is_not_a_number(nonsense):
+    weight = nn.Parameter(torch.tensor([1.0, 2.0]))
+    optimizer = adam([weight], 0.1)
+    step(optimizer, weight.sum())
+    before, remembered = weight.detach().clone(), memory(optimizer)
+
+    class Spoiled(torch.autograd.Function):
+        """Itself forwards, nonsense backwards."""
+
+        @staticmethod
+        def forward(_context, given):
+            return given.clone()
+
+        @staticmethod
+        def backward(_context, gradient):
+            return gradient * nonsense
+
+    for loss in (Spoiled.apply(weight).sum(), weight.sum() + nonsense):
+        _norm, lost = step(optimizer, loss)
+        assert bool(lost)
+        assert torch.equal(weight, before)
+        assert all(torch.equal(a, b) for a, b in zip(memory(optimizer), remembered, strict=True))
+    _norm, lost = step(optimizer, weight.sum())
+    assert not bool(lost)
+    assert (weight < before).all()
+
+
+def test_generators_differ_by_seed_purpose_and_number_and_by_nothing_else():
+    def drawn(*given) -> float:
+        return float(torch.rand((), generator=generator_of(torch.device("cpu"), *given), dtype=torch.float64))
+
+    names = [(0, "a", 0), (1, "a", 0), (0, "b", 0), (0, "a", 1), (0, "a", 10), (10, "a", 0), (0, "a1", 0)]
+    assert len({drawn(*name) for name in names}) == len(names)
+    assert drawn(0, "a", 1) == drawn(0, "a", 1)
+
+
+def text_blind_bound(teacher: Supervised, seen: Outlook, golds: list) -> float:
+    """Least mean cross-entropy of trajectory and goal for who sees all, but does not read.
+
+    All instructions are from one place and equally likely, so that is the entropy of the mean of their golds.
+    """
+    total = 0.0
+    for observed in seen.observed:
+        for which in ("trajectory", "goal"):
+            cells = torch.stack([getattr(gold, which)[0] for gold in golds]).double().mean(0)
+            masses = torch.cat([cells[observed], cells[~observed].sum()[None]])
+            total += float(torch.special.entr(masses).sum())
+    return total / len(seen.observed)
+
+
+def test_four_instructions_from_one_place_are_told_apart(tmp_path):
+    examples, executions, vocabulary = examples_of(four_ways(3, places=1), tmp_path)
+    network = new_network(len(vocabulary), seed=1)
+    config = SupervisedConfig(
+        executions=4,
+        contexts=ContextConfig(pictures=2, others=0.5, look_arounds=0.5, rotation=0.0),
+        learning_rate=4e-3,
+        final_rate=0.1,
+    )
+    torch.manual_seed(0)
+    teacher = Supervised(network, examples, executions, None, config)
+    steps = 120
+    for number in range(steps):
+        teacher.update(number / steps)
+    source = replace(config, executions=24)
+    judge = Supervised(network, examples, executions, None, source, seed=1)
+    contexts = judge.source.draw(generator_of(teacher.device, 1, "test", 0))
+    network.eval()
+    with torch.no_grad():
+        reading = network.stage1.read(contexts.examples.tokens)
+        seen = outlook(network, contexts, reading)
+        parts = losses(network, teacher.heads, contexts, reading, seen, GoldConfig())
+    one_context = replace(contexts, pose=contexts.pose[:, :1])
+    whole = gold_of(one_context, GoldConfig())
+    first = [int((contexts.examples.tokens.words == examples.examples.tokens.words[n]).all(1).nonzero()[0, 0]) for n in range(4)]
+    golds = [each(lambda tensor, n=n: tensor[n : n + 1], whole) for n in first]
+    bound = text_blind_bound(teacher, seen, golds)
+    reached = float((parts.trajectory + parts.goal).mean())
+    print(reached, bound)
+    assert reached < 0.8 * bound

@@ -1,0 +1,170 @@
+"""Training runs of a few seconds, and how they are looked at and killed."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wordwing.data.dataset import DERIVED, Dataset
+from wordwing.data.demonstrations.archive import Header, fingerprint
+from wordwing.data.demonstrations.records import LabDemonstrations, encode
+from wordwing.data.demonstrations.sim import fly_sim
+from wordwing.learning.config import RunConfig
+from wordwing.learning.recipes import ablated, changed, quick
+from wordwing.learning.runs import Settings
+from wordwing.learning.state import load_state
+
+TINY = (
+    "data.segments=1",
+    "data.limit=8",
+    "data.lab=none",
+    "data.dev=2",
+    "model.stage1.vision.channels=4",
+    "model.stage1.text.words=4",
+    "model.stage1.text.hidden=8",
+    "model.stage1.lingunet.channels=4",
+    "model.stage1.lingunet.filtered=4",
+    "model.stage1.lingunet.last=4",
+    "supervised.executions=2",
+    "supervised.contexts.pictures=2",
+    "supervised.common=2",
+    "supervised.discriminator_updates=2",
+    "supervised.discriminator_pictures=3",
+    "reinforcement.flights=4",
+    "reinforcement.worlds=2",
+    "reinforcement.ppo.updates=2",
+    "model.stage2.first_stop=-2",
+    "schedule.warm_up=2",
+    "schedule.cloned=1",
+    "schedule.iterations=2",
+    "schedule.updates_each=1",
+    "schedule.send_every=1",
+    "schedule.log_every=1",
+    "schedule.save_seconds=0",
+)
+"""A slim network, eight instructions, a few updates, a checkpoint after each."""
+
+
+def tiny(cage: Path, *more: str, ablate: tuple[str, ...] = ()) -> RunConfig:
+    """All settings of a tiny run."""
+    config = changed(quick(), (f"data.corpora={cage}", *TINY))
+    for name in ablate:
+        config = ablated(config, name)
+    return changed(config, more)
+
+
+def here(folder: Path, command: str = "sureal") -> Settings:
+    """A run in this process, on the CPU."""
+    return Settings(folder, torch.device("cpu"), command=command)
+
+
+def command(cage: Path, out: Path, *more: str, what: str = "sureal", recipe: str = "quick") -> list[str]:
+    """The command line of a tiny run; recipes but quick have two processes."""
+    settings = (f"data.corpora={cage}", *TINY, *more)
+    return ["train", what, "--recipe", recipe, "--device", "cpu", "--out", str(out), "--set", *settings]
+
+
+def begin(arguments: list[str], script: Path | None = None) -> subprocess.Popen[str]:
+    """Run a command, or a script that does, beside this process."""
+    start = ["-m", "wordwing"] if script is None else [str(script)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    pipe = subprocess.PIPE
+    return subprocess.Popen([sys.executable, *start, *arguments], stdout=pipe, stderr=pipe, text=True, env=environment)
+
+
+def end(process: subprocess.Popen[str], seconds: float = 120) -> tuple[int, str, str]:
+    """Wait for a command: its status, and what it wrote to stdout and stderr; it must end by itself."""
+    try:
+        out, error = process.communicate(timeout=seconds)
+    finally:
+        process.kill()
+        process.wait()
+    return process.returncode, out, error
+
+
+def with_lab(cage: Path, folder: Path) -> Path:
+    """A copy of a cage with ten lab flights of its first instructions, whose pictures are noise.
+
+    As in the real set, half of the paragraphs and a tenth of them have names.
+    """
+    shutil.copytree(cage, folder)
+    dataset = Dataset(folder)
+    paragraphs = list(dataset.paragraphs("train"))[:5]
+    singles = [single for paragraph in paragraphs for single in list(paragraph.instructions((1,)))[:2]]
+    flown = fly_sim(dataset, singles)
+    rng = np.random.default_rng(0)
+    pictures = [encode(rng.integers(0, 256, (72, 128, 3), np.uint8), 50) for _row in flown.rows]
+    names = [paragraph.id for paragraph in paragraphs]
+    subsets = {"half": names[:3], "tenth": names[:1]}
+    header = Header("lab", dataset.name, fingerprint(dataset), "train", dataset.steps, 0, 50, subsets)
+    LabDemonstrations(
+        header,
+        flown.ids,
+        flown.decisions,
+        flown.stopped,
+        flown.rows,
+        flown.rests,
+        sizes=np.array([len(picture) for picture in pictures], np.int32),
+        pictures=np.frombuffer(b"".join(pictures), np.uint8),
+    ).save(folder / DERIVED / "lab-train.npz")
+    return folder
+
+
+def learned(state: Path) -> dict[str, Tensor]:
+    """All tensors of a checkpoint."""
+    return load_state(state)[0]
+
+
+def same(some: dict[str, Tensor], others: dict[str, Tensor]) -> bool:
+    """Whether two checkpoints are the same to the last bit."""
+    return some.keys() == others.keys() and all(torch.equal(some[name], others[name]) for name in some)
+
+
+def children(parent: int) -> dict[int, str]:
+    """Process ids and command lines of a process's living children."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                # The name in brackets may hold anything; after it come the state and the parent.
+                state, above = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
+                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            except (OSError, ValueError):
+                continue
+            if int(above) == parent and state != "Z":
+                found[int(entry.name)] = line
+    return found
+
+
+def is_alive(process: int) -> bool:
+    """Whether a process is there and is no zombie."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
+    """Whether something becomes true in time."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return condition()
+
+
+def kill(process: int) -> None:
+    """SIGKILL, even if it has just ended."""
+    try:
+        os.kill(process, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
