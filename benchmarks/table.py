@@ -31,7 +31,7 @@ def cell(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, list):
         return " to ".join(number(entry) for entry in value)
-    return str(value)
+    return f"{value:,.0f}" if isinstance(value, float) and value >= 1000 else str(value)
 
 
 def plain(value: object) -> str:

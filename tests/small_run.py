@@ -84,8 +84,7 @@ def small_run(folder: Path) -> SmallRun:
     names = tuple(str(dataset.folder) for dataset in datasets)
     material = load_material(DataConfig(names, lab="none", dev=5), torch.device("cpu"))
     flown = {
-        dataset.name: fly_sim(dataset, part)
-        for dataset, part in zip(material.datasets, material.training, strict=True)
+        dataset.name: fly_sim(dataset, part) for dataset, part in zip(material.datasets, material.training, strict=True)
     }
     return SmallRun(material, flown)
 
@@ -138,7 +137,9 @@ def examples_of(tasks: Sequence[Task], folder: Path) -> tuple[ExampleSet, Execut
     return examples, Executions.demonstrated(examples, {"cage": fly_sim(dataset, instructions)}), vocabulary
 
 
-def random_rollouts(rng: np.random.Generator, index: Sequence[int], lengths: Sequence[int], progress: float) -> Executed:
+def random_rollouts(
+    rng: np.random.Generator, index: Sequence[int], lengths: Sequence[int], progress: float
+) -> Executed:
     """Flights through anywhere in the arena."""
     total = int(sum(lengths))
     xy = torch.from_numpy(rng.uniform(-2.3, 2.3, (total, 2))).float()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,7 @@ TINY = (
     "reinforcement.worlds=2",
     "reinforcement.ppo.updates=2",
     "model.stage2.first_stop=-2",
+    "model.stop_threshold=0.1",
     "schedule.warm_up=2",
     "schedule.cloned=1",
     "schedule.iterations=2",
@@ -50,7 +52,7 @@ TINY = (
     "schedule.log_every=1",
     "schedule.save_seconds=0",
 )
-"""A slim network, eight instructions, a few updates, a checkpoint after each."""
+"""A slim network, eight instructions, a few updates, a checkpoint after each; it stops at once when it is examined."""
 
 
 def tiny(cage: Path, *more: str, ablate: tuple[str, ...] = ()) -> RunConfig:
@@ -164,7 +166,5 @@ def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
 
 def kill(process: int) -> None:
     """SIGKILL, even if it has just ended."""
-    try:
+    with suppress(ProcessLookupError):
         os.kill(process, signal.SIGKILL)
-    except ProcessLookupError:
-        pass

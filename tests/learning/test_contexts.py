@@ -50,11 +50,16 @@ def numbered(lab: LabExecutions) -> LabExecutions:
 def test_pictures_are_those_of_a_simulator_whose_drones_are_there(run):
     config = ContextConfig(pictures=4, others=0.4, look_arounds=0.2, rotation=0.5)
     source = ContextSource(run.examples, run.executions(), None, config, (6, 3, 0))
-    index = source.choose(seeded(1))
+    index = source.motions(seeded(1)).example
     contexts = source.draw(seeded(1))
     assert contexts.sim_image.shape == (9, 4, 72, 128, 3)
-    instructions = [(d, one) for d, part in zip(run.material.datasets, run.material.training, strict=True) for one in part]
-    layouts = [dataset.task(one).layout for dataset, one in (instructions[number] for number in index.tolist())]
+    material = run.material
+    of_all = [
+        dataset.task(one).layout
+        for dataset, part in zip(material.datasets, material.training, strict=True)
+        for one in part
+    ]
+    layouts = [of_all[number] for number in index.tolist()]
     simulator = Simulator(36)
     pose = flat(contexts.pose)
     simulator.reset([layout for layout in layouts for _picture in range(4)], pose)
@@ -66,7 +71,7 @@ def test_pictures_are_those_of_a_simulator_whose_drones_are_there(run):
 
 def test_own_executions_are_looked_at_from_the_poses_of_the_demonstrations(run):
     source = ContextSource(run.examples, run.executions(), None, STILL, (8, 0, 0))
-    index, contexts = source.choose(seeded(2)), source.draw(seeded(2))
+    index, contexts = source.motions(seeded(2)).example, source.draw(seeded(2))
     assert contexts.own.all()
     for row, number in enumerate(index.tolist()):
         flown = run.flight(number)
@@ -105,7 +110,7 @@ def test_the_second_part_of_a_batch_is_of_the_cage_and_the_first_of_any_corpus(r
     source = ContextSource(run.examples, run.executions(), run.lab(), STILL, (60, 30, 7))
     seen = Counter()
     for seed in range(5):
-        corpus = run.examples.examples.corpus[source.choose(seeded(seed))]
+        corpus = run.examples.examples.corpus[source.motions(seeded(seed)).example]
         assert (corpus[60:] == 0).all()
         seen.update(corpus[:60].tolist())
     shares = np.array([len(part) for part in run.examples.ids]) / len(run.examples)
@@ -231,7 +236,8 @@ def test_shares_of_own_foreign_and_turning_executions_are_the_configured_ones(ru
     source = ContextSource(run.examples, executions, None, config, (2, 0, 0))
     index = torch.arange(len(executions)).repeat(15)
     frames = executions.frames(index, 3, seeded(13))
-    pose, own = source.motions(index, frames, seeded(14))
+    found = source.mixed(index, frames, seeded(14))
+    pose, own = found.pose, found.own
     demonstrated = (pose.position == executions.at(index, frames).position).flatten(1).all(1)
     start = run.examples.examples.start[index]
     turning = (pose.xy == start.xy[:, None]).flatten(1).all(1) & ~demonstrated
@@ -249,16 +255,30 @@ def test_what_oracle_decided_is_known_only_in_its_own_executions(run):
     source = ContextSource(run.examples, run.executions(), run.lab(), ContextConfig(2, 0.5, 0.2), (30, 5, 3))
     contexts = source.draw(seeded(15))
     assert torch.equal(contexts.known, contexts.own[:, None].expand(-1, 2))
-    assert contexts.own[-3:].all()
-    assert 5 < int(contexts.own.sum()) < 33
+    assert contexts.own[-8:].all(), "demonstrations of the cage, in sim and in the lab, are never another's"
+    assert 5 < int(contexts.own[:30].sum()) < 25
+
+
+def test_cage_executions_stay_the_demonstrations_when_rollouts_replace_them(run):
+    executions = run.executions()
+    source = ContextSource(run.examples, executions, run.lab(), STILL, (4, 40, 2))
+    executions.poses.zero_()
+    executions.rolled[:] = True
+    contexts = source.draw(seeded(18))
+    flown = [run.flight(number) for number in source.cage.tolist()]
+    places = {tuple(place) for flight in flown for place in flight.position.tolist()}
+    assert {tuple(place) for place in contexts.pose.position[4:44].flatten(0, 1).tolist()} <= places
+    assert contexts.known[4:44].all()
+    assert not contexts.known[:4].any()
 
 
 def test_foreign_motions_are_those_of_other_instructions_in_the_batch(run):
     executions = run.executions()
     source = ContextSource(run.examples, executions, None, ContextConfig(4, others=1.0, look_arounds=0.0), (2, 0, 0))
     index = torch.arange(20)
-    pose, own = source.motions(index, executions.frames(index, 4, seeded(16)), seeded(17))
-    assert not own.any()
+    found = source.mixed(index, executions.frames(index, 4, seeded(16)), seeded(17))
+    pose = found.pose
+    assert not found.own.any()
 
     def shape(pose: Pose) -> np.ndarray:
         """[K, 2] what a transplant keeps of a motion: distances from its beginning, and heights."""

@@ -9,17 +9,17 @@ import pytest
 import torch
 from torch import nn
 
-from small_run import SmallRun, examples_of, new_network, random_rollouts
+from small_policy import CONFIG
+from small_run import SmallRun, examples_of, random_rollouts
 from wordwing.frames import Pose
-from wordwing.learning.contexts import ContextConfig, FlightCamera
-from wordwing.learning.gold import GoldConfig
-from wordwing.learning.losses import LossConfig, Outlook, Weights, gold_of, losses, outlook
+from wordwing.learning.contexts import ContextConfig, ContextSource, FlightCamera
+from wordwing.learning.gold import GoldConfig, gold_visitation
+from wordwing.learning.losses import LossConfig, Weights, losses, outlook
 from wordwing.learning.seeding import generator_of
 from wordwing.learning.stepping import adam, step
 from wordwing.learning.supervised import Supervised, SupervisedConfig
 from wordwing.model.discriminator import DiscriminatorConfig, wasserstein
-from wordwing.model.records import each
-from wordwing.sim.simulator import Simulator
+from wordwing.model.policy import PolicyNetwork
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from first_look import four_ways
@@ -56,7 +56,8 @@ def test_an_update_moves_stage_1_and_the_heads_and_leaves_stage_2_alone(run):
     assert teacher.updates == 1
     assert moved(teacher.network.stage1, before["stage1"]) == set(before["stage1"])
     assert moved(teacher.heads, before["heads"]) == set(before["heads"])
-    assert moved(teacher.discriminator, before["discriminator"]) == set(before["discriminator"])
+    still = {"last.bias"}  # which takes itself out of the difference of two scores
+    assert moved(teacher.discriminator, before["discriminator"]) == set(before["discriminator"]) - still
     assert moved(teacher.network.stage2, stage2) == set()
     assert all(math.isfinite(float(value)) for value in figures.values())
     assert not bool(figures["supervised/skipped_updates"])
@@ -117,7 +118,7 @@ def test_the_discriminator_sees_cage_demonstrations_of_both_domains_even_when_ro
         eyes.register_forward_pre_hook(lambda _m, inputs, domain=domain: pictures.setdefault(domain, inputs[0].clone()))
     teacher._pool.teach(generator_of(teacher.device, 0, "test", 0), 1e-3)
 
-    assert [len(features) for features in shown] == [4] * 20
+    assert sum(len(features) for features in shown) == 80
     assert len(pictures["sim"]) == len(pictures["lab"]) == 40
     from_lab = {picture.numpy().tobytes() for picture in teacher.lab.images}
     assert {picture.numpy().tobytes() for picture in pictures["lab"]} <= from_lab
@@ -138,10 +139,10 @@ def test_the_discriminator_raises_the_distance_that_the_model_lowers(run):
         common=2,
         losses=LossConfig(NOTHING, NOTHING, wasserstein=1.0),
         discriminator=DiscriminatorConfig(clamp=0.0),
-        discriminator_updates=20,
+        discriminator_updates=8,
         discriminator_pictures=4,
-        discriminator_rate=1e-3,
-        learning_rate=3e-4,
+        discriminator_rate=4e-3,
+        learning_rate=1e-3,
     )
     teacher = teacher_of(run, config)
     generator = generator_of(teacher.device, 1, "test", 0)
@@ -157,9 +158,9 @@ def test_the_discriminator_raises_the_distance_that_the_model_lowers(run):
     taught = distance()
     assert taught > first + 0.1
     teacher._pool = None  # from here on only the model learns
-    for _update in range(10):
+    for _update in range(5):
         teacher.update()
-    assert distance() < taught - 0.1
+    assert distance() < 0.9 * taught
 
 
 def test_the_learning_rate_falls_along_a_cosine_to_its_last_share(run):
@@ -299,47 +300,43 @@ def test_generators_differ_by_seed_purpose_and_number_and_by_nothing_else():
     assert drawn(0, "a", 1) == drawn(0, "a", 1)
 
 
-def text_blind_bound(teacher: Supervised, seen: Outlook, golds: list) -> float:
-    """Least mean cross-entropy of trajectory and goal for who sees all, but does not read.
-
-    All instructions are from one place and equally likely, so that is the entropy of the mean of their golds.
-    """
-    total = 0.0
-    for observed in seen.observed:
-        for which in ("trajectory", "goal"):
-            cells = torch.stack([getattr(gold, which)[0] for gold in golds]).double().mean(0)
-            masses = torch.cat([cells[observed], cells[~observed].sum()[None]])
-            total += float(torch.special.entr(masses).sum())
-    return total / len(seen.observed)
+def entropy_of(cells: torch.Tensor, observed: torch.Tensor) -> float:
+    """Nats of a distribution [64, 64] of which all that was not observed lies in one place."""
+    masses = torch.cat([cells[observed], cells[~observed].sum()[None]]).double()
+    return float(torch.special.entr(masses).sum())
 
 
 def test_four_instructions_from_one_place_are_told_apart(tmp_path):
     examples, executions, vocabulary = examples_of(four_ways(3, places=1), tmp_path)
-    network = new_network(len(vocabulary), seed=1)
+    torch.manual_seed(1)
+    network = PolicyNetwork(CONFIG, len(vocabulary))
     config = SupervisedConfig(
         executions=4,
         contexts=ContextConfig(pictures=2, others=0.5, look_arounds=0.5, rotation=0.0),
-        learning_rate=4e-3,
+        losses=LossConfig(Weights(1.0, 0.2, 0.2, 0.2)),
+        learning_rate=1e-2,
         final_rate=0.1,
     )
-    torch.manual_seed(0)
     teacher = Supervised(network, examples, executions, None, config)
-    steps = 120
-    for number in range(steps):
-        teacher.update(number / steps)
-    source = replace(config, executions=24)
-    judge = Supervised(network, examples, executions, None, source, seed=1)
-    contexts = judge.source.draw(generator_of(teacher.device, 1, "test", 0))
+    for number in range(60):
+        teacher.update(number / 60)
+
+    source = ContextSource(examples, executions, None, config.contexts, (24, 0, 0))
+    index = source.motions(torch.Generator().manual_seed(0)).example
+    contexts = source.draw(torch.Generator().manual_seed(0))
     network.eval()
     with torch.no_grad():
         reading = network.stage1.read(contexts.examples.tokens)
         seen = outlook(network, contexts, reading)
         parts = losses(network, teacher.heads, contexts, reading, seen, GoldConfig())
-    one_context = replace(contexts, pose=contexts.pose[:, :1])
-    whole = gold_of(one_context, GoldConfig())
-    first = [int((contexts.examples.tokens.words == examples.examples.tokens.words[n]).all(1).nonzero()[0, 0]) for n in range(4)]
-    golds = [each(lambda tensor, n=n: tensor[n : n + 1], whole) for n in first]
-    bound = text_blind_bound(teacher, seen, golds)
     reached = float((parts.trajectory + parts.goal).mean())
-    print(reached, bound)
-    assert reached < 0.8 * bound
+    # All start at one place and in half of the contexts nobody knows where to but by the words. Who does not read them
+    # can do no better than the mean of the four golds; who does, no better than gold.
+    gold = gold_visitation(examples.examples.points, examples.examples.start, GoldConfig()).cells  # [4, 2, 64, 64]
+    blind = least = 0.0
+    for row, observed in enumerate(seen.observed):
+        for which in range(2):
+            blind += entropy_of(gold[:, which].mean(0), observed) / len(seen.observed)
+            least += entropy_of(gold[index[row // 2], which], observed) / len(seen.observed)
+    assert blind - least > 1
+    assert least < reached < least + 0.3 * (blind - least)

@@ -11,6 +11,7 @@ motion of another instruction's flight, from this start, or a look around on the
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -21,6 +22,7 @@ from wordwing.frames import ARENA_HALF, Pose, in_start_frame, start_frame
 from wordwing.interface import FLIGHT_HEIGHT
 from wordwing.learning.examples import Examples, ExampleSet
 from wordwing.learning.executions import Executions, LabExecutions
+from wordwing.model.records import each
 from wordwing.sim.render import RenderConfig, Renderer
 from wordwing.sim.scene import PackedLayouts, Scene
 
@@ -112,6 +114,39 @@ def look_around(start: Pose, pictures: int, generator: torch.Generator) -> Pose:
     return Pose.level(start.xy[:, None].expand(-1, pictures, -1), yaw, FLIGHT_HEIGHT)
 
 
+@dataclass(frozen=True)
+class Motions:
+    """Where E drones look from while they hear E instructions, and what was decided there."""
+
+    example: Tensor
+    """[E] int64."""
+    pose: Pose
+    """[E, K] world frame."""
+    setpoint: Tensor
+    """[E, K, 2] forward m/s and yaw rate rad/s."""
+    stop: Tensor
+    """[E, K] bool."""
+    known: Tensor
+    """[E, K] bool, whether anybody knows what was decided."""
+    own: Tensor
+    """[E] bool, the execution is that of its instruction."""
+
+    @classmethod
+    def flown(
+        cls, example: Tensor, executions: Executions, index: Tensor, pictures: int, generator: torch.Generator
+    ) -> tuple[Motions, Tensor]:
+        """Executions `index` [E] of examples [E] as they were flown; also returns the frames [E, K] that were taken."""
+        frames = executions.frames(index, pictures, generator)
+        own = torch.ones_like(index, dtype=torch.bool)
+        return cls(example, executions.at(index, frames), *executions.decisions(index, frames), own=own), frames
+
+
+def joined(parts: Sequence[Motions]) -> Motions:
+    """One after the other."""
+    whole: Motions = each(lambda *tensors: torch.cat(tensors), *parts)
+    return whole
+
+
 class ContextSource:
     """Draws batches: so many executions of any corpus, so many of the cage, so many of the lab."""
 
@@ -135,27 +170,56 @@ class ContextSource:
         self.examples, self.executions, self.lab, self.config = examples, executions, lab, config
         self.sizes = sizes
         self.device = examples.device
-        self._cage = examples.of("cage") if sizes[1] else None
+        self.cage = examples.of("cage") if sizes[1] else None
+        """[M] int64 examples of the cage, where they are needed."""
+        self.demonstrated = None if self.cage is None else executions.copy(self.cage)
+        """Of the cage, as they were in the beginning: what they show is like what the lab's show."""
         self._drawing = FlightCamera(sizes[0] + sizes[1], config.pictures, self.device)
 
-    def choose(self, generator: torch.Generator) -> Tensor:
-        """[E_sim] int64 examples: any, then those of the cage."""
-        index = torch.randint(len(self.examples), self.sizes[:1], device=self.device, generator=generator)
-        if self._cage is None:
-            return index
-        cage = torch.randint(len(self._cage), self.sizes[1:2], device=self.device, generator=generator)
-        return torch.cat([index, self._cage[cage]])
+    @torch.no_grad()
+    def draw(self, generator: torch.Generator) -> Contexts:
+        """A batch."""
+        sim = motions = self.motions(generator)
+        layouts = self.examples.layouts.take(self.examples.examples.layout[sim.example])
+        sim_image = self._drawing.draw(layouts, sim.pose)
+        lab_image = sim_image[:0]
+        if self.lab is not None and self.sizes[2]:
+            recorded, lab_image = self._recorded(self.lab, generator)
+            motions = joined([sim, recorded])
+        examples = self.examples.examples[motions.example]
+        layouts = self.examples.layouts.take(examples.layout)
+        slots = torch.arange(layouts.landmark.shape[1], device=self.device)
+        places = (len(motions.example), 4, 2)
+        return Contexts(
+            examples=turned(examples, self.config.rotation, generator),
+            pose=motions.pose,
+            sim_image=sim_image,
+            lab_image=lab_image,
+            landmark=layouts.landmark,
+            place=layouts.place[..., :2],
+            present=slots < layouts.count[:, None],
+            clearing=ARENA_HALF * (2 * torch.rand(places, device=self.device, generator=generator) - 1),
+            setpoint=motions.setpoint,
+            stop=motions.stop,
+            known=motions.known & motions.own[:, None],
+            own=motions.own,
+        )
 
-    def motions(self, index: Tensor, frames: Tensor, generator: torch.Generator) -> tuple[Pose, Tensor]:
-        """Where to look from while hearing instructions `index` [E_sim].
+    def motions(self, generator: torch.Generator) -> Motions:
+        """Of a batch's drones in `sim`."""
+        index = torch.randint(len(self.examples), self.sizes[:1], device=self.device, generator=generator)
+        anywhere = self.mixed(index, self.executions.frames(index, self.config.pictures, generator), generator)
+        if self.demonstrated is None:
+            return anywhere
+        return joined([anywhere, self._common(self.demonstrated, generator)])
+
+    def mixed(self, index: Tensor, frames: Tensor, generator: torch.Generator) -> Motions:
+        """Examples `index` [E]: their own executions, motions of others among them, look-arounds.
 
         Args:
-            index: [E_sim].
-            frames: [E_sim, K] poses to take of their own executions.
+            index: [E] int64.
+            frames: [E, K] int64, which poses to take of their own executions.
             generator: Of what is drawn.
-
-        Returns:
-            [E_sim, K] poses, world frame, and whether they are the instruction's own, [E_sim] bool.
         """
         config, executions, start = self.config, self.executions, self.examples.examples.start
         own = executions.at(index, frames)
@@ -173,48 +237,20 @@ class ContextSource:
             mixed(own.position, foreign.position, around.position),
             mixed(own.quaternion, foreign.quaternion, around.quaternion),
         )
-        return pose, ~(theirs | turning)[:, 0, 0]
+        return Motions(index, pose, *executions.decisions(index, frames), own=~(theirs | turning)[:, 0, 0])
 
-    @torch.no_grad()
-    def draw(self, generator: torch.Generator) -> Contexts:
-        """A batch."""
-        index = self.choose(generator)
-        frames = self.executions.frames(index, self.config.pictures, generator)
-        pose, own = self.motions(index, frames, generator)
-        setpoint, stop, known = self.executions.decisions(index, frames)
-        layouts = self.examples.layouts.take(self.examples.examples.layout[index])
-        sim_image = self._drawing.draw(layouts, pose)
-        lab_image = sim_image[:0]
-        if self.lab is not None and self.sizes[2]:
-            chosen = torch.randint(len(self.lab), self.sizes[2:], device=self.device, generator=generator)
-            frames = self.lab.executions.frames(chosen, self.config.pictures, generator)
-            recorded = self.lab.executions.at(chosen, frames)
-            flown, stopped, sure = self.lab.executions.decisions(chosen, frames)
-            lab_image = self.lab.pictures(chosen, frames)
-            index = torch.cat([index, self.lab.example[chosen]])
-            pose = Pose(
-                torch.cat([pose.position, recorded.position]), torch.cat([pose.quaternion, recorded.quaternion])
-            )
-            setpoint, stop, known = torch.cat([setpoint, flown]), torch.cat([stop, stopped]), torch.cat([known, sure])
-            own = torch.cat([own, torch.ones_like(stopped[:, 0])])
-        examples = self.examples.examples[index]
-        layouts = self.examples.layouts.take(examples.layout)
-        slots = torch.arange(layouts.landmark.shape[1], device=self.device)
-        places = (len(index), 4, 2)
-        return Contexts(
-            examples=turned(examples, self.config.rotation, generator),
-            pose=pose,
-            sim_image=sim_image,
-            lab_image=lab_image,
-            landmark=layouts.landmark,
-            place=layouts.place[..., :2],
-            present=slots < layouts.count[:, None],
-            clearing=ARENA_HALF * (2 * torch.rand(places, device=self.device, generator=generator) - 1),
-            setpoint=setpoint,
-            stop=stop,
-            known=known & own[:, None],
-            own=own,
-        )
+    def _common(self, demonstrated: Executions, generator: torch.Generator) -> Motions:
+        """Demonstrations of the cage in `sim`."""
+        assert self.cage is not None
+        chosen = torch.randint(len(demonstrated), self.sizes[1:2], device=self.device, generator=generator)
+        return Motions.flown(self.cage[chosen], demonstrated, chosen, self.config.pictures, generator)[0]
+
+    def _recorded(self, lab: LabExecutions, generator: torch.Generator) -> tuple[Motions, Tensor]:
+        """Demonstrations of the lab, and their pictures."""
+        chosen = torch.randint(len(lab), self.sizes[2:], device=self.device, generator=generator)
+        pictures = self.config.pictures
+        motions, frames = Motions.flown(lab.example[chosen], lab.executions, chosen, pictures, generator)
+        return motions, lab.pictures(chosen, frames)
 
 
 def turned(examples: Examples, deviation: float, generator: torch.Generator) -> Examples:

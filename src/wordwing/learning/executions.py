@@ -82,6 +82,11 @@ class Executions:
         length, ended = (torch.from_numpy(array).to(examples.device) for array in (lengths, stopped))
         return cls(poses, length, setpoints, ended)
 
+    def copy(self, index: Tensor) -> Executions:
+        """Executions `index` [M] as they are now, whatever becomes of these."""
+        setpoints = None if self.setpoints is None else self.setpoints[index]
+        return Executions(self.poses[index], self.lengths[index], setpoints, self.stopped[index])
+
     @property
     def demonstrations_left(self) -> Tensor:
         """[] share of the instructions whose execution is still the first one."""

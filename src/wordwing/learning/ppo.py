@@ -7,7 +7,7 @@ torch: it is [N, N], whose mean has next to nothing to do with the policy gradie
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -136,7 +136,11 @@ class Decisions:
 
 
 def ppo_loss(
-    stage2: Stage2, value_network: ValueNetwork, decisions: Decisions, config: PPOConfig, entropy_weight: float
+    stage2: Stage2,
+    value_network: ValueNetwork,
+    decisions: Decisions,
+    config: PPOConfig,
+    entropy_weight: float | Tensor,
 ) -> tuple[Tensor, Statistics]:
     """The clipped surrogate, the value's error and the entropy.
 
@@ -180,12 +184,16 @@ def ppo_loss(
 class PPO:
     """Stage 2, the value network, and the one optimiser of both."""
 
-    def __init__(self, stage2: Stage2, value_network: ValueNetwork, config: PPOConfig) -> None:
+    def __init__(self, stage2: Stage2, value_network: ValueNetwork, config: PPOConfig, compiled: bool = False) -> None:
+        """Prepare to learn; `compiled` has torch make a CUDA graph of the loss, whose kernels are tiny and many."""
         self.stage2 = stage2
         self.value_network = value_network
         self.config = config
         self.parameters = [*stage2.parameters(), *value_network.parameters()]
         self.optimizer = adam(self.parameters, config.learning_rate, epsilon=config.epsilon)
+        self._loss: Callable[..., tuple[Tensor, Statistics]] = (
+            torch.compile(ppo_loss, fullgraph=True, dynamic=False, mode="reduce-overhead") if compiled else ppo_loss
+        )
 
     def update(self, decisions: Decisions, generator: torch.Generator, progress: float) -> Statistics:
         """Learn from an iteration's flights.
@@ -202,12 +210,12 @@ class PPO:
             Means over the updates that were made, NaN if there was none; how many were left out.
         """
         config = self.config
-        weight = config.entropy * (config.late_entropy if progress >= 0.5 else 1.0)
+        weight = decisions.value.new_full((), config.entropy * (config.late_entropy if progress >= 0.5 else 1.0))
         normal = _normalised(decisions)
         sums: Statistics = {}
         made, skipped = decisions.value.new_zeros(()), decisions.value.new_zeros(())
         for chosen in _minibatches(len(decisions), config, generator, decisions.value.device):
-            loss, statistics = ppo_loss(self.stage2, self.value_network, normal[chosen], config, weight)
+            loss, statistics = self._loss(self.stage2, self.value_network, normal[chosen], config, weight)
             statistics["losses/gradient_norm"], lost = step(self.optimizer, loss, None, config.max_gradient_norm)
             made, skipped = made + ~lost, skipped + lost
             for name, statistic in statistics.items():

@@ -53,7 +53,15 @@ def quick() -> RunConfig:
         ),
         reinforcement=ReinforcementConfig(flights=48, worlds=24, ppo=PPOConfig(updates=12, minibatch=256)),
         schedule=ScheduleConfig(
-            warm_up=1200, cloned=200, iterations=60, updates=1800, updates_each=10, examine_every=20, look_every=400
+            warm_up=450,
+            cloned=100,
+            iterations=24,
+            updates=550,
+            updates_each=4,
+            send_every=20,
+            examine_every=8,
+            look_every=150,
+            log_every=10,
         ),
     )
 
@@ -72,7 +80,7 @@ def paper() -> RunConfig:
             updates=16_000_000 // contexts,
             updates_each=6_700_000 // contexts * reinforcement.flights // 400_000,
             send_every=50,
-            examine_every=10,
+            examine_every=25,
             log_every=5,
         ),
     )
@@ -111,7 +119,10 @@ def ablated(config: RunConfig, ablation: str) -> RunConfig:
         "half-lab": lambda: replace(config, data=replace(data, lab="half")),
         "tenth-lab": lambda: replace(config, data=replace(data, lab="tenth")),
         "gold-path-end": lambda: replace(config, reinforcement=replace(config.reinforcement, gold_distance=2.0)),
-        "from-standing": lambda: replace(config, data=replace(data, first="standing")),
+        # Nobody could clone a drone that never flew.
+        "from-standing": lambda: replace(
+            config, data=replace(data, first="standing"), schedule=replace(config.schedule, cloned=0)
+        ),
         "pvn": lambda: _with_stage1(config, replace(stage1, observability=False)),
     }
     if ablation not in changes:

@@ -53,12 +53,12 @@ class Reinforcement:
             examples: Instructions to fly.
             config: How.
             seed: Of all that is random.
-            compiled: Whether to let torch compile the network for the flights.
+            compiled: Whether to let torch compile the network and PPO's loss.
         """
         self.network, self.examples, self.config, self.seed = network, examples, config, seed
         self.device = examples.device
         self.value_network = ValueNetwork(network.config.stage2).to(self.device)
-        self.ppo = PPO(network.stage2, self.value_network, config.ppo)
+        self.ppo = PPO(network.stage2, self.value_network, config.ppo, compiled)
         worlds = min(config.worlds, config.flights)
         self.collector = Collector(network, self.value_network, examples, worlds, compiled, config.gold_distance)
         self.iterations = 0

@@ -78,12 +78,14 @@ def _keep_config(settings: Settings, config: RunConfig) -> bool:
             found = json.loads(path.read_text("utf-8"))
         except (OSError, ValueError, RecursionError):
             raise WordwingError(f"{path}: this cannot be read; a new run needs another --out") from None
-        if found != wanted:
+        if found == wanted:
+            return True
+        # Whoever has mistyped a setting, and has nothing to lose yet, does not have to clean up first.
+        if any((settings.folder / name).exists() for name in (*STATES.values(), BEST, POLICY)):
             raise WordwingError(
                 f"{settings.folder}: another run is kept there, which differs in {_difference(found, wanted)}; "
                 "give its options to go on with it, or another --out for a new one"
             )
-        return True
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(wanted, indent=2) + "\n", "utf-8")
     return False

@@ -46,4 +46,5 @@ def step(
     # Zeros for a gradient would not do: Adam would fly on with its momentum.
     optimizer.found_inf = lost.float()  # type: ignore[attr-defined]
     optimizer.step()
+    optimizer.zero_grad()  # before the next loss: a CUDA graph would have to work around gradients that are still there
     return norm, lost

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -146,25 +145,24 @@ class _FeaturePool:
     def __init__(self, owner: Supervised) -> None:
         self.owner = owner
         self.count = owner.config.discriminator_updates * owner.config.discriminator_pictures
-        self.cage = owner.examples.of("cage")
-        demonstrations = owner.executions
-        self.poses, self.lengths = demonstrations.poses[self.cage].clone(), demonstrations.lengths[self.cage].clone()
         self.camera = FlightCamera(self.count, 1, owner.device)
 
     def draw(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """[n, 72, 128, 3] uint8 of `sim` and of the lab, from anywhere in their demonstrations."""
         owner, device = self.owner, self.owner.device
+        source = owner.source
         assert owner.lab is not None
-        once = Executions(self.poses, self.lengths)
+        assert source.demonstrated is not None
+        assert source.cage is not None
 
         def anywhere(executions: Executions) -> tuple[Tensor, Tensor]:
             which = torch.randint(len(executions), (self.count,), device=device, generator=generator)
             share = torch.rand(self.count, 1, device=device, generator=generator)
             return which, (share * executions.lengths[which, None]).long()
 
-        which, frame = anywhere(once)
-        layouts = owner.examples.layouts.take(owner.examples.examples.layout[self.cage[which]])
-        sim = self.camera.draw(layouts, once.at(which, frame))[:, 0]
+        which, frame = anywhere(source.demonstrated)
+        layouts = owner.examples.layouts.take(owner.examples.examples.layout[source.cage[which]])
+        sim = self.camera.draw(layouts, source.demonstrated.at(which, frame))[:, 0]
         which, frame = anywhere(owner.lab.executions)
         return sim, owner.lab.pictures(which, frame)[:, 0]
 
@@ -184,10 +182,3 @@ class _FeaturePool:
             step(owner.discriminator_optimizer, loss, rate, math.inf)
             discriminator.clamp_weights()
         return {"supervised/discriminator_loss": loss.detach()}
-
-
-def figures_of(statistics: dict[str, Any]) -> dict[str, float]:
-    """Figures as plain numbers, which waits for the device once."""
-    names = list(statistics)
-    values = torch.stack([torch.as_tensor(statistics[name]).float().to("cpu", non_blocking=False) for name in names])
-    return dict(zip(names, values.tolist(), strict=True))

@@ -1,0 +1,272 @@
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import pytest
+import torch
+
+from tiny_training import here, tiny, with_lab
+from wordwing.commands import train
+from wordwing.data.demonstrations.packing import unpack_pose
+from wordwing.errors import WordwingError
+from wordwing.frames import Pose
+from wordwing.learning import recipes
+from wordwing.learning.config import RunConfig
+from wordwing.learning.limits import check_settings, settings_of
+from wordwing.learning.link import DirectLink
+from wordwing.learning.logbook import read_scalars
+from wordwing.learning.material import load_material
+from wordwing.learning.process_a import ProcessA
+from wordwing.learning.processes import Place
+from wordwing.learning.recipes import RECIPES, ablated, changed, gpu, paper, quick
+from wordwing.learning.reinforcement import Reinforcement
+from wordwing.learning.sureal import train_synchronously
+from wordwing.model.policy import LearnedPolicy, PolicyNetwork
+from wordwing.model.records import each
+from wordwing.model.text import Tokens
+
+CHANGES = {
+    "no-instruction": {"model.stage1.blank": "instruction"},
+    "no-image": {"model.stage1.blank": "image"},
+    "no-exploration": {"reinforcement.reward.exploration": 0.0, "reinforcement.reward.unobserved": 0.0},
+    "no-discriminator": {"supervised.losses.wasserstein": 0.0},
+    "sim-only": {"data.lab": "none"},
+    "half-lab": {"data.lab": "half"},
+    "tenth-lab": {"data.lab": "tenth"},
+    "gold-path-end": {"reinforcement.gold_distance": 2.0},
+    "from-standing": {"data.first": "standing"},
+    "pvn": {"model.stage1.observability": False},
+}
+"""All that each ablation is about, as run.json has it."""
+
+
+def flat(document, prefix=""):
+    """The leaves of a JSON document, by dotted names."""
+    if not isinstance(document, dict):
+        return {prefix: document}
+    found = {}
+    for key, value in document.items():
+        found |= flat(value, f"{prefix}.{key}" if prefix else key)
+    return found
+
+
+def difference(config: RunConfig, other: RunConfig):
+    before, after = flat(config.to_json()), flat(other.to_json())
+    assert before.keys() == after.keys()
+    return {name: value for name, value in after.items() if value != before[name]}
+
+
+@pytest.fixture(scope="module")
+def cage(run, tmp_path_factory) -> Path:
+    return with_lab(run.material.datasets[0].folder, tmp_path_factory.mktemp("lab") / "cage")
+
+
+def process_a(cage, folder, *ablations) -> ProcessA:
+    config = tiny(cage, "data.lab=all", "data.limit=none", ablate=ablations)
+    if {"sim-only", "half-lab", "tenth-lab"} & set(ablations):
+        config = ablated(tiny(cage, "data.limit=none"), ablations[0])
+    material = load_material(config.data, torch.device("cpu"))
+    return ProcessA(Place(folder, torch.device("cpu"), DirectLink()), config, material)
+
+
+def test_the_command_and_the_library_know_the_same_names():
+    assert get_args(train.Recipe) == get_args(recipes.Recipe) == tuple(RECIPES)
+    assert get_args(train.Ablation) == get_args(recipes.Ablation) == tuple(CHANGES)
+
+
+@pytest.mark.parametrize("ablation", CHANGES)
+def test_an_ablation_changes_what_it_says_and_nothing_else(ablation):
+    for recipe in (paper, gpu):
+        assert difference(recipe(), ablated(recipe(), ablation)) == CHANGES[ablation]
+    expected = {} if ablation == "sim-only" else CHANGES[ablation]  # quick has no lab to begin with
+    assert difference(quick(), ablated(quick(), ablation)) == expected
+
+
+def test_ablations_can_be_combined():
+    both = ablated(ablated(paper(), "no-image"), "half-lab")
+    assert difference(paper(), both) == CHANGES["no-image"] | CHANGES["half-lab"]
+
+
+def test_an_unknown_ablation_is_refused_with_a_hint():
+    with pytest.raises(WordwingError, match=r'no ablation is called "no-images"; did you mean "no-image"\?'):
+        ablated(quick(), "no-images")
+
+
+def test_paper_has_the_papers_amounts():
+    config = paper()
+    contexts = (config.supervised.executions + 2 * config.supervised.common) * config.supervised.contexts.pictures
+    assert config.schedule.updates * contexts == pytest.approx(16e6, rel=0.01)
+    assert config.schedule.warm_up * contexts == pytest.approx(9.3e6, rel=0.01)
+    assert config.schedule.iterations * config.reinforcement.flights == pytest.approx(400e3, rel=0.01)
+    together = config.schedule.iterations * config.schedule.updates_each * contexts
+    assert together == pytest.approx(6.7e6, rel=0.05), "one process does as much for both as two do"
+    assert gpu().schedule.minutes == 25
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_recipes_make_sense(name):
+    check_settings(RECIPES[name]())
+
+
+@pytest.mark.parametrize(
+    ("setting", "name", "value"),
+    [
+        ("schedule.minutes=10", "schedule.minutes", 10.0),
+        ("schedule.minutes=none", "schedule.minutes", None),
+        ("data.corpora=cage,house", "data.corpora", ("cage", "house")),
+        ("data.segments=1,2", "data.segments", (1, 2)),
+        ("data.limit=8", "data.limit", 8),
+        ("data.lab=tenth", "data.lab", "tenth"),
+        ("supervised.learning_rate=5e-4", "supervised.learning_rate", 5e-4),
+        ("model.stage1.observability=False", "model.stage1.observability", False),
+        ("reinforcement.ppo.gae=0.95", "reinforcement.ppo.gae", 0.95),
+        ("data.corpora=a=b", "data.corpora", ("a=b",)),
+        ("seed=7", "seed", 7),
+    ],
+)
+def test_a_setting_is_changed_by_its_name(setting, name, value):
+    found = dict(settings_of(changed(gpu(), [setting])))
+    assert found[name] == value
+    assert type(found[name]) is type(value)
+    assert difference(gpu(), changed(gpu(), [setting])).keys() <= {name}
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ("schedule.minuets=4", r'there is no setting "schedule\.minuets"; did you mean "minutes"\?'),
+        ("minutes=4", r'there is no setting "minutes" \(data, model, '),
+        ("schedule=4", r"schedule is a group of settings: schedule\.warm_up, "),
+        ("schedule.minutes.x=4", r"schedule\.minutes is no group of settings"),
+        ("schedule.minutes", r"a setting is changed by NAME=VALUE"),
+        ("seed=1.5", r"seed is 1\.5; it must be a whole number"),
+        ("data.dev=many", r"data\.dev is many; it must be a whole number"),
+        ("data.dev=true", r"data\.dev is true; it must be a whole number"),
+        ("supervised.learning_rate=fast", r"supervised\.learning_rate is fast; it must be a number"),
+        ("supervised.learning_rate=nan", r"must be a number"),
+        ("supervised.learning_rate=1e999", r"must be a number"),
+        ("model.stage1.observability=2", r"must be true or false"),
+        ("data.lab=most", r"data\.lab is most; it must be one of all, half, tenth, none"),
+        ("data.corpora=", r"data\.corpora is empty; it must be one name or several"),
+        ("data.segments=1,3", r"data\.segments is 1,3; it must be 1, 2 or 1,2"),
+        ("reinforcement.flights=0", r"reinforcement\.flights is 0; it must be at least 1"),
+        ("schedule.iterations=0", r"must be at least 1"),
+        ("schedule.cloned=-1", r"must be at least 0"),
+        ("schedule.minutes=0", r"must be more than 0"),
+        ("supervised.weight_decay=-1", r"must be at least 0"),
+        ("reinforcement.ppo.discount=1.1", r"must be at most 1"),
+        ("supervised.contexts.others=0.95", r"others and look_arounds are more than 1 together"),
+        ("model.stage1.lingunet.levels=9", r"levels is 9; it must be from 2 to 6"),
+        ("model.stage2.first_deviation=0.01", r"first_deviation must be above model\.stage2\.min_deviation"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_refused_in_a_sentence(setting, sentence):
+    with pytest.raises(WordwingError, match=sentence):
+        changed(quick(), [setting])
+
+
+def outputs(network: PolicyNetwork, words, image):
+    """All that a network believes after one look."""
+    tokens = Tokens(torch.tensor([words]), torch.tensor([len(words)]))
+    start = Pose.level(torch.zeros(1, 2), torch.zeros(1), 0.7)
+    with torch.no_grad():
+        _state, beliefs = network(network.begin(tokens, start), image, start, "sim")
+    return beliefs
+
+
+def alike(some, others) -> bool:
+    differences = []
+    each(lambda a, b: differences.append((a.double() - b.double()).abs().max()) or a, some, others)
+    return float(max(differences)) < 1e-6
+
+
+@pytest.mark.parametrize(("ablation", "text", "image"), [("no-instruction", 1, 0), ("no-image", 0, 1), ("pvn", 0, 0)])
+def test_a_blanked_input_has_no_influence_and_the_other_one_has(ablation, text, image, run):
+    whole = tiny(run.material.datasets[0].folder)
+    config = ablated(whole, ablation).model
+    torch.manual_seed(0)
+    network = PolicyNetwork(config, 20).eval()
+    with torch.no_grad():
+        network.stage2.network.last.weight.mul_(100)
+        for name, parameter in network.named_parameters():
+            if name.endswith(".bias"):  # zero at first, and then nothing comes of a blank picture, whatever is said
+                parameter.add_(torch.randn_like(parameter))
+    pictures = torch.randint(256, (2, 1, 72, 128, 3), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    first = outputs(network, [3, 4, 5], pictures[0])
+    assert alike(first.control, outputs(network, [7, 8], pictures[0]).control) == bool(text)
+    assert alike(first.visitation, outputs(network, [7, 8], pictures[0]).visitation) == bool(text)
+    assert alike(first.visitation, outputs(network, [3, 4, 5], pictures[1]).visitation) == bool(image)
+
+
+def test_pvn_has_no_place_for_what_was_not_observed(run):
+    config = tiny(run.material.datasets[0].folder, ablate=("pvn",))
+    teacher = Reinforcement(PolicyNetwork(config.model, 500), run.examples, config.reinforcement)
+    assert teacher.network.stage1.lingunet.head is None
+    rollouts = teacher.collector.fly(torch.arange(4), torch.Generator().manual_seed(0))
+    mask = rollouts.mask
+    assert not rollouts.records.view.unobserved[mask].any()
+    assert not rollouts.records.view.whole[mask][:, 2:].any(), "it is shown no masks"
+    whole = replace(config, model=tiny(run.material.datasets[0].folder).model)
+    others = Reinforcement(PolicyNetwork(whole.model, 500), run.examples, config.reinforcement)
+    rollouts = others.collector.fly(torch.arange(4), torch.Generator().manual_seed(0))
+    assert rollouts.records.view.unobserved[rollouts.mask].any()
+
+
+def test_parts_of_the_lab_are_as_large_as_their_names_say(cage, tmp_path):
+    sizes = {}
+    for ablation in ("sim-only", "half-lab", "tenth-lab"):
+        lab = process_a(cage, tmp_path, ablation).teacher.lab
+        sizes[ablation] = len(lab) if lab is not None else None
+    assert sizes == {"sim-only": None, "half-lab": 6, "tenth-lab": 2}
+    assert len(process_a(cage, tmp_path).teacher.lab) == 10
+
+
+def test_without_a_lab_or_a_discriminator_nothing_is_aligned(cage, tmp_path):
+    whole, without = process_a(cage, tmp_path), process_a(cage, tmp_path, "no-discriminator")
+    alone = process_a(cage, tmp_path, "sim-only")
+    for process, aligned, lab in ((whole, True, True), (without, False, True), (alone, False, False)):
+        before = [parameter.clone() for parameter in process.teacher.discriminator.parameters()]
+        figures = process.teacher.update()
+        moved = any(
+            not torch.equal(parameter, kept)
+            for parameter, kept in zip(process.teacher.discriminator.parameters(), before, strict=True)
+        )
+        assert moved == aligned
+        assert ("supervised/wasserstein" in figures) == aligned
+        assert ("supervised/lab_goal" in figures) == lab
+
+
+def test_from_standing_begins_with_drones_that_never_flew(cage, tmp_path):
+    process = process_a(cage, tmp_path, "from-standing")
+    executions, start = process.executions, process.material.examples.examples.start
+    assert set(executions.lengths.tolist()) == {1}
+    assert torch.allclose(unpack_pose(executions.poses[:, 0]).position, start.position, atol=1e-4)
+    flown = process_a(cage, tmp_path).executions
+    assert int(flown.lengths.min()) > 1
+
+
+def test_a_lab_that_is_not_there_is_asked_for(run, tmp_path):
+    bare = run.material.datasets[0].folder
+    with pytest.raises(WordwingError, match=r"lab-train\.npz: the lab's demonstrations are not there; .* sim-only"):
+        process_a(bare, tmp_path)
+    with pytest.raises(WordwingError, match="the lab's demonstrations are of the cage"):
+        process_a(run.material.datasets[1].folder, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ablation", CHANGES)
+def test_every_ablation_learns_and_leaves_a_policy_that_flies(ablation, cage, tmp_path):
+    base = tiny(cage, "data.lab=all", "data.limit=20")
+    config = ablated(base, ablation)
+    b = train_synchronously(here(tmp_path), config)
+    assert b.teacher.iterations == 2
+    rows = [row for row in read_scalars(tmp_path / "log-a") if "supervised/loss" in row]
+    assert len(rows) == 4
+    assert all(row["supervised/skipped_updates"] == 0 and row["supervised/loss"] is not None for row in rows)
+    [last] = [row for row in read_scalars(tmp_path / "log-b") if row["step"] == 2 and "losses/policy_loss" in row]
+    if ablation in ("no-exploration", "pvn"):
+        assert last["rewards/exploration"] == 0
+        assert last["rewards/unobserved"] == 0
+    policy = LearnedPolicy.from_pretrained(tmp_path / "policy")
+    assert policy.network.config == config.model
+    assert all(marks.emd.size == 2 for marks in b.examination.fly(policy).values())

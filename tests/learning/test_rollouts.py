@@ -1,0 +1,301 @@
+import math
+from dataclasses import replace
+
+import numpy as np
+import ot
+import pytest
+import torch
+
+from small_policy import CONFIG
+from wordwing.data.demonstrations.packing import unpack_pose
+from wordwing.frames import Pose
+from wordwing.interface import Setpoint
+from wordwing.learning.emd import KEEP
+from wordwing.learning.examples import ExampleSet
+from wordwing.learning.rollouts import Collector, coasting
+from wordwing.model.grid import START_GRID
+from wordwing.model.policy import PolicyNetwork
+from wordwing.model.records import each
+from wordwing.model.stage2 import ValueNetwork
+from wordwing.sim.simulator import Simulator
+from wordwing.world.layout import Layout
+
+FORWARD, TURN, FORWARD_SPREAD, TURN_SPREAD, STOP = range(5)
+"""What stage 2's five outputs are."""
+
+
+def with_steps(examples: ExampleSet, steps) -> ExampleSet:
+    """The same instructions, but with other limits."""
+    return replace(examples, examples=replace(examples.examples, steps=torch.as_tensor(steps)))
+
+
+def steady(network: PolicyNetwork, forward=0.5, turn=0.0, stop=-50.0) -> PolicyNetwork:
+    """A policy that always does the same, as good as without chance."""
+    last = network.stage2.network.last
+    with torch.no_grad():
+        last.weight.zero_()
+        last.bias.copy_(torch.tensor([forward, turn, -50.0, -50.0, stop]))
+    network.stage2.config = replace(network.stage2.config, min_deviation=0.0)
+    return network
+
+
+def lively(run) -> PolicyNetwork:
+    """A policy that does something else wherever it is."""
+    config = replace(CONFIG, stage2=replace(CONFIG.stage2, first_stop=-2.5, first_deviation=0.3, first_forward=0.8))
+    network = run.network(config=config)
+    with torch.no_grad():
+        # Not so lively that the last bits of sums, which differ with the batch's size, grow into other flights.
+        network.stage1.lingunet.up[0].second.weight.div_(10)
+        network.stage2.network.last.weight.mul_(20)
+    return network
+
+
+def value_network(seed=3) -> ValueNetwork:
+    torch.manual_seed(seed)
+    made = ValueNetwork(CONFIG.stage2)
+    with torch.no_grad():
+        made.network.last.weight.mul_(100)
+    return made
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def world_to_start(start: Pose, xy: np.ndarray) -> np.ndarray:
+    """A point [2] seen from the start frame, by a matrix."""
+    yaw = float(start.yaw[0])
+    turn = np.array([[math.cos(yaw), math.sin(yaw)], [-math.sin(yaw), math.cos(yaw)]])
+    return turn @ (xy - start.xy[0].double().numpy())
+
+
+@pytest.fixture(scope="module")
+def several(run):
+    """Eleven flights in three worlds, of all datasets, short and long."""
+    steps = [4 + 5 * (number % 3) for number in range(len(run.examples))]
+    examples = with_steps(run.examples, steps)
+    position = examples.examples.start.position.clone()
+    position[5, :2] = torch.tensor([2.2, 0.0])  # near the edge, facing it
+    quaternion = examples.examples.start.quaternion.clone()
+    quaternion[5] = torch.tensor([1.0, 0.0, 0.0, 0.0])
+    examples = replace(examples, examples=replace(examples.examples, start=Pose(position, quaternion)))
+    index = torch.tensor([0, 1, 2, 40, 3, 41, 4, len(steps) - 1, 5, 0, 7])
+    network, values = lively(run), value_network()
+    return examples, index, network, values, Collector(network, values, examples, 3).fly(index, generator())
+
+
+def test_records_are_those_of_a_slow_loop_that_flies_one_flight_at_a_time(several):
+    examples, index, network, values, rollouts = several
+    centres = START_GRID.centres().flatten(0, 1).double().numpy()
+    ended_by = set()
+    assert rollouts.example.tolist() == index.tolist()
+    for row, example in enumerate(index.tolist()):
+        chosen = examples.examples[torch.tensor([example])]
+        simulator = Simulator(1)
+        simulator.reset(examples.layouts.take(chosen.layout), chosen.start)
+        with torch.no_grad():
+            state = network.begin(chosen.tokens, chosen.start)
+        length = int(rollouts.length[row])
+        for step in range(length):
+            record = each(lambda tensor: tensor[row, step], rollouts.records)  # noqa: B023
+            observation = simulator.observe()
+            pose = unpack_pose(record.pose)
+            assert torch.allclose(pose.position, observation.pose.position[0], atol=6e-5)
+            assert torch.allclose(pose.quaternion.abs(), observation.pose.quaternion[0].abs(), atol=1e-4)
+            with torch.no_grad():
+                state, beliefs = network(state, observation.image, observation.pose, "sim")
+                value = values(beliefs.view)
+            assert torch.allclose(record.view.close, beliefs.view.close[0], atol=1e-4)
+            assert torch.allclose(record.view.whole, beliefs.view.whole[0], atol=1e-4)
+            assert torch.allclose(record.view.unobserved, beliefs.view.unobserved[0], atol=1e-4)
+            assert float(record.value) == pytest.approx(float(value), abs=1e-3)
+
+            control = beliefs.control
+            if record.stop:
+                likely = torch.nn.functional.logsigmoid(control.stop_logit)[0]
+            else:
+                normals = torch.distributions.Normal(control.mean[0], control.deviation[0]).log_prob(record.action)
+                likely = torch.log(1 - torch.sigmoid(control.stop_logit))[0] + normals.sum()
+            assert float(record.log_probability) == pytest.approx(float(likely), abs=2e-3)
+
+            trajectory = beliefs.visitation.trajectory[0].flatten().double().numpy()
+            kept = np.sort(trajectory)[::-1][:KEEP]
+            assert np.allclose(record.trajectory.weight, kept / kept.sum(), atol=1e-4, rtol=1e-3)
+            assert np.allclose(trajectory[record.trajectory.index.numpy()], kept, atol=1e-4, rtol=1e-3)
+
+            x, y = observation.pose.xy[0].double().numpy()
+            if record.stop:
+                led_to = np.array([x, y]) + coasting(simulator.velocity[:, :2])[0].double().numpy()
+            else:
+                forward, turn = record.action.tolist()
+                simulator.step(
+                    Setpoint(torch.tensor([min(max(0.7 * forward, 0), 0.7)]), torch.tensor([min(max(turn, -1), 1)]))
+                )
+                led_to = simulator.pose.xy[0].double().numpy()
+            place = world_to_start(chosen.start, led_to)
+            assert np.allclose(record.position, place, atol=1e-4)
+            goal = beliefs.visitation.goal[0].flatten().double().numpy()
+            cost = ot.dist(centres, place[None], metric="euclidean")
+            assert float(record.stop_distance) == pytest.approx(ot.emd2(goal / goal.sum(), [1.0], cost), abs=1e-3)
+
+            out = not bool(record.stop) and bool((np.abs(led_to) > 2.35).any())
+            over = step + 1 == int(chosen.steps)
+            assert bool(record.left) == out
+            assert not bool(record.strayed)
+            assert (bool(record.stop) or out or over) == (step + 1 == length), "it ends then and not before"
+        ended_by |= {"stop" if record.stop else "left" if record.left else "steps"}
+    assert ended_by == {"stop", "left", "steps"}, "the flights show every way to end"
+
+
+def test_no_row_holds_anything_but_its_own_flight(several):
+    examples, index, _network, _values, rollouts = several
+    records = rollouts.records
+    assert records.stop.shape == (11, 14)
+    for row, example in enumerate(index.tolist()):
+        length = int(rollouts.length[row])
+        assert rollouts.mask[row].tolist() == [step < length for step in range(14)]
+        start = examples.examples.start[torch.tensor([example])]
+        assert torch.allclose(unpack_pose(records.pose[row, 0]).position, start.position[0], atol=1e-4)
+        poses = unpack_pose(records.pose[row])
+        for step in range(length - 1):
+            assert not records.stop[row, step]
+            reached = world_to_start(start, poses.xy[step + 1].double().numpy())
+            assert np.allclose(records.position[row, step], reached, atol=2e-4), "the next pose is where it led"
+        for name in ("action", "log_probability", "value", "position", "pose", "stop", "left"):
+            assert not getattr(records, name)[row, length:].any(), f"{name} of the padding is empty"
+
+
+def test_with_fewer_worlds_than_flights_the_same_flights_are_flown(run):
+    steps = [5 + number * 7 % 8 for number in range(len(run.examples))]
+    examples, network = with_steps(run.examples, steps), lively(run)
+    with torch.no_grad():
+        network.stage2.network.last.weight.mul_(5)
+        network.stage2.network.last.bias.copy_(torch.tensor([0.4, 0.0, -50.0, -50.0, -50.0]))
+        network.stage2.network.last.weight[[FORWARD_SPREAD, TURN_SPREAD, STOP]] = 0
+    network.stage2.config = replace(network.stage2.config, min_deviation=0.0)
+    index = torch.arange(9)
+    few = Collector(network, value_network(), examples, 2).fly(index, generator(1))
+    many = Collector(network, value_network(), examples, 9).fly(index, generator(2))
+    assert few.length.tolist() == many.length.tolist() == steps[:9]
+    assert many.records.action[many.mask].std(0).min() > 0.05, "each decides for itself"
+    for name in ("position", "action"):
+        a, b = getattr(few.records, name)[few.mask], getattr(many.records, name)[many.mask]
+        assert (a - b).abs().max() < 0.03, name
+
+
+def test_a_collector_flies_the_same_again_and_changes_no_network(several):
+    examples, index, network, values, rollouts = several
+    before = [parameter.clone() for parameter in (*network.parameters(), *values.parameters())]
+    collector = Collector(network, values, examples, 3)
+    collector.fly(index[:5], generator(4))
+    again = collector.fly(index, generator())
+    each(lambda a, b: torch.testing.assert_close(a, b, rtol=0, atol=0), rollouts.records, again.records)
+    assert torch.equal(rollouts.length, again.length)
+    for parameter, kept in zip((*network.parameters(), *values.parameters()), before, strict=True):
+        assert torch.equal(parameter, kept)
+        assert parameter.grad is None
+
+
+def test_a_policy_that_always_stops_rests_where_it_began(run):
+    collector = Collector(steady(run.network(), stop=50.0), value_network(), run.examples, 2)
+    rollouts = collector.fly(torch.arange(5), generator())
+    assert rollouts.length.tolist() == [1] * 5
+    assert rollouts.records.stop[:, 0].all()
+    assert rollouts.records.position[:, 0].abs().max() < 1e-5
+    assert rollouts.flown.position.shape == (5, run.examples.max_steps + 1, 2)
+
+
+def test_a_drone_that_never_stops_flies_to_its_last_step_or_out_of_the_arena(run):
+    collector = Collector(steady(run.network(), forward=1.0), value_network(), run.examples, 4)
+    index = torch.tensor([0, 1, 7, 20, len(run.examples) - 1])
+    rollouts = collector.fly(index, generator())
+    for row, example in enumerate(index.tolist()):
+        start = run.examples.examples.start[torch.tensor([example])]
+        simulator = Simulator(1, draw=False)
+        simulator.reset([Layout(())], start)
+        flown = 0
+        while simulator.pose.xy.abs().max() <= 2.35:
+            simulator.step(Setpoint(torch.tensor([0.7]), torch.zeros(1)))
+            flown += 1
+        assert int(rollouts.length[row]) == flown
+        assert bool(rollouts.records.left[row, flown - 1])
+    turning = Collector(steady(run.network(), forward=0.0, turn=1.0), value_network(), run.examples, 2)
+    house = turning.fly(torch.tensor([0, len(run.examples) - 1]), generator())
+    assert house.length.tolist() == [50, 70], "every dataset has its own limit"
+    assert not house.records.left.any()
+    assert not house.records.stop.any()
+
+
+def test_nothing_about_the_demonstration_enters(several):
+    examples, index, network, values, rollouts = several
+    elsewhere = replace(examples, examples=replace(examples.examples, points=examples.examples.points.flip(0) + 1.0))
+    again = Collector(network, values, elsewhere, 3).fly(index, generator())
+    each(lambda a, b: torch.testing.assert_close(a, b, rtol=0, atol=0), rollouts.records, again.records)
+
+
+def test_only_where_it_is_asked_for_a_flight_ends_far_from_the_demonstrated_path(run):
+    network = steady(run.network(), forward=1.0, turn=0.3)
+    index = torch.arange(8)
+    collector = Collector(network, value_network(), run.examples, 8, gold_distance=0.6)
+    rollouts, free = collector.fly(index, generator()), Collector(network, value_network(), run.examples, 8)
+    unhindered = free.fly(index, generator())
+    ends = set()
+    for row in range(8):
+        points = run.examples.examples.points[row].double().numpy()
+        starts, ways = points[:-1], np.diff(points, axis=0)
+        start = run.examples.examples.start[torch.tensor([row])]
+        frame = np.array([[math.cos(float(start.yaw)), -math.sin(float(start.yaw))],
+                          [math.sin(float(start.yaw)), math.cos(float(start.yaw))]])  # fmt: skip
+        distances = []
+        for place in unhindered.records.position[row, : unhindered.length[row]].double().numpy():
+            here = frame @ place + start.xy[0].double().numpy()
+            along = np.clip(((here - starts) * ways).sum(1) / np.maximum((ways**2).sum(1), 1e-12), 0, 1)
+            distances.append(np.hypot(*(here - starts - along[:, None] * ways).T).min())
+        strayed = [step for step, distance in enumerate(distances) if distance > 0.6]
+        expected = strayed[0] + 1 if strayed else len(distances)
+        assert abs(int(rollouts.length[row]) - expected) <= 1, "points of the path stand for it"
+        flags = rollouts.records.strayed[row, : rollouts.length[row]].tolist()
+        assert not any(flags[:-1])
+        ends.add(flags[-1])
+    assert True in ends
+    assert not unhindered.records.strayed.any()
+
+
+def test_what_process_a_gets_are_the_poses_of_every_flight(several):
+    _examples, index, _network, _values, rollouts = several
+    executed = rollouts.executed(0.3)
+    assert executed.index.tolist() == index.tolist()
+    assert executed.lengths.tolist() == rollouts.length.tolist()
+    assert executed.progress == 0.3
+    parts = executed.rows.split(executed.lengths.tolist())
+    for row, part in enumerate(parts):
+        assert torch.equal(part, rollouts.records.pose[row, : len(part)])
+
+
+def test_rewards_see_metres_and_a_path_that_begins_at_the_start(several):
+    flown = several[-1].flown
+    records = several[-1].records
+    assert flown.position[:, 0].abs().max() == 0
+    assert torch.equal(flown.position[:, 1:], records.position)
+    assert torch.allclose(flown.action[..., 0], 0.7 * records.action[..., 0])
+    assert torch.equal(flown.action[..., 1], records.action[..., 1])
+    assert torch.equal(flown.unobserved, records.view.unobserved[..., 1])
+
+
+def test_fewer_flights_than_worlds_are_refused(run):
+    collector = Collector(run.network(), value_network(), run.examples, 4)
+    with pytest.raises(ValueError, match="3 flights are too few for 4 worlds"):
+        collector.fly(torch.arange(3), generator())
+
+
+@pytest.mark.parametrize("speed", [0.0, 0.1, 0.3, 0.5, 0.7])
+@pytest.mark.parametrize("yaw", [0.0, 2.0])
+def test_coasting_is_where_a_drone_in_steady_flight_comes_to_rest(speed, yaw):
+    simulator = Simulator(1, draw=False)
+    simulator.reset([Layout(())], Pose.level(torch.tensor([[-1.0, 0.5]]), torch.tensor([yaw])))
+    for _period in range(8):
+        simulator.step(Setpoint(torch.tensor([speed]), torch.zeros(1)))
+    expected = simulator.pose.xy + coasting(simulator.velocity[:, :2])
+    for _period in range(10):
+        simulator.step(Setpoint.zero(1))
+    assert (simulator.pose.xy - expected).norm() < 0.05

@@ -1,0 +1,372 @@
+import errno
+import json
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from tiny_training import begin, children, command, end, here, is_alive, kill, learned, same, tiny, wait_for
+from wordwing.cli import main
+from wordwing.errors import WordwingError
+from wordwing.learning import state, sureal
+from wordwing.learning.link import Executed, FolderLink, Parameters, Pulse
+from wordwing.learning.runs import opened
+from wordwing.learning.state import load_state
+from wordwing.learning.sureal import train_synchronously
+
+
+@pytest.fixture(scope="module")
+def cage(run) -> Path:
+    return run.material.datasets[0].folder
+
+
+def policy(folder: Path) -> bytes:
+    return (folder / "policy" / "model.safetensors").read_bytes()
+
+
+def counters(folder: Path) -> dict[str, int]:
+    """How far the checkpoints of a run are; each that is there must load."""
+    found = {}
+    for name in ("state", "state-a", "state-b"):
+        if state.is_saved(folder / name):
+            meta = load_state(folder / name)[1]
+            parts = [meta["a"], meta["b"]] if name == "state" else [meta]
+            for part in parts:
+                found |= {key: part[key] for key in ("updates", "cloned", "merged", "iterations") if key in part}
+    return found
+
+
+def no_less(before: dict[str, int], after: dict[str, int]) -> bool:
+    return all(after[key] >= value for key, value in before.items())
+
+
+@pytest.fixture(scope="module")
+def whole(cage, tmp_path_factory) -> Path:
+    """The folder of a run that nobody interrupted."""
+    folder = tmp_path_factory.mktemp("whole")
+    train_synchronously(here(folder), tiny(cage))
+    return folder
+
+
+def test_the_same_seed_learns_the_same_to_the_last_bit_and_another_seed_does_not(cage, whole, tmp_path):
+    torch.manual_seed(77)
+    train_synchronously(here(tmp_path / "a"), tiny(cage))
+    assert same(learned(whole / "state"), learned(tmp_path / "a" / "state"))
+    assert policy(whole) == policy(tmp_path / "a")
+    train_synchronously(here(tmp_path / "b"), tiny(cage, "seed=1"))
+    assert not same(learned(whole / "state"), learned(tmp_path / "b" / "state"))
+
+
+@pytest.mark.parametrize("saves", [1, 3, 4])
+def test_what_is_interrupted_after_any_checkpoint_ends_as_if_it_were_not(cage, whole, tmp_path, monkeypatch, saves):
+    """Warm-up, cloning, and between two iterations: what one process has sent and the other not taken is not lost."""
+    left = [saves]
+    save_state = sureal.save_state
+
+    def interrupted(*arguments):
+        save_state(*arguments)
+        left[0] -= 1
+        if not left[0]:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(sureal, "save_state", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        train_synchronously(here(tmp_path), tiny(cage))
+    train_synchronously(here(tmp_path), tiny(cage))
+    assert same(learned(whole / "state"), learned(tmp_path / "state"))
+    assert policy(whole) == policy(tmp_path)
+
+
+def test_a_full_disk_ends_it_with_a_sentence_and_the_old_checkpoint_goes_on(cage, whole, tmp_path, monkeypatch, capsys):
+    fsync, left = os.fsync, [4]
+
+    def full(file):
+        left[0] -= 1
+        if not left[0]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        fsync(file)
+
+    monkeypatch.setattr(state.os, "fsync", full)
+    with pytest.raises(SystemExit) as stop:
+        main(command(cage, tmp_path))
+    assert stop.value.code == 2
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("wordwing: ")]
+    assert said == [f"wordwing: {tmp_path / 'state'}: the disk is full; nothing was changed"]
+    assert counters(tmp_path)["cloned"] == 1
+    main(command(cage, tmp_path))
+    assert same(learned(whole / "state"), learned(tmp_path / "state"))
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "sentence"),
+    [
+        (-9, None, "Process A was killed by SIGKILL; the same command goes on from the last checkpoint"),
+        (1, None, "Process A ended with status 1; the same command goes on from the last checkpoint"),
+        (2, "x: the disk is full", "x: the disk is full"),
+    ],
+)
+def test_who_vanishes_is_named_with_its_own_words_if_it_left_some(tmp_path, code, said, sentence):
+    if said:
+        Pulse(tmp_path, "a").beat({"phase": "failed", "error": said})
+    assert str(sureal._vanished("a", code, tmp_path)) == sentence
+
+
+def test_only_one_command_at_a_time_trains_in_a_folder(cage, tmp_path):
+    config = tiny(cage)
+    with opened(here(tmp_path), config) as finished:
+        assert not finished
+        with pytest.raises(WordwingError, match="another command is training there"), opened(here(tmp_path), config):
+            pass
+    with opened(here(tmp_path), config) as finished:
+        assert not finished, "it was begun, but has no policy"
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ("data.limit=7", r"data\.limit \(8 there, 7 here\)"),
+        ("schedule.minutes=3", r"schedule\.minutes \(none there, 3\.0 here\)"),
+        ("seed=4", r"seed \(0 there, 4 here\)"),
+        ("data.segments=1,2", r"data\.segments \(1 there, 1,2 here\)"),
+    ],
+)
+def test_other_settings_in_the_same_folder_are_refused_by_name(cage, tmp_path, change, name):
+    with opened(here(tmp_path), tiny(cage)):
+        (tmp_path / "state-b").mkdir()
+    with pytest.raises(WordwingError, match=f"differs in {name}"), opened(here(tmp_path), tiny(cage, change)):
+        pass
+
+
+def test_a_run_that_has_nothing_yet_may_get_other_settings(cage, tmp_path):
+    with opened(here(tmp_path), tiny(cage, "data.dev=7")):
+        pass
+    with opened(here(tmp_path), tiny(cage)) as finished:
+        assert not finished
+    assert json.loads((tmp_path / "run.json").read_text())["data"]["dev"] == 2
+
+
+def test_another_command_or_another_number_of_processes_in_the_same_folder_is_refused(cage, tmp_path):
+    with opened(here(tmp_path), tiny(cage)):
+        (tmp_path / "best").mkdir()
+    with pytest.raises(WordwingError, match=r"differs in command \(sureal there, bc here\)"):
+        opened(here(tmp_path, "bc"), tiny(cage)).__enter__()
+    with pytest.raises(WordwingError, match=r"differs in synchronous \(true there, false here\)"):
+        opened(replace(here(tmp_path), synchronous=False), tiny(cage)).__enter__()
+    (tmp_path / "run.json").write_text("{")
+    with pytest.raises(WordwingError, match=r"run\.json: this cannot be read"):
+        opened(here(tmp_path), tiny(cage)).__enter__()
+
+
+def test_a_folder_that_cannot_be_one_is_refused(cage, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(WordwingError, match="a run cannot be kept there"):
+        opened(here(tmp_path / "file"), tiny(cage)).__enter__()
+
+
+@pytest.mark.long
+def test_killed_at_any_moment_and_begun_again_it_ends_with_the_same_parameters(cage, tmp_path, rng):
+    more = "schedule.iterations=8"
+    train_synchronously(here(tmp_path / "whole"), tiny(cage, more))
+    whole, folder = tmp_path / "whole", tmp_path / "killed"
+    before: dict[str, int] = {}
+    for kills in range(6):
+        process = begin(command(cage, folder, more))
+        if kills != 3:  # that one is killed before it has done anything
+            assert wait_for(lambda: counters(folder) != before or process.poll() is not None, 60)  # noqa: B023
+        if wait_for(lambda: process.poll() is not None, rng.uniform(0, 1.5)):  # noqa: B023
+            break
+        process.kill()
+        process.communicate()
+        after = counters(folder)
+        assert no_less(before, after)
+        before = after
+    assert kills >= 3
+    status, out, error = end(begin(command(cage, folder, more)))
+    assert status == 0, error
+    assert "policies:" in out
+    assert same(learned(whole / "state"), learned(folder / "state"))
+    assert policy(whole) == policy(folder)
+    assert not list(folder.glob(".state-*")) + list(folder.glob(".policy-*")) + list(folder.glob(".best-*"))
+    steps = [json.loads(line)["step"] for line in (folder / "log-a" / "scalars.jsonl").read_text().splitlines()]
+    assert steps == sorted(set(steps)), "its log has every step once"
+
+
+def two(cage: Path, out: Path, *more: str) -> list[str]:
+    """The command of a tiny run with two processes."""
+    return command(cage, out, *more, recipe="paper")
+
+
+def pair(process) -> list[int]:
+    """Process A and Process B, the older one first, once both are there."""
+
+    def workers():
+        return [child for child, line in children(process.pid).items() if "spawn_main" in line]
+
+    assert wait_for(lambda: len(workers()) == 2 or process.poll() is not None, 60)
+    born = {child: int(Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[19]) for child in workers()}
+    return sorted(born, key=lambda child: (born[child], child))
+
+
+@pytest.fixture
+def finishes(cage):
+    """Whether the same command, begun again, finishes a run."""
+
+    def check(out: Path, *more: str) -> None:
+        status, _out, error = end(begin(two(cage, out, *more)))
+        assert status == 0, error
+        assert policy(out)
+        assert counters(out)["iterations"] >= 2
+        assert not (out / "exchange").exists()
+
+    return check
+
+
+@pytest.mark.long
+def test_two_processes_run_to_the_end_and_a_finished_run_says_so(cage, tmp_path, finishes):
+    finishes(tmp_path)
+    before = policy(tmp_path)
+    card = (tmp_path / "policy" / "README.md").read_text()
+    assert "dev/success" in card
+    status, out, error = end(begin(two(cage, tmp_path)))
+    assert status == 0, error
+    assert "this run is finished; another --out begins a new one" in out
+    assert policy(tmp_path) == before
+    assert (tmp_path / "policy" / "README.md").read_text() == card
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("victim", ["A", "B"])
+def test_if_a_process_vanishes_the_command_says_which_and_goes_on_when_begun_again(
+    cage, tmp_path, rng, victim, finishes
+):
+    before: dict[str, int] = {}
+    for turn in range(3):
+        process = begin(two(cage, tmp_path, "schedule.iterations=40"))
+        workers = pair(process)
+        if turn:
+            assert wait_for(lambda: counters(tmp_path) != before, 60)  # noqa: B023
+        wait_for(lambda: False, rng.uniform(0, 4))
+        kill(workers["AB".index(victim)])
+        status, out, error = end(process, 30)
+        assert status == 2
+        assert out.count("\n") == 1, "only what is said about the recipe"
+        assert error.splitlines()[-1] == (
+            f"wordwing: Process {victim} was killed by SIGKILL; the same command goes on from the last checkpoint"
+        )
+        assert not any(is_alive(worker) for worker in workers)
+        after = counters(tmp_path)
+        assert no_less(before, after)
+        before = after
+    assert before
+    (tmp_path / "run.json").write_text((tmp_path / "run.json").read_text().replace(": 40", ": 2"))
+    finishes(tmp_path)
+
+
+@pytest.mark.long
+def test_processes_do_not_outlive_their_parent_and_its_run_can_be_gone_on_with_at_once(cage, tmp_path, rng, finishes):
+    before: dict[str, int] = {}
+    for turn in range(3):
+        process = begin(two(cage, tmp_path))
+        workers = pair(process)
+        if turn:
+            assert wait_for(lambda: counters(tmp_path) != before, 60)  # noqa: B023
+        wait_for(lambda: False, rng.uniform(0, 1.5))
+        process.kill()
+        process.communicate()
+        assert wait_for(lambda: not any(is_alive(worker) for worker in workers), 5)  # noqa: B023
+        after = counters(tmp_path)
+        assert no_less(before, after)
+        before = after
+    finishes(tmp_path)
+
+
+@pytest.mark.long
+def test_messages_of_an_earlier_life_are_neither_taken_for_new_ones_nor_in_the_way(cage, tmp_path, finishes):
+    stale = FolderLink(tmp_path / "exchange")
+    stale.send_parameters(Parameters(1_000_000, {"stage1.nothing": torch.zeros(3)}))
+    poses = torch.full((2, 6), 30_000, dtype=torch.int16)
+    stale.send_executed(Executed(torch.tensor([0, 7_000]), poses, torch.tensor([1, 1]), 1.0))
+    Pulse(tmp_path / "exchange", "b").beat({"phase": "finished"})
+    Pulse(tmp_path / "exchange", "a").beat({"phase": "failed", "error": "long ago"})
+    finishes(tmp_path)
+    assert counters(tmp_path)["updates"] >= 2, "process A was not told that all is finished"
+    assert load_state(tmp_path / "state-b")[1]["heard"] < 1000
+
+
+@pytest.mark.long
+def test_when_only_process_b_had_finished_the_same_command_ends_soon(cage, tmp_path, finishes):
+    finishes(tmp_path)
+    before = policy(tmp_path)
+    for name in ("policy", "state-a"):
+        shutil.rmtree(tmp_path / name)
+    finishes(tmp_path)
+    assert policy(tmp_path) == before
+
+
+FULL = """
+import errno, os, sys
+from pathlib import Path
+
+if __name__ != "__main__":  # in both processes, not in the one that watches them
+    from wordwing.learning import logbook
+
+    fsync, write_bytes, write = os.fsync, Path.write_bytes, logbook.Logbook._write
+    left = 3
+
+    class Disk:
+        def write(self, *_):
+            global left
+            left -= 1
+            if left <= 0:
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+        def close(self):
+            pass
+
+    def full_state(file):
+        Disk().write()
+        fsync(file)
+
+    def full_exchange(path, data):
+        if path.name.startswith(".parameters"):
+            Disk().write()
+        return write_bytes(path, data)
+
+    def full_log(book, file, path, data):
+        Disk().write() if left > 1 else write(book, Disk(), path, data)
+
+    if {where!r} == "state":
+        os.fsync = full_state
+    elif {where!r} == "exchange":
+        Path.write_bytes = full_exchange
+    else:
+        logbook.Logbook._write = full_log
+
+if __name__ == "__main__":
+    from wordwing.cli import main
+
+    main(sys.argv[1:])
+"""
+"""A wordwing command on a disk that has room for two more writes of some kind."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("where", ["state", "exchange", "log"])
+def test_a_disk_that_fills_up_under_one_process_ends_both_with_its_sentence(cage, tmp_path, finishes, where):
+    script, folder = tmp_path / "full.py", tmp_path / "run"
+    script.write_text(FULL.format(where=where))
+    status, _out, error = end(begin(two(cage, folder, "schedule.iterations=30"), script), 90)
+    assert status == 2
+    assert "Traceback" not in error
+    said = [line for line in error.splitlines() if line.startswith("wordwing: ")]
+    assert len(said) == 1
+    assert said[0].startswith(f"wordwing: {folder}/{where}")
+    assert "the disk is full" in said[0]
+    before = counters(folder)
+    run = folder / "run.json"
+    run.write_text(run.read_text().replace('"iterations": 30', '"iterations": 2'))
+    finishes(folder)
+    assert no_less(before, counters(folder))

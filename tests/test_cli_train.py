@@ -1,0 +1,179 @@
+"""`wordwing train` as a person meets it."""
+
+import fcntl
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from tiny_training import command, tiny
+from wordwing.cli import main
+from wordwing.data.dataset import Source, write_dataset
+from wordwing.data.generating import Chunk, make
+from wordwing.learning.logbook import read_scalars
+from wordwing.learning.material import load_material
+from wordwing.learning.processes import new_network
+from wordwing.model.policy import LearnedPolicy
+
+
+@pytest.fixture(scope="module")
+def cage(tmp_path_factory) -> Path:
+    layouts, paragraphs = make(Chunk("cage", "train", 0, 0, 5))
+    more_layouts, more_paragraphs = make(Chunk("cage", "dev", 0, 0, 5))
+    source = Source("cage", "generated", 0, "a test")
+    folder = tmp_path_factory.mktemp("data") / "cage"
+    return write_dataset(folder, source, layouts | more_layouts, paragraphs + more_paragraphs).folder
+
+
+def refused(capsys, *arguments) -> str:
+    """The sentence of a command that must exit with 2; what it said of its progress before does not matter."""
+    with pytest.raises(SystemExit) as stop:
+        main(list(arguments))
+    assert stop.value.code == 2
+    said = capsys.readouterr().err
+    assert "Traceback" not in said
+    [sentence] = [line for line in said.splitlines() if line.startswith("wordwing: ")]
+    return sentence
+
+
+def untrained(cage):
+    """What a tiny run with seed 0 begins with."""
+    config = tiny(cage)
+    return new_network(config, load_material(config.data, torch.device("cpu")), torch.device("cpu"))
+
+
+def moved(module, other) -> bool:
+    return any(
+        not torch.equal(some, theirs)
+        for some, theirs in zip(module.state_dict().values(), other.state_dict().values(), strict=True)
+    )
+
+
+def fly(policy: Path, out: Path, capsys) -> str:
+    main(["fly", "go to the barrel", "--policy", str(policy), "--seed", "1", "--out", str(out)])
+    assert (out / "flight.mp4").stat().st_size > 1000
+    return capsys.readouterr().out
+
+
+def test_sureal_leaves_policies_that_fly_and_logs_and_says_when_it_is_finished(cage, tmp_path, capsys):
+    out = tmp_path / "run"
+    main(command(cage, out))
+    assert capsys.readouterr().out == f"policies: {out / 'best'} and {out / 'policy'}\n"
+    assert "policy decided to stop" in fly(out / "policy", tmp_path / "flight", capsys)
+    saved = (out / "policy" / "model.safetensors").stat().st_mtime_ns
+    document = json.loads((out / "run.json").read_text())
+    assert (document["command"], document["synchronous"]) == ("sureal", True)
+    assert document["schedule"]["iterations"] == 2
+    rows = read_scalars(out / "log-b")
+    names = {name for row in rows for name in row}
+    assert {"charts/SPS", "losses/approx_kl", "losses/clipfrac", "losses/explained_variance", "dev/success"} <= names
+    assert {"rewards/share_visitation", "rewards/share_stop", "charts/episodic_return", "dev/emd_gap_low"} <= names
+    names = {name for row in read_scalars(out / "log-a") for name in row}
+    assert {"supervised/loss", "cloning/stop", "executions/demonstrations_left", "executions/length"} <= names
+    assert any((out / "log-b").glob("events.out.tfevents.*"))
+
+    main(command(cage, out))
+    said = capsys.readouterr().out
+    assert said.startswith(f"{out}: this run is finished; another --out begins a new one\n")
+    assert (out / "policy" / "model.safetensors").stat().st_mtime_ns == saved
+
+
+def test_stage1_learns_to_plan_and_leaves_stage_2_as_it_was(cage, tmp_path, capsys):
+    out = tmp_path / "run"
+    main(command(cage, out, what="stage1"))
+    assert capsys.readouterr().out == f"policy: {out / 'policy'}\n"
+    network = LearnedPolicy.from_pretrained(out / "policy").network
+    assert moved(network.stage1, untrained(cage).stage1)
+    assert not moved(network.stage2, untrained(cage).stage2)
+    assert "decided to stop" in fly(out / "policy", tmp_path / "flight", capsys)
+    assert json.loads((out / "run.json").read_text())["schedule"]["cloned"] == 0
+    assert "Made by `wordwing train stage1`" in (out / "policy" / "README.md").read_text()
+
+
+@pytest.mark.parametrize("ablate", [(), ("--ablate", "pvn")])
+def test_bc_clones_stage_2(cage, tmp_path, capsys, ablate):
+    out = tmp_path / "run"
+    main([*command(cage, out, what="bc"), *ablate])
+    network = LearnedPolicy.from_pretrained(out / "policy").network
+    assert network.config.stage1.observability == (not ablate)
+    assert moved(network.stage2, untrained(cage).stage2)
+    assert len([row for row in read_scalars(out / "log-a") if "cloning/velocity" in row]) == 1
+    card = (out / "policy" / "README.md").read_text()
+    assert "Made by `wordwing train bc`" in card
+    assert "stage 2 after 0 flights" in card
+    main([*command(cage, out, what="bc"), *ablate])
+    assert "this run is finished" in capsys.readouterr().out
+
+
+def test_bc_clones_a_quarter_as_often_as_it_planned_where_nobody_says_how_often(cage, tmp_path, capsys):
+    out = tmp_path / "run"
+    main(command(cage, out, "schedule.cloned=0", "schedule.warm_up=8", what="bc"))
+    assert json.loads((out / "run.json").read_text())["schedule"]["cloned"] == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ("schedule.minuets=3", 'wordwing: --set: there is no setting "schedule.minuets"; did you mean "minutes"?'),
+        ("data.dev=0", "wordwing: --set: data.dev is 0; it must be at least 1"),
+        ("data.dev", 'wordwing: --set has "data.dev"; a setting is changed by NAME=VALUE'),
+        ("data.corpora=nowhere", "wordwing: nowhere: there is no such folder"),
+        ("data.lab=all", "the lab's demonstrations are not there; wordwing data demonstrate"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(cage, tmp_path, capsys, change, sentence):
+    assert sentence in refused(capsys, *command(cage, tmp_path / "run", change))
+
+
+@pytest.mark.parametrize("arguments", [["--recipe", "best"], ["--ablate", "no-images"], ["--synchronously"]])
+def test_unknown_names_are_refused_without_a_traceback(arguments, tmp_path, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "sureal", "--out", str(tmp_path / "run"), *arguments])
+    assert stop.value.code == 2
+    said = capsys.readouterr()
+    assert arguments[-1].lstrip("-") in said.err + said.out
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_negative_seed_and_an_unknown_device_are_refused(tmp_path, capsys):
+    assert "--seed is -1" in refused(capsys, "train", "sureal", "--seed", "-1", "--out", str(tmp_path / "run"))
+    assert 'no device is called "gpu"' in refused(capsys, "train", "bc", "--device", "gpu")
+    assert not (tmp_path / "run").exists()
+
+
+def test_other_settings_in_the_same_folder_are_refused_and_nothing_is_lost(cage, tmp_path, capsys):
+    main(command(cage, tmp_path / "run", what="stage1"))
+    before = sorted((path, path.stat().st_mtime_ns) for path in (tmp_path / "run").rglob("*") if path.name != ".lock")
+    capsys.readouterr()
+    said = refused(capsys, *command(cage, tmp_path / "run", "data.dev=1", what="stage1"))
+    assert "another run is kept there, which differs in data.dev (2 there, 1 here)" in said
+    assert "differs in command (stage1 there, bc here)" in refused(capsys, *command(cage, tmp_path / "run", what="bc"))
+    after = sorted((path, path.stat().st_mtime_ns) for path in (tmp_path / "run").rglob("*") if path.name != ".lock")
+    assert before == after
+
+
+def test_a_folder_in_which_another_command_trains_is_refused(cage, tmp_path, capsys):
+    with open(tmp_path / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        said = refused(capsys, *command(cage, tmp_path))
+    assert "another command is training there" in said
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+
+
+def test_a_checkpoint_that_was_damaged_is_named(cage, tmp_path, capsys):
+    main(command(cage, tmp_path, what="stage1"))
+    shutil.rmtree(tmp_path / "policy")  # else it would be finished
+    shard = tmp_path / "state" / "state-1-of-1.safetensors"
+    shard.write_bytes(shard.read_bytes()[:-100])
+    assert f"wordwing: {shard}: the file is damaged or cut off" in refused(
+        capsys, *command(cage, tmp_path, what="stage1")
+    )
+
+
+def test_a_dataset_without_a_dev_split_is_examined_on_its_training_instructions(tmp_path, capsys):
+    layouts, paragraphs = make(Chunk("cage", "train", 0, 0, 5))
+    data = write_dataset(tmp_path / "data", Source("mine", "generated", 0, "a test"), layouts, paragraphs)
+    main(command(data.folder, tmp_path / "run", what="stage1"))
+    assert "dev/mine_success" in (tmp_path / "run" / "policy" / "README.md").read_text()

@@ -1,0 +1,120 @@
+"""What the pages on the paper and on learning say is so."""
+
+import inspect
+import re
+import shlex
+import sys
+import types
+from pathlib import Path
+from typing import get_args
+
+import pytest
+import torch
+
+from wordwing.cli import application
+from wordwing.learning.config import RunConfig
+from wordwing.learning.limits import settings_of
+from wordwing.learning.link import DirectLink, Executed, Parameters
+from wordwing.learning.recipes import RECIPES, Ablation, changed
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "wordwing"
+PAPER, LEARNING = ((ROOT / "docs" / name).read_text("utf-8") for name in ("paper.md", "learning.md"))
+
+
+def section(document: str, heading: str) -> str:
+    """From a heading to the next one of the same rank or a higher one."""
+    rank = heading.split(" ")[0]
+    _before, _heading, rest = document.partition(f"\n{heading}\n")
+    assert rest, heading
+    return re.split(rf"\n#{{1,{len(rank)}}} ", rest)[0]
+
+
+def rows(text: str) -> list[list[str]]:
+    """Cells of the tables in a text, without their heads."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    cells = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+    heads = {number - 1 for number, row in enumerate(cells) if set(row[0]) == {"-"}}
+    return [row for number, row in enumerate(cells) if number not in heads and number - 1 not in heads]
+
+
+@pytest.mark.parametrize(
+    ("heading", "folder"),
+    [("### The model, symbol by symbol", "model"), ("### Learning, symbol by symbol", "learning")],
+)
+def test_everything_that_the_paper_is_mapped_to_exists(heading, folder):
+    count = 0
+    for row in rows(section(PAPER, heading)):
+        file = None
+        for quoted in re.findall(r"`([^`]+)`", row[-1]):
+            if quoted.endswith(".py"):
+                file = next(path for path in (SOURCE / folder / quoted, SOURCE / quoted) if path.is_file())
+            elif file is not None and re.fullmatch(r"[A-Za-z_.]+", quoted):
+                for name in quoted.split("."):
+                    assert re.search(rf"\b(def|class) {name}\b|\b{name}\b( =|:)", file.read_text("utf-8")), (name, row)
+                    count += 1
+    assert count > 30
+
+
+def test_the_hyper_parameters_are_the_settings_that_are_named_beside_them():
+    settings = dict(settings_of(RunConfig()))
+    checked = 0
+    for _paper, _value, setting, default in rows(section(PAPER, "### Hyper-parameters")):
+        name = re.match(r"`([^`]+)`", setting)[1]
+        if name.endswith(".py"):
+            continue
+        assert name in settings
+        if default != "by recipe":
+            assert str(settings[name]) == default, name
+            checked += 1
+    assert checked > 25
+
+
+def test_every_switch_and_recipe_of_training_is_explained():
+    assert [row[0].strip("`") for row in rows(section(LEARNING, "## Changing a run"))] == list(get_args(Ablation))
+    assert [row[0].strip("`") for row in rows(section(LEARNING, "## Two processes"))] == list(RECIPES)
+
+
+def test_the_commands_of_the_learning_page_take_these_options():
+    blocks = re.findall(r"```sh\n(.*?)```", LEARNING, re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines() if line.startswith("wordwing ")]
+    assert len(lines) > 8
+    for line in lines:
+        words = shlex.split(line, comments=True)[1:]
+        here = application()
+        while hasattr(here, "_subcommands"):
+            here = here._subcommands[words.pop(0)].target
+        options = [word for word in words if word.startswith("--")]
+        assert {option[2:] for option in options} <= set(inspect.signature(here).parameters), line
+        recipe = words[words.index("--recipe") + 1] if "--recipe" in options else "quick"
+        if "--set" in options:
+            assert changed(RECIPES[recipe](), words[words.index("--set") + 1 :]) != RECIPES[recipe]()
+
+
+class Actor:
+    """What Ray makes of an object, as far as the page needs it: each method has a `remote`."""
+
+    def __init__(self, inside: object) -> None:
+        for name in ("send_parameters", "newest_parameters", "send_executed", "take_executed"):
+            setattr(self, name, types.SimpleNamespace(remote=getattr(inside, name)))
+
+
+def test_the_link_of_the_learning_page_carries_both_kinds_of_messages(monkeypatch):
+    remote = lambda kind: types.SimpleNamespace(remote=lambda: Actor(kind()))  # noqa: E731
+    monkeypatch.setitem(sys.modules, "ray", types.SimpleNamespace(remote=remote, get=lambda found: found))
+    [code] = re.findall(r"```python\n(.*?)```", LEARNING, re.DOTALL)
+    names: dict = {}
+    exec(code, names)
+    link = names["link"]
+    weights = {"stage1.w": torch.arange(3.0)}
+    link.send_parameters(Parameters(7, weights))
+    weights["stage1.w"] += 1
+    assert link.newest_parameters(7) is None
+    assert link.newest_parameters(6).weights["stage1.w"].tolist() == [0.0, 1.0, 2.0]
+    executed = Executed(torch.tensor([4]), torch.zeros(2, 6, dtype=torch.int16), torch.tensor([2]), 0.5)
+    link.send_executed(executed)
+    [taken] = link.take_executed()
+    assert (taken.index.tolist(), taken.lengths.tolist(), taken.progress) == ([4], [2], 0.5)
+    assert link.take_executed() == []
+    methods = {name for name in vars(DirectLink) if not name.startswith("_")}
+    assert methods <= set(dir(link))
