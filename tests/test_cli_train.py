@@ -10,8 +10,10 @@ import torch
 
 from tiny_training import command, tiny
 from wordwing.cli import main
+from wordwing.commands import train
 from wordwing.data.dataset import Source, write_dataset
 from wordwing.data.generating import Chunk, make
+from wordwing.learning.config import DataConfig
 from wordwing.learning.logbook import read_scalars
 from wordwing.learning.material import load_material
 from wordwing.learning.processes import new_network
@@ -107,10 +109,13 @@ def test_bc_clones_stage_2(cage, tmp_path, capsys, ablate):
     assert "this run is finished" in capsys.readouterr().out
 
 
-def test_bc_clones_a_quarter_as_often_as_it_planned_where_nobody_says_how_often(cage, tmp_path, capsys):
-    out = tmp_path / "run"
-    main(command(cage, out, "schedule.cloned=0", "schedule.warm_up=8", what="bc"))
-    assert json.loads((out / "run.json").read_text())["schedule"]["cloned"] == 2
+def test_bc_clones_a_quarter_as_often_as_it_planned_where_nobody_says_how_often(capsys):
+    def cloned(*settings):
+        _settings, config = train._prepared("bc", "paper", None, (), settings, "cpu", None, 0)
+        return config.schedule.cloned
+
+    assert cloned("schedule.warm_up=8") == 2
+    assert cloned("schedule.warm_up=8", "schedule.cloned=5") == 5
 
 
 @pytest.mark.parametrize(
@@ -172,8 +177,10 @@ def test_a_checkpoint_that_was_damaged_is_named(cage, tmp_path, capsys):
     )
 
 
-def test_a_dataset_without_a_dev_split_is_examined_on_its_training_instructions(tmp_path, capsys):
+def test_a_dataset_without_a_dev_split_is_examined_on_its_training_instructions(tmp_path):
     layouts, paragraphs = make(Chunk("cage", "train", 0, 0, 5))
     data = write_dataset(tmp_path / "data", Source("mine", "generated", 0, "a test"), layouts, paragraphs)
-    main(command(data.folder, tmp_path / "run", what="stage1"))
-    assert "dev/mine_success" in (tmp_path / "run" / "policy" / "README.md").read_text()
+    material = load_material(DataConfig((str(data.folder),), lab="none", dev=3), torch.device("cpu"))
+    [part] = material.dev
+    assert len(part) == 3
+    assert {one.split for one in part} == {"train"}

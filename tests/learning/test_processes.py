@@ -311,7 +311,7 @@ def test_what_the_display_shows_has_numbers_and_a_phase(pair):
 
 
 def test_a_whole_checkpoint_of_the_papers_networks_has_few_small_files(tmp_path, run, material):
-    """Both processes with everything that Adam remembers; executions come on top, 15 MiB at most."""
+    # Both processes with everything that Adam remembers; executions come on top, 15 MiB at most.
     config = tiny(run.material.datasets[0].folder)
     config = replace(config, model=type(config.model)())
     a, b = (kind(Place(tmp_path, CPU, DirectLink()), config, material) for kind in (ProcessA, ProcessB))

@@ -1,6 +1,7 @@
 import json
 
 import pytest
+import torch
 
 from wordwing.cli import main
 from wordwing.learning.speed import Plan, _report
@@ -24,9 +25,7 @@ def rows(capsys) -> dict[str, dict]:
 
 
 def test_the_time_for_the_papers_budget_follows_from_the_rates(capsys):
-    """93 s of warm-up at 100,000 contexts/s; then B's 400,000 flights of 10 decisions at 20,000 steps/s take longer."""
-    import torch
-
+    # 93 s of warm-up at 100,000 contexts/s; then B's 400,000 flights of 10 decisions at 20,000 steps/s take longer.
     a = {"alone": 100_000.0, "together": 50_000.0, "starting": 30.0, "contexts": 1024, "peak_gib": None}
     b = {"alone": 40_000.0, "together": 20_000.0, "starting": 20.0, "flights": 16, "peak_gib": None, "length": 10.0}
     b |= {"fly": 0.7, "reward": 0.1, "learn": 0.2}

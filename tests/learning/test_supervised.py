@@ -191,6 +191,22 @@ def test_an_update_depends_on_its_number_not_on_those_before_it(run):
     assert float(figures[1]["supervised/loss"]) != float(figures[2]["supervised/loss"])
 
 
+@pytest.mark.parametrize("what", ["dropout", "gradient penalty"])
+def test_an_update_depends_on_nothing_else_that_is_random(run, what):
+    text = replace(CONFIG.stage1.text, dropout=0.5)
+    model = replace(CONFIG, stage1=replace(CONFIG.stage1, text=text)) if what == "dropout" else CONFIG
+    discriminator = DiscriminatorConfig(clamp=0.0, gradient_penalty=10.0) if what != "dropout" else SMALL.discriminator
+    config = replace(SMALL, discriminator=discriminator)
+    found = []
+    for elsewhere in (1, 2):
+        torch.manual_seed(7)
+        teacher = Supervised(run.network(config=model), run.examples, run.executions(), run.lab(), config)
+        torch.manual_seed(elsewhere)
+        figures = teacher.update()
+        found.append([float(figures[f"supervised/{name}"]) for name in ("loss", "discriminator_loss")])
+    assert found[0] == found[1]
+
+
 def spoil_points(teacher: Supervised) -> None:
     examples = teacher.examples
     spoiled = replace(examples.examples, points=torch.full_like(examples.examples.points, math.nan))

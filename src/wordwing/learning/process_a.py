@@ -40,6 +40,7 @@ class ProcessA:
     """Supervised learning of stage 1, D^S and, where asked for, cloning of stage 2."""
 
     def __init__(self, place: Place, config: RunConfig, material: Material) -> None:
+        self.clock = Clock()
         self.place, self.config, self.material = place, config, material
         self.network = new_network(config, material, place.device)
         self.executions = first_executions(material, config.data, place.say)
@@ -57,7 +58,7 @@ class ProcessA:
             config.seed,
         )
         self.examination = Examination(material, place.device)
-        self.clock, self.meter, self.skips = Clock(), Meter(), Skips(place.device)
+        self.meter, self.skips = Meter(), Skips(place.device)
         self.figures: dict[str, float] = {}
         self.lengths = 0.0
         """Mean length of the rollouts that came last."""

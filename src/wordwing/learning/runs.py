@@ -32,7 +32,7 @@ STATES = {"both": "state", "a": "state-a", "b": "state-b"}
 
 @dataclass(frozen=True)
 class Settings:
-    """Where a run is and how it is carried out; on the CPU nothing of this changes what the networks compute."""
+    """Where a run is and how it is carried out; what it learns is up to its `RunConfig`."""
 
     folder: Path
     device: torch.device

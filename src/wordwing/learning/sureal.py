@@ -9,11 +9,11 @@ from __future__ import annotations
 import ctypes
 import multiprocessing
 import os
-import shutil
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Literal
@@ -94,7 +94,7 @@ def train_synchronously(settings: Settings, config: RunConfig, until: Literal["w
 def train(settings: Settings, config: RunConfig) -> None:
     """Learn in two processes; raises a `WordwingError` if one of them vanishes."""
     exchange = settings.folder / EXCHANGE
-    shutil.rmtree(exchange, ignore_errors=True)  # nobody may take what was sent in an earlier life for new
+    _clear(exchange)  # nobody may take what was sent in an earlier life for new
     context = multiprocessing.get_context("spawn")
     processes: dict[str, BaseProcess] = {
         name: context.Process(target=_live, args=(name, settings, config, os.getpid()), name=f"Process {name.upper()}")
@@ -108,12 +108,22 @@ def train(settings: Settings, config: RunConfig) -> None:
             _watch(processes, exchange, display)
         finally:
             _end(processes.values())
-    shutil.rmtree(exchange, ignore_errors=True)
+    _clear(exchange)
 
 
 def _speaker(display: Display) -> Say:
     """Says what takes long before the processes can."""
     return lambda sentence: display.show({"phase": "starting", "message": sentence}, None)
+
+
+def _clear(exchange: Path) -> None:
+    """Remove messages and signs of life, and nothing that somebody else may have put beside them."""
+    for pattern in ("parameters.*", "executed-*", "[ab].json", ".parameters-*", ".executed-*", ".[ab]-*"):
+        for path in exchange.glob(pattern):
+            with suppress(OSError):
+                path.unlink()
+    with suppress(OSError):
+        exchange.rmdir()
 
 
 def _end(processes: Iterable[BaseProcess]) -> None:

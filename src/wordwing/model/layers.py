@@ -12,8 +12,10 @@ from torch.nn import functional
 def instance_norm(features: Tensor) -> Tensor:
     """Each channel [N, C, H, W] of each sample to mean 0 and variance 1, with nothing learned and nothing remembered.
 
-    Written out, because torch's own copies to another memory layout on the GPU.
+    Written out for the GPU, where torch's own copies to another memory layout; on the CPU torch's own is twice as fast.
     """
+    if features.device.type == "cpu" and features.shape[2] * features.shape[3] > 1:
+        return functional.instance_norm(features)
     variance, mean = torch.var_mean(features, dim=(2, 3), correction=0, keepdim=True)
     return (features - mean) * torch.rsqrt(variance + 1e-5)
 
