@@ -2,6 +2,7 @@ import errno
 import json
 import os
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -98,6 +99,23 @@ def test_a_full_disk_ends_it_with_a_sentence_and_the_old_checkpoint_goes_on(cage
     assert counters(tmp_path)["cloned"] == 1
     main(command(cage, tmp_path))
     assert same(learned(whole / "state"), learned(tmp_path / "state"))
+
+
+def test_the_clock_of_process_b_has_the_warm_up_of_all_lives(cage, tmp_path, monkeypatch):
+    sleep, seconds = time.sleep, []
+    for nap in (0.5, 0.0):
+        naps = iter([nap, 0.0])
+
+        def doze(_given):
+            if (given := next(naps, None)) is None:  # noqa: B023
+                raise KeyboardInterrupt
+            sleep(given)
+
+        monkeypatch.setattr(sureal.time, "sleep", doze)
+        with pytest.raises(KeyboardInterrupt):
+            sureal._live_b(here(tmp_path), tiny(cage), Pulse(tmp_path / "exchange", "b"), os.getppid())
+        seconds.append(load_state(tmp_path / "state-b")[1]["seconds"])
+    assert seconds[1] > seconds[0] > 0.5
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
 
 from wordwing.commands.options import check_seed
 
@@ -26,12 +28,16 @@ Ablation = Literal[
     "pvn",
 ]
 
+# Repeated, such an option adds to what was given before: that a first --ablate does not count would go unnoticed.
+Ablations = Annotated[tuple[tuple[Ablation, ...], ...], tyro.conf.UseAppendAction]
+Changes = Annotated[tuple[tuple[str, ...], ...], tyro.conf.UseAppendAction]
+
 
 def sureal(
     recipe: Recipe = "quick",
     out: Path | None = None,
-    ablate: tuple[Ablation, ...] = (),
-    set: tuple[str, ...] = (),
+    ablate: Ablations = (),
+    set: Changes = (),
     synchronous: bool = False,
     device: str = "",
     compile: bool | None = None,
@@ -51,9 +57,9 @@ def sureal(
             finding the goal; no-discriminator drops the Wasserstein loss; sim-only, half-lab and tenth-lab take none,
             50 % and 10 % of the lab's demonstrations; gold-path-end ends flights 2 m from the demonstrated path, as
             the authors' software does; from-standing begins with a policy that always stops instead of
-            demonstrations; pvn has no observability masks.
-        set: Change settings: --set schedule.minutes=10 data.corpora=cage,house supervised.learning_rate=5e-4. The
-            folder's run.json shows all of them.
+            demonstrations in sim; pvn has no observability masks.
+        set: Change settings: --set schedule.minutes=10 schedule.warm_up=2400 data.corpora=cage,house. The folder's
+            run.json shows all of them.
         synchronous: Both in one process, in turns; the same result every time on the CPU.
         device: "cpu" or "cuda"; by default CUDA where there is one.
         compile: Let torch compile the networks, which takes a minute or two; by default on CUDA.
@@ -76,8 +82,8 @@ def sureal(
 def bc(
     recipe: Recipe = "quick",
     out: Path | None = None,
-    ablate: tuple[Ablation, ...] = (),
-    set: tuple[str, ...] = (),
+    ablate: Ablations = (),
+    set: Changes = (),
     device: str = "",
     compile: bool | None = None,
     seed: int = 0,
@@ -90,9 +96,9 @@ def bc(
     Args:
         recipe: As in wordwing train sureal, of which only the warm-up counts.
         out: Folder of the run; by default out/bc-RECIPE.
-        ablate: As in wordwing train sureal.
+        ablate: As in wordwing train sureal; what is about rewards and flights changes nothing here.
         set: As in wordwing train sureal; schedule.warm_up and schedule.cloned are the updates of both stages, a quarter
-            as many of stage 2 where the recipe has none.
+            as many of stage 2 where the recipe has none. schedule.minutes does not end it.
         device: "cpu" or "cuda"; by default CUDA where there is one.
         compile: Let torch compile the networks; by default on CUDA.
         seed: Of everything random.
@@ -104,8 +110,8 @@ def bc(
 def stage1(
     recipe: Recipe = "quick",
     out: Path | None = None,
-    ablate: tuple[Ablation, ...] = (),
-    set: tuple[str, ...] = (),
+    ablate: Ablations = (),
+    set: Changes = (),
     device: str = "",
     compile: bool | None = None,
     seed: int = 0,
@@ -115,13 +121,13 @@ def stage1(
     Args:
         recipe: As in wordwing train sureal, of which only the warm-up counts.
         out: Folder of the run; by default out/stage1-RECIPE.
-        ablate: As in wordwing train sureal.
-        set: As in wordwing train sureal; schedule.warm_up is the number of updates.
+        ablate: As in wordwing train sureal; what is about rewards and flights changes nothing here.
+        set: As in wordwing train sureal; schedule.warm_up is the number of updates. schedule.minutes does not end it.
         device: "cpu" or "cuda"; by default CUDA where there is one.
         compile: Let torch compile the networks; by default on CUDA.
         seed: Of everything random.
     """
-    settings, config = _prepared("stage1", recipe, out, ablate, (*set, "schedule.cloned=0"), device, compile, seed)
+    settings, config = _prepared("stage1", recipe, out, ablate, (*set, ("schedule.cloned=0",)), device, compile, seed)
     _supervised_only(settings, config)
 
 
@@ -129,8 +135,8 @@ def _prepared(
     what: str,
     recipe: Recipe,
     out: Path | None,
-    ablate: tuple[str, ...],
-    set: tuple[str, ...],
+    ablate: tuple[tuple[str, ...], ...],
+    set: tuple[tuple[str, ...], ...],
     device: str,
     compile: bool | None,
     seed: int,
@@ -142,18 +148,22 @@ def _prepared(
     import torch
 
     from wordwing.devices import find_device
-    from wordwing.learning.recipes import RECIPES, ablated, changed
+    from wordwing.learning.limits import check_settings
+    from wordwing.learning.recipes import RECIPES, ablated, changed, check_ablations
     from wordwing.learning.runs import Settings
 
+    ablations = [name for some in ablate for name in some]
+    check_ablations(ablations)
     config = replace(RECIPES[recipe](), seed=check_seed(seed))
-    for name in ablate:
+    for name in ablations:
         config = ablated(config, name)
-    config = changed(config, set)
+    config = changed(config, [setting for some in set for setting in some])
     if what == "bc" and config.schedule.cloned == 0:
         config = replace(config, schedule=replace(config.schedule, cloned=max(1, config.schedule.warm_up // 4)))
+        check_settings(config)
     where = find_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     if where.type == "cpu" and recipe != "quick":
-        print(f"the recipe {recipe} is meant for a GPU; on the CPU it takes weeks, and quick a quarter of an hour")
+        print(f"the recipe {recipe} is meant for a GPU; on the CPU, where quick is at home, it learns far too slowly")
     compiled = where.type == "cuda" if compile is None else compile
     together = synchronous or (where.type == "cpu" and recipe == "quick")
     return Settings(out or Path("out") / f"{what}-{recipe}", where, compiled, together, what), config

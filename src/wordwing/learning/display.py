@@ -83,9 +83,7 @@ class Display:
             return
         if a is None and b is None:
             return
-        states = [
-            f"{process.name}: {', '.join(filter(None, process.parts(now)))}" for process in self._processes.values()
-        ]
+        states = [f"{process.name}: {', '.join(filter(None, process.parts(now)))}" for process in self._known()]
         self._line = f"{self._title}, {_span(now - self._began)}; {'; '.join(states)}"
         if self._printed is None or now - self._printed >= self._every:
             self._print(self._line)
@@ -93,10 +91,10 @@ class Display:
 
     def _drawn(self, now: float) -> Group:
         """The title and a line for each process, part below part; a narrow window cuts off the ends."""
-        rows = [process.parts(now) for process in self._processes.values()]
+        rows = [process.parts(now) for process in self._known()]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [Text(f"{self._title}, {_span(now - self._began)}", style="bold")]
-        for process, row in zip(self._processes.values(), rows, strict=True):
+        for process, row in zip(self._known(), rows, strict=True):
             full = round(BAR * process.share)
             cells = [part.ljust(width) for part, width in zip(row, widths, strict=True) if width]
             bar = (("━" * full, "green"), ("━" * (BAR - full), "dim"))
@@ -104,6 +102,10 @@ class Display:
         for line in lines:
             line.no_wrap, line.overflow = True, "ellipsis"
         return Group(*lines)
+
+    def _known(self) -> list[_Process]:
+        """Processes that have said something; stage 1 alone and behaviour cloning have no Process B."""
+        return [process for process in self._processes.values() if process.heard]
 
     def _print(self, line: str) -> None:
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -115,6 +117,7 @@ class _Process:
     def __init__(self, name: str) -> None:
         self.name = name
         self.phase = "starting"
+        self.heard = False
         self.done, self.total = 0.0, 0.0
         self.rates = self.figures = ""
         self._message = ""
@@ -126,7 +129,7 @@ class _Process:
         phase, done, total = str(said.get("phase", self.phase)), _number(said.get("done")), _number(said.get("total"))
         if self._since is None or (phase, total) != (self.phase, self.total) or done < self.done:
             self._since = (now, done)
-        self.phase, self.done, self.total = phase, done, total
+        self.heard, self.phase, self.done, self.total = True, phase, done, total
         self._spoke = _number(said.get("time")) or time.time()
         self.rates = ", ".join(f"{_short(rate)} {unit}" for unit, rate in _entries(said.get("rates")))
         self.figures = ", ".join(f"{name} {_short(figure)}" for name, figure in _entries(said.get("figures")))

@@ -14,6 +14,21 @@ from wordwing.model.checkpoint import RANGES
 ZERO_TOO = {"seed", "data.seed", "schedule.warm_up", "schedule.cloned", "schedule.updates_each"}
 """Whole numbers that may be 0; all others are at least 1."""
 
+AT_MOST = {
+    "supervised.executions": 10_000,
+    "supervised.common": 10_000,
+    "supervised.contexts.pictures": 1000,
+    "supervised.discriminator_updates": 1000,
+    "supervised.discriminator_pictures": 10_000,
+    "reinforcement.flights": 1_000_000,
+    "reinforcement.worlds": 100_000,
+    "reinforcement.ppo.updates": 100_000,
+}
+"""Whole numbers by which memory grows: more is a slip of the finger."""
+
+MOST = 10**15
+"""All other numbers are at most this, which fits into whatever they are put into."""
+
 POSITIVE = {
     "supervised.losses.gold.blur",
     "supervised.discriminator_rate",
@@ -29,16 +44,21 @@ POSITIVE = {
     "cloning.max_gradient_norm",
     "schedule.minutes",
 }
-"""Numbers that may not be 0; no number is negative."""
+"""Numbers that may not be 0; no number is negative, except for some of the model's."""
 
 SHARES = {
     "supervised.contexts.others",
     "supervised.contexts.look_arounds",
     "supervised.final_rate",
+    "supervised.discriminator_rate",
+    "supervised.learning_rate",
+    "supervised.weight_decay",
     "reinforcement.ppo.late_entropy",
+    "reinforcement.ppo.learning_rate",
     "reinforcement.ppo.discount",
     "reinforcement.ppo.gae",
     "cloning.gold",
+    "cloning.learning_rate",
 }
 """Numbers that are at most 1."""
 
@@ -52,6 +72,11 @@ def check_settings(config: RunConfig) -> None:
     contexts, stage2 = config.supervised.contexts, config.model.stage2
     if contexts.others + contexts.look_arounds > 1:
         raise WordwingError("--set: supervised.contexts.others and look_arounds are more than 1 together")
+    if config.data.first == "standing" and config.schedule.cloned:
+        raise WordwingError(
+            "drones that stand (data.first=standing, from-standing) show nothing to clone: "
+            "schedule.cloned must be 0, and train bc needs demonstrations"
+        )
     if stage2.first_deviation <= stage2.min_deviation:
         raise WordwingError("--set: model.stage2.first_deviation must be above model.stage2.min_deviation")
 
@@ -78,10 +103,11 @@ def _wrong(name: str, value: Any) -> str:
         least, most = RANGES[name.rpartition(".")[2]]
         return "" if least <= value <= most else f"from {least:g} to {most:g}"
     if isinstance(value, int):
-        least = 0 if name in ZERO_TOO else 1
-        return "" if value >= least else f"at least {least}"
+        least, most = 0 if name in ZERO_TOO else 1, AT_MOST.get(name, MOST)
+        return f"at least {least}" if value < least else f"at most {most:,}" if value > most else ""
     if not math.isfinite(value):
         return "a number"
     if value < 0 or (name in POSITIVE and value == 0):
         return "more than 0" if name in POSITIVE else "at least 0"
-    return "at most 1" if name in SHARES and value > 1 else ""
+    most = 1 if name in SHARES else MOST
+    return f"at most {most:,}" if value > most else ""

@@ -11,7 +11,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from wordwing.errors import WordwingError, did_you_mean
 from wordwing.learning.config import DataConfig, RunConfig, ScheduleConfig
 from wordwing.learning.contexts import ContextConfig
-from wordwing.learning.limits import check_settings
+from wordwing.learning.limits import check_settings, settings_of
 from wordwing.learning.ppo import PPOConfig
 from wordwing.learning.reinforcement import ReinforcementConfig
 from wordwing.learning.supervised import SupervisedConfig
@@ -100,6 +100,17 @@ def gpu() -> RunConfig:
 
 RECIPES: dict[str, Callable[[], RunConfig]] = {"quick": quick, "paper": paper, "gpu": gpu}
 
+RIVALS = (("no-instruction", "no-image"), ("sim-only", "half-lab", "tenth-lab"))
+"""Ablations that change the same setting, so that only the last of them would count."""
+
+
+def check_ablations(ablations: Sequence[str]) -> None:
+    """Raise a `WordwingError` about ablations that cannot be had together."""
+    for rivals in RIVALS:
+        chosen = [name for name in rivals if name in ablations]
+        if len(chosen) > 1:
+            raise WordwingError(f"--ablate has {' and '.join(chosen)}, which change the same setting; take one of them")
+
 
 def ablated(config: RunConfig, ablation: str) -> RunConfig:
     """A run without something; see `wordwing train sureal --help` for what each means."""
@@ -141,6 +152,8 @@ def changed(config: RunConfig, settings: Sequence[str]) -> RunConfig:
         name, equals, text = setting.partition("=")
         if not equals:
             raise WordwingError(f'--set has "{setting}"; a setting is changed by NAME=VALUE, as in schedule.minutes=10')
+        if "." not in name and (meant := [known for known, _value in settings_of(config) if known.endswith(f".{name}")]):
+            raise WordwingError(f'--set: there is no setting "{name}"; did you mean {" or ".join(meant)}?')
         config = _changed(config, name.split("."), text, name)
     check_settings(config)
     return config

@@ -108,7 +108,7 @@ class Supervised:
         """
         config = self.config
         generator = generator_of(self.device, self.seed, "supervised", self.updates)
-        #        torch.manual_seed(generator.initial_seed())  # dropout and the gradient penalty ask for no generator
+        torch.manual_seed(generator.initial_seed())  # dropout and the gradient penalty ask for no generator
         factor = config.final_rate + (1 - config.final_rate) * (1 + math.cos(math.pi * min(progress, 1.0))) / 2
         self.network.train()
         figures = {} if self._pool is None else self._pool.teach(generator, config.discriminator_rate * factor)

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Literal
@@ -217,17 +218,20 @@ def _live_a(settings: Settings, config: RunConfig, pulse: Pulse, parent: int) ->
 def _live_b(settings: Settings, config: RunConfig, pulse: Pulse, parent: int) -> None:
     b = ProcessB(*_surroundings(settings, config, pulse))
     _restore(b, settings.folder / STATES["b"])
-    while not b.finished and not b.listen():
-        pulse.beat(b.pulse())
+
+    def wait() -> bool:
         time.sleep(0.2)
-        _check_parent(parent)
+        return not b.finished and not b.listen()
 
     def work() -> bool:
         b.work()
         return not b.finished
 
+    go_on = partial(_go_on, b, settings.folder / STATES["b"], config.schedule.save_seconds, pulse, parent)
+    if not b.finished and not b.listen():
+        go_on(wait)  # saved meanwhile, or its clock would forget the warm-up of an earlier life
     if not b.finished:
-        _go_on(b, settings.folder / STATES["b"], config.schedule.save_seconds, pulse, parent, work)
+        go_on(work)
     pulse.beat(b.pulse(), force=True)  # Process A need not wait for the last examination
     b.finish()
     pulse.beat(b.pulse(), force=True)
