@@ -45,6 +45,14 @@ def test_a_corpus_that_is_not_there_is_refused_before_anything_is_started(capsys
     assert "wordwing: nowhere: there is no such folder" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("limit", ["0", "-1"])
+def test_a_limit_that_leaves_nothing_is_refused(limit, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["bench", "learn", "--device", "cpu", "--limit", limit])
+    assert stop.value.code == 2
+    assert capsys.readouterr().err == f"wordwing: --limit is {limit}; it must be 1 or more\n"
+
+
 @pytest.mark.long
 def test_bench_learn_measures_both_processes_alone_and_together(run, capsys):
     cage = str(run.material.datasets[0].folder)

@@ -158,9 +158,11 @@ def _prepared(
     for name in ablations:
         config = ablated(config, name)
     config = changed(config, [setting for some in set for setting in some])
+    if what != "sureal":  # there is nothing after the warm-up, so the schedule is as long
+        config = replace(config, schedule=replace(config.schedule, updates=config.schedule.warm_up, minutes=None))
     if what == "bc" and config.schedule.cloned == 0:
         config = replace(config, schedule=replace(config.schedule, cloned=max(1, config.schedule.warm_up // 4)))
-        check_settings(config)
+    check_settings(config)
     where = find_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     if where.type == "cpu" and recipe != "quick":
         print(f"the recipe {recipe} is meant for a GPU; on the CPU, where quick is at home, it learns far too slowly")

@@ -26,6 +26,9 @@ from wordwing.model.records import each
 from wordwing.sim.render import RenderConfig, Renderer
 from wordwing.sim.scene import PackedLayouts, Scene
 
+ALIKE = 2
+"""Pictures of cage demonstrations for each execution of the cage in a batch."""
+
 
 @dataclass(frozen=True)
 class ContextConfig:
@@ -53,6 +56,8 @@ class Contexts:
     """[E_sim, K, 72, 128, 3] uint8."""
     lab_image: Tensor
     """[E_lab, K, 72, 128, 3] uint8."""
+    alike_image: Tensor
+    """[A, 72, 128, 3] uint8, of `sim`: from demonstrations of the cage, as the lab's are, to compare features with."""
     landmark: Tensor
     """[E, 40] int64, catalogue index of what stands around."""
     place: Tensor
@@ -175,6 +180,7 @@ class ContextSource:
         self.demonstrated = None if self.cage is None else executions.copy(self.cage)
         """Of the cage, as they were in the beginning: what they show is like what the lab's show."""
         self._drawing = FlightCamera(sizes[0] + sizes[1], config.pictures, self.device)
+        self._alike = FlightCamera(ALIKE * sizes[1], 1, self.device) if sizes[1] else None
 
     @torch.no_grad()
     def draw(self, generator: torch.Generator) -> Contexts:
@@ -183,6 +189,7 @@ class ContextSource:
         layouts = self.examples.layouts.take(self.examples.examples.layout[sim.example])
         sim_image = self._drawing.draw(layouts, sim.pose)
         lab_image = sim_image[:0]
+        alike_image = sim_image[:0, 0] if self._alike is None else self.alike(self._alike, generator)
         if self.lab is not None and self.sizes[2]:
             recorded, lab_image = self._recorded(self.lab, generator)
             motions = joined([sim, recorded])
@@ -195,6 +202,7 @@ class ContextSource:
             pose=motions.pose,
             sim_image=sim_image,
             lab_image=lab_image,
+            alike_image=alike_image,
             landmark=layouts.landmark,
             place=layouts.place[..., :2],
             present=slots < layouts.count[:, None],
@@ -206,12 +214,20 @@ class ContextSource:
         )
 
     def motions(self, generator: torch.Generator) -> Motions:
-        """Of a batch's drones in `sim`."""
+        """Of a batch's drones in `sim`: examples of any corpus, then of the cage."""
         index = torch.randint(len(self.examples), self.sizes[:1], device=self.device, generator=generator)
-        anywhere = self.mixed(index, self.executions.frames(index, self.config.pictures, generator), generator)
-        if self.demonstrated is None:
-            return anywhere
-        return joined([anywhere, self._common(self.demonstrated, generator)])
+        if self.cage is not None:
+            chosen = torch.randint(len(self.cage), self.sizes[1:2], device=self.device, generator=generator)
+            index = torch.cat([index, self.cage[chosen]])
+        return self.mixed(index, self.executions.frames(index, self.config.pictures, generator), generator)
+
+    def alike(self, camera: FlightCamera, generator: torch.Generator) -> Tensor:
+        """[n, 72, 128, 3] uint8 of `sim`, from anywhere in demonstrations of the cage, one from each of n."""
+        assert self.demonstrated is not None
+        assert self.cage is not None
+        which, frame = self.demonstrated.anywhere(camera.shape[0], generator)
+        layouts = self.examples.layouts.take(self.examples.examples.layout[self.cage[which]])
+        return camera.draw(layouts, self.demonstrated.at(which, frame))[:, 0]
 
     def mixed(self, index: Tensor, frames: Tensor, generator: torch.Generator) -> Motions:
         """Examples `index` [E]: their own executions, motions of others among them, look-arounds.
@@ -238,12 +254,6 @@ class ContextSource:
             mixed(own.quaternion, foreign.quaternion, around.quaternion),
         )
         return Motions(index, pose, *executions.decisions(index, frames), own=~(theirs | turning)[:, 0, 0])
-
-    def _common(self, demonstrated: Executions, generator: torch.Generator) -> Motions:
-        """Demonstrations of the cage in `sim`."""
-        assert self.cage is not None
-        chosen = torch.randint(len(demonstrated), self.sizes[1:2], device=self.device, generator=generator)
-        return Motions.flown(self.cage[chosen], demonstrated, chosen, self.config.pictures, generator)[0]
 
     def _recorded(self, lab: LabExecutions, generator: torch.Generator) -> tuple[Motions, Tensor]:
         """Demonstrations of the lab, and their pictures."""

@@ -7,7 +7,7 @@ then make them feasible. The value of feasible potentials is never above the dis
 cost of Sinkhorn's blurred plan.
 
 For P points and K cells this takes 48 passes over all K · P pairs, of one square root and one exponential each, and two
-without the exponential: a million pairs for 50 points and 384 cells.
+without the exponential: 1.6 million pairs for 50 points and the 650 cells that are observed on average.
 """
 
 from __future__ import annotations

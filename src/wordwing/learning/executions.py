@@ -105,6 +105,13 @@ class Executions:
         later = 1 + (share / max(count - 1, 1) * (length - 1)).long()
         return torch.cat([torch.zeros_like(length), later.minimum(length - 1)], dim=1)
 
+    def anywhere(self, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Executions [count] int64 and one pose of each, [count, 1] int64, any of them."""
+        device = self.lengths.device
+        which = torch.randint(len(self), (count,), device=device, generator=generator)
+        share = torch.rand(count, 1, device=device, generator=generator)
+        return which, (share * self.lengths[which, None]).long()
+
     def at(self, index: Tensor, frames: Tensor) -> Pose:
         """[E, K] poses number `frames` [E, K] of executions `index` [E], world frame."""
         return unpack_pose(self.poses[index[:, None], frames])

@@ -186,7 +186,6 @@ def supervised_loss(
     discriminator: Discriminator,
     contexts: Contexts,
     reading: Reading,
-    common: int,
     config: LossConfig,
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """L_SL of a batch, and what it is made of.
@@ -195,9 +194,8 @@ def supervised_loss(
         network: Whose stage 1 learns.
         heads: For the auxiliary losses.
         discriminator: For L_W; not used where the batch has none of the lab.
-        contexts: The last `common` executions of `sim` are of the cage, as those of the lab are.
+        contexts: The batch.
         reading: Of the instructions.
-        common: See above.
         config: Weights.
     """
     seen = outlook(network, contexts, reading)
@@ -209,9 +207,9 @@ def supervised_loss(
         loss = loss + parts.weighted(config.lab, slice(sim, None))
         statistics |= {f"supervised/lab_{name}": getattr(parts, name)[sim:].mean() for name in ("trajectory", "goal")}
         if config.wasserstein:
-            pictures = contexts.pose.position.shape[1]
-            alike = seen.features[(sim - common) * pictures : sim * pictures]
-            distance = wasserstein(discriminator, alike, seen.features[sim * pictures :])
+            recorded = seen.features[sim * contexts.pose.position.shape[1] :]
+            alike = network.stage1.see(contexts.alike_image, "sim")
+            distance = wasserstein(discriminator, alike, recorded)
             loss = loss + config.wasserstein * distance
             statistics["supervised/wasserstein"] = distance
     statistics["supervised/loss"] = loss

@@ -144,10 +144,12 @@ class ProcessA:
     def pulse(self) -> dict[str, Any]:
         """What the display shows."""
         schedule = self.config.schedule
+        # Where the clock ends a run, nobody knows how many updates there will be.
+        learned = (round(1000 * self.progress), 1000) if schedule.minutes else (self.teacher.updates, schedule.updates)
         done, total, wanted = {
             "warm-up": (self.teacher.updates, schedule.warm_up, ("supervised/loss", "supervised/goal")),
             "cloning": (self.cloning.updates, schedule.cloned, ("cloning/stop", "cloning/velocity")),
-            "learning": (self.teacher.updates, schedule.updates, ("supervised/loss", "supervised/goal")),
+            "learning": (*learned, ("supervised/loss", "supervised/goal")),
         }[self.phase]
         return {
             "phase": self.phase,

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from wordwing import __version__
+from wordwing.errors import WordwingError
 from wordwing.learning.config import RunConfig
 from wordwing.learning.examination import Examination
 from wordwing.learning.logbook import Logbook
@@ -81,6 +82,15 @@ class ProcessB:
     def finished(self) -> bool:
         """Whether there is nothing left to learn."""
         return self.progress >= 1
+
+    def check_time(self) -> None:
+        """Raise a `WordwingError` if time is over before there was a stage 1 to fly with."""
+        schedule = self.config.schedule
+        if self.finished and self.heard < 0:
+            raise WordwingError(
+                f"{self.place.folder}: schedule.minutes is {schedule.minutes:g}, and the warm-up takes longer "
+                f"(schedule.warm_up is {schedule.warm_up} updates); change one of them, in another --out"
+            )
 
     def listen(self) -> bool:
         """Take Process A's newest parameters; returns whether there have been any in this life.

@@ -51,12 +51,12 @@ def quick() -> RunConfig:
         supervised=SupervisedConfig(
             executions=16, contexts=ContextConfig(pictures=4), learning_rate=2e-3, final_rate=0.05
         ),
-        reinforcement=ReinforcementConfig(flights=48, worlds=24, ppo=PPOConfig(updates=12, minibatch=256)),
+        reinforcement=ReinforcementConfig(flights=48, worlds=8, ppo=PPOConfig(updates=12, minibatch=256)),
         schedule=ScheduleConfig(
-            warm_up=450,
+            warm_up=650,
             cloned=100,
-            iterations=24,
-            updates=550,
+            iterations=28,
+            updates=760,
             updates_each=4,
             send_every=20,
             examine_every=8,
@@ -152,7 +152,9 @@ def changed(config: RunConfig, settings: Sequence[str]) -> RunConfig:
         name, equals, text = setting.partition("=")
         if not equals:
             raise WordwingError(f'--set has "{setting}"; a setting is changed by NAME=VALUE, as in schedule.minutes=10')
-        if "." not in name and (meant := [known for known, _value in settings_of(config) if known.endswith(f".{name}")]):
+        if "." not in name and (
+            meant := [known for known, _value in settings_of(config) if known.endswith(f".{name}")]
+        ):
             raise WordwingError(f'--set: there is no setting "{name}"; did you mean {" or ".join(meant)}?')
         config = _changed(config, name.split("."), text, name)
     check_settings(config)

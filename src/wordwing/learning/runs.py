@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -56,7 +57,8 @@ def opened(settings: Settings, config: RunConfig) -> Iterator[bool]:
         folder.mkdir(parents=True, exist_ok=True)
         lock = open(folder / ".lock", "w")  # noqa: SIM115
     except OSError as error:
-        raise WordwingError(f"{folder}: a run cannot be kept there ({error.strerror})") from None
+        why = "it is a file" if folder.is_file() else error.strerror
+        raise WordwingError(f"{folder}: a run cannot be kept there ({why})") from None
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -66,13 +68,32 @@ def opened(settings: Settings, config: RunConfig) -> Iterator[bool]:
         known = _keep_config(settings, config)
         for name in (BEST, POLICY):
             tidy(folder / name)
-        yield known and (folder / POLICY).is_dir()
+        with enough_memory():
+            yield known and (folder / POLICY).is_dir()
+
+
+@contextmanager
+def enough_memory() -> Iterator[None]:
+    """Say in a sentence that memory was too small for what is done in the block."""
+    sentence = (
+        "there is not enough memory; a run with smaller batches needs less "
+        "(supervised.executions, supervised.common, reinforcement.flights, reinforcement.worlds)"
+    )
+    try:
+        yield
+    except MemoryError:
+        raise WordwingError(sentence) from None
+    except RuntimeError as error:  # of CUDA torch has an exception of its own, of the CPU and of Warp only words
+        if isinstance(error, torch.OutOfMemoryError) or re.search("can't allocate|ailed to allocate", str(error)):
+            raise WordwingError(sentence) from None
+        raise
 
 
 def _keep_config(settings: Settings, config: RunConfig) -> bool:
     """Write `run.json`, or complain that the folder holds another run; returns whether it was there."""
     path = settings.folder / RUN
     wanted = {"command": settings.command, "synchronous": settings.synchronous, **config.to_json()}
+    there = [name for name in (*STATES.values(), BEST, POLICY) if (settings.folder / name).exists()]
     if path.exists():
         try:
             found = json.loads(path.read_text("utf-8"))
@@ -80,12 +101,16 @@ def _keep_config(settings: Settings, config: RunConfig) -> bool:
             raise WordwingError(f"{path}: this cannot be read; a new run needs another --out") from None
         if found == wanted:
             return True
+        if not isinstance(found, dict) or "command" not in found:
+            raise WordwingError(f"{path}: this is not of a training run; a new run needs another --out")
         # Whoever has mistyped a setting, and has nothing to lose yet, does not have to clean up first.
-        if any((settings.folder / name).exists() for name in (*STATES.values(), BEST, POLICY)):
+        if there:
             raise WordwingError(
                 f"{settings.folder}: another run is kept there, which differs in {_difference(found, wanted)}; "
                 "give its options to go on with it, or another --out for a new one"
             )
+    elif there:
+        raise WordwingError(f"{settings.folder / there[0]}: nobody knows which run this is of; take another --out")
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(wanted, indent=2) + "\n", "utf-8")
     return False

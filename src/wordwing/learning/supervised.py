@@ -84,9 +84,7 @@ class Supervised:
         self.discriminator_optimizer = adam(list(self.discriminator.parameters()), config.discriminator_rate)
         # As a CUDA graph: several hundred kernels would take longer to launch than to run. What it returns is
         # overwritten by the next update.
-        objective = partial(
-            supervised_loss, network, self.heads, self.discriminator, common=common, config=config.losses
-        )
+        objective = partial(supervised_loss, network, self.heads, self.discriminator, config=config.losses)
         self._objective: Callable[..., tuple[Tensor, dict[str, Tensor]]] = (
             torch.compile(objective, fullgraph=True, dynamic=False, mode="reduce-overhead") if compiled else objective
         )
@@ -150,22 +148,10 @@ class _FeaturePool:
 
     def draw(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """[n, 72, 128, 3] uint8 of `sim` and of the lab, from anywhere in their demonstrations."""
-        owner, device = self.owner, self.owner.device
-        source = owner.source
-        assert owner.lab is not None
-        assert source.demonstrated is not None
-        assert source.cage is not None
-
-        def anywhere(executions: Executions) -> tuple[Tensor, Tensor]:
-            which = torch.randint(len(executions), (self.count,), device=device, generator=generator)
-            share = torch.rand(self.count, 1, device=device, generator=generator)
-            return which, (share * executions.lengths[which, None]).long()
-
-        which, frame = anywhere(source.demonstrated)
-        layouts = owner.examples.layouts.take(owner.examples.examples.layout[source.cage[which]])
-        sim = self.camera.draw(layouts, source.demonstrated.at(which, frame))[:, 0]
-        which, frame = anywhere(owner.lab.executions)
-        return sim, owner.lab.pictures(which, frame)[:, 0]
+        lab = self.owner.lab
+        assert lab is not None
+        sim = self.owner.source.alike(self.camera, generator)
+        return sim, lab.pictures(*lab.executions.anywhere(self.count, generator))[:, 0]
 
     def teach(self, generator: torch.Generator, rate: float) -> dict[str, Tensor]:
         """K_discr updates of the discriminator; returns its last loss."""

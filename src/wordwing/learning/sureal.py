@@ -29,7 +29,7 @@ from wordwing.learning.material import Material, Say, load_material, open_datase
 from wordwing.learning.process_a import ProcessA
 from wordwing.learning.process_b import ProcessB
 from wordwing.learning.processes import Place, Tensors
-from wordwing.learning.runs import EXCHANGE, STATES, Settings
+from wordwing.learning.runs import EXCHANGE, STATES, Settings, enough_memory
 from wordwing.learning.state import is_saved, load_state, save_state
 
 PATIENCE = 60.0
@@ -68,13 +68,18 @@ def train_synchronously(settings: Settings, config: RunConfig, until: Literal["w
             saved = time.monotonic()
 
         def between() -> None:
-            display.show(a.pulse(), b.pulse() if until == "end" else None)
+            if until == "end":
+                display.show(a.pulse(), b.pulse())
+            else:
+                display.show({**a.pulse(), "phase": "finished", "total": 0} if a.warm else a.pulse(), None)
             if time.monotonic() - saved > config.schedule.save_seconds:
                 save()
 
         while not a.warm:
             a.work()
             between()
+            if until == "end":
+                b.check_time()
         if b.heard < 0:
             a.send()
         if until == "warm":
@@ -174,12 +179,10 @@ def _live(name: str, settings: Settings, config: RunConfig, parent: int) -> None
         torch.set_num_threads(max(1, (os.cpu_count() or 1) // 2))
     pulse = Pulse(settings.folder / EXCHANGE, name)
     try:
-        (_live_a if name == "a" else _live_b)(settings, config, pulse, parent)
+        with enough_memory():
+            (_live_a if name == "a" else _live_b)(settings, config, pulse, parent)
     except WordwingError as error:
         pulse.beat({"phase": "failed", "error": str(error)}, force=True)
-        raise SystemExit(2) from None
-    except torch.OutOfMemoryError:
-        pulse.beat({"phase": "failed", "error": "the device's memory is too small; take smaller batches"}, force=True)
         raise SystemExit(2) from None
 
 
@@ -230,6 +233,7 @@ def _live_b(settings: Settings, config: RunConfig, pulse: Pulse, parent: int) ->
     go_on = partial(_go_on, b, settings.folder / STATES["b"], config.schedule.save_seconds, pulse, parent)
     if not b.finished and not b.listen():
         go_on(wait)  # saved meanwhile, or its clock would forget the warm-up of an earlier life
+    b.check_time()
     if not b.finished:
         go_on(work)
     pulse.beat(b.pulse(), force=True)  # Process A need not wait for the last examination
