@@ -152,9 +152,8 @@ def changed(config: RunConfig, settings: Sequence[str]) -> RunConfig:
         name, equals, text = setting.partition("=")
         if not equals:
             raise WordwingError(f'--set has "{setting}"; a setting is changed by NAME=VALUE, as in schedule.minutes=10')
-        if "." not in name and (
-            meant := [known for known, _value in settings_of(config) if known.endswith(f".{name}")]
-        ):
+        meant = [known for known, _value in settings_of(config) if known.endswith(f".{name}")]
+        if meant and name not in {entry.name for entry in fields(config)}:
             raise WordwingError(f'--set: there is no setting "{name}"; did you mean {" or ".join(meant)}?')
         config = _changed(config, name.split("."), text, name)
     check_settings(config)
