@@ -132,6 +132,59 @@ def test_settings_that_make_no_sense_are_refused(cage, tmp_path, capsys, change,
     assert sentence in refused(capsys, *command(cage, tmp_path / "run", change))
 
 
+def test_options_that_are_repeated_add_up(tmp_path, capsys):
+    out = ["--out", str(tmp_path / "run"), "--device", "cpu"]
+    said = refused(capsys, "train", "bc", *out, "--ablate", "no-image", "--ablate", "pvn", "no-instruction")
+    assert "--ablate has no-instruction and no-image, which change the same setting" in said
+    said = refused(capsys, "train", "bc", *out, "--set", "data.dev=0", "seed=1", "--set", "seed=2")
+    assert "data.dev is 0" in said
+    assert not (tmp_path / "run").exists()
+
+
+def test_nobody_can_clone_drones_that_stand(tmp_path, capsys):
+    said = refused(capsys, "train", "bc", "--ablate", "from-standing", "--out", str(tmp_path / "run"))
+    assert "show nothing to clone" in said
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("what", ["sureal", "stage1"])
+def test_a_run_that_cannot_be_is_refused_before_it_takes_hours(cage, tmp_path, capsys, what):
+    (tmp_path / "file").touch()
+    said = refused(capsys, *command(cage, tmp_path / "file", what=what))
+    assert said.endswith("file: a run cannot be kept there (it is a file)")
+    for name in ("best", "policy", "state"):
+        (tmp_path / name / name).mkdir(parents=True)
+        said = refused(capsys, *command(cage, tmp_path / name, what=what))
+        assert f"{tmp_path / name / name}: nobody knows which run this is of" in said
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "run.json").write_text('{"kilometres": 42}')
+    assert "this is not of a training run" in refused(capsys, *command(cage, tmp_path / "other", what=what))
+    assert (tmp_path / "other" / "run.json").read_text() == '{"kilometres": 42}'
+
+
+def test_minutes_that_are_over_before_the_warm_up_leave_no_random_policy(cage, tmp_path, capsys):
+    arguments = command(cage, tmp_path, "schedule.minutes=0.001", "schedule.warm_up=1000")
+    for _life in range(2):
+        said = refused(capsys, *arguments)
+        assert "schedule.minutes is 0.001, and the warm-up takes longer than that" in said
+    assert not {"best", "policy"} & {path.name for path in tmp_path.iterdir()}
+
+
+def test_too_little_memory_is_said_in_a_sentence(cage, tmp_path, capsys, monkeypatch):
+    def without_memory(*_, **__):
+        raise RuntimeError("[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory")
+
+    monkeypatch.setattr("wordwing.learning.sureal.load_material", without_memory)
+    assert "there is not enough memory" in refused(capsys, *command(cage, tmp_path))
+
+
+def test_only_processes_that_there_are_are_shown(cage, tmp_path, capsys):
+    main(command(cage, tmp_path, what="bc"))
+    said = capsys.readouterr().err
+    assert "B stage 2" not in said
+    assert "A stage 1: finished" in said.splitlines()[-1]
+
+
 @pytest.mark.parametrize("arguments", [["--recipe", "best"], ["--ablate", "no-images"], ["--synchronously"]])
 def test_unknown_names_are_refused_without_a_traceback(arguments, tmp_path, capsys):
     with pytest.raises(SystemExit) as stop:

@@ -225,6 +225,17 @@ def test_feature_colours_are_the_principal_components_with_the_first_as_lightnes
         assert match[component] > 0.85
 
 
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_what_is_not_a_number_is_drawn_as_nothing_and_spoils_nothing_else(rng):
+    ground = np.full((1, 2, 3), 100, np.uint8)
+    picture = glowing(ground, np.zeros((1, 2, 1)), np.array([[np.nan, 1.0]]), YELLOW)
+    assert picture[0].tolist() == [[100, 100, 100], list(YELLOW)]
+    features = rng.normal(size=(50, 8))
+    colours = FeatureColours.fit(np.concatenate([features, np.full((2, 8), np.nan), np.full((1, 8), np.inf)]))
+    assert np.array_equal(colours(features), FeatureColours.fit(features)(features))
+    assert np.array_equal(colours(np.full(8, np.nan)), colours(colours.mean)), "as a feature that says nothing"
+
+
 def test_a_feature_has_one_colour_in_picture_map_and_time(rng):
     kinds = torch.tensor(rng.normal(size=(5, 32)), dtype=torch.float32)
     made = []

@@ -18,7 +18,7 @@ from wordwing.learning.logbook import read_scalars
 from wordwing.learning.material import load_material
 from wordwing.learning.process_a import ProcessA
 from wordwing.learning.processes import Place
-from wordwing.learning.recipes import RECIPES, ablated, changed, gpu, paper, quick
+from wordwing.learning.recipes import RECIPES, ablated, changed, check_ablations, gpu, paper, quick
 from wordwing.learning.reinforcement import Reinforcement
 from wordwing.learning.sureal import train_synchronously
 from wordwing.model.policy import LearnedPolicy, PolicyNetwork
@@ -88,6 +88,29 @@ def test_ablations_can_be_combined():
     assert difference(paper(), both) == CHANGES["no-image"] | CHANGES["half-lab"]
 
 
+@pytest.mark.parametrize(
+    ("ablations", "sentence"),
+    [
+        (["no-image", "pvn", "no-instruction"], "no-instruction and no-image, which change the same setting"),
+        (["tenth-lab", "sim-only", "half-lab"], "sim-only and half-lab and tenth-lab, which"),
+    ],
+)
+def test_ablations_of_which_only_the_last_would_count_are_refused(ablations, sentence):
+    with pytest.raises(WordwingError, match=sentence):
+        check_ablations(ablations)
+
+
+def test_all_other_ablations_can_be_had_together():
+    for first in CHANGES:
+        for second in CHANGES:
+            both = ablated(ablated(paper(), first), second)
+            if difference(paper(), both) == CHANGES[first] | CHANGES[second] == CHANGES[second] | CHANGES[first]:
+                check_ablations([first, second])
+            else:
+                with pytest.raises(WordwingError):
+                    check_ablations([first, second])
+
+
 def test_an_unknown_ablation_is_refused_with_a_hint():
     with pytest.raises(WordwingError, match=r'no ablation is called "no-images"; did you mean "no-image"\?'):
         ablated(quick(), "no-images")
@@ -136,7 +159,9 @@ def test_a_setting_is_changed_by_its_name(setting, name, value):
     ("setting", "sentence"),
     [
         ("schedule.minuets=4", r'there is no setting "schedule\.minuets"; did you mean "minutes"\?'),
-        ("minutes=4", r'there is no setting "minutes" \(data, model, '),
+        ("minutes=4", r'there is no setting "minutes"; did you mean schedule\.minutes\?'),
+        ("learning_rate=1", r"mean supervised\.learning_rate or reinforcement\.ppo\.learning_rate or "),
+        ("hours=4", r'there is no setting "hours" \(data, model, '),
         ("schedule=4", r"schedule is a group of settings: schedule\.warm_up, "),
         ("schedule.minutes.x=4", r"schedule\.minutes is no group of settings"),
         ("schedule.minutes", r"a setting is changed by NAME=VALUE"),
@@ -154,6 +179,12 @@ def test_a_setting_is_changed_by_its_name(setting, name, value):
         ("schedule.iterations=0", r"must be at least 1"),
         ("schedule.cloned=-1", r"must be at least 0"),
         ("schedule.minutes=0", r"must be more than 0"),
+        ("seed=99999999999999999999", r"seed is 9+; it must be at most 1,000,000,000,000,000"),
+        ("supervised.executions=20000", r"must be at most 10,000"),
+        ("reinforcement.ppo.updates=1000000000", r"must be at most 100,000"),
+        ("reinforcement.ppo.clip=1e300", r"must be at most 1,000,000,000,000,000"),
+        ("supervised.learning_rate=2", r"must be at most 1$"),
+        ("data.first=standing", r"show nothing to clone: schedule\.cloned must be 0"),
         ("supervised.weight_decay=-1", r"must be at least 0"),
         ("reinforcement.ppo.discount=1.1", r"must be at most 1"),
         ("supervised.contexts.others=0.95", r"others and look_arounds are more than 1 together"),

@@ -168,6 +168,11 @@ def test_a_folder_that_is_not_there_or_not_a_policy_is_refused(tmp_path):
     assert "there is no such folder" in refused("a\0b")
 
 
+def test_the_folder_of_a_training_run_is_answered_with_its_best_policy(tmp_path):
+    save_network(tmp_path / "best", small_network(), VOCABULARY)
+    assert refused(tmp_path).endswith(f'there is no config.json in it; did you mean "{tmp_path / "best"}"?')
+
+
 def test_a_name_that_is_nearly_that_of_a_shipped_policy_gives_a_hint(tmp_path, folder, monkeypatch):
     monkeypatch.setattr("wordwing.model.checkpoint.shipped", lambda: {"pvn2-sureal": folder})
     assert load_network("pvn2-sureal")[0].config == CONFIG

@@ -68,7 +68,7 @@ def sureal(
     from wordwing.learning.runs import opened
     from wordwing.learning.sureal import train, train_synchronously
 
-    settings, config = _prepared("sureal", recipe, out, ablate, set, device, compile, seed, synchronous)
+    settings, config = _prepared("sureal", recipe, out, _all(ablate), _all(set), device, compile, seed, synchronous)
     with opened(settings, config) as finished:
         if finished:
             _say_finished(settings)
@@ -103,7 +103,7 @@ def bc(
         compile: Let torch compile the networks; by default on CUDA.
         seed: Of everything random.
     """
-    settings, config = _prepared("bc", recipe, out, ablate, set, device, compile, seed)
+    settings, config = _prepared("bc", recipe, out, _all(ablate), _all(set), device, compile, seed)
     _supervised_only(settings, config)
 
 
@@ -127,16 +127,22 @@ def stage1(
         compile: Let torch compile the networks; by default on CUDA.
         seed: Of everything random.
     """
-    settings, config = _prepared("stage1", recipe, out, ablate, (*set, ("schedule.cloned=0",)), device, compile, seed)
+    changes = (*_all(set), "schedule.cloned=0")
+    settings, config = _prepared("stage1", recipe, out, _all(ablate), changes, device, compile, seed)
     _supervised_only(settings, config)
+
+
+def _all(given: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
+    """Everything that was given to an option, however often it was repeated."""
+    return tuple(one for some in given for one in some)
 
 
 def _prepared(
     what: str,
     recipe: Recipe,
     out: Path | None,
-    ablate: tuple[tuple[str, ...], ...],
-    set: tuple[tuple[str, ...], ...],
+    ablate: tuple[str, ...],
+    set: tuple[str, ...],
     device: str,
     compile: bool | None,
     seed: int,
@@ -152,12 +158,11 @@ def _prepared(
     from wordwing.learning.recipes import RECIPES, ablated, changed, check_ablations
     from wordwing.learning.runs import Settings
 
-    ablations = [name for some in ablate for name in some]
-    check_ablations(ablations)
+    check_ablations(ablate)
     config = replace(RECIPES[recipe](), seed=check_seed(seed))
-    for name in ablations:
+    for name in ablate:
         config = ablated(config, name)
-    config = changed(config, [setting for some in set for setting in some])
+    config = changed(config, set)
     if what != "sureal":  # there is nothing after the warm-up, so the schedule is as long
         config = replace(config, schedule=replace(config.schedule, updates=config.schedule.warm_up, minutes=None))
     if what == "bc" and config.schedule.cloned == 0:

@@ -63,7 +63,7 @@ def glowing(ground: Bytes, relief: Floats, amount: Floats, colour: Sequence[int]
     From 0.2 up only its relief [S, S, 1] is: how much lighter each pixel is than those around it. So landmarks can be
     made out under the paint, and their tone does not change that of what is to be compared.
     """
-    amount = amount.clip(0, 1)
+    amount = np.nan_to_num(amount).clip(0, 1)  # the beliefs of a network that has gone wrong are to be seen, too
     paint = ramp(colour)[np.rint(255 * amount).astype(int)] + relief
     cover = (amount / 0.2).clip(0, 1)[..., None]
     return np.rint(ground * (1 - cover) + paint * cover).clip(0, 255).astype(np.uint8)
@@ -89,6 +89,7 @@ class FeatureColours:
     def fit(cls, features: NDArray[np.floating]) -> FeatureColours:
         """Of features [K, C], of which there may be none."""
         known = np.asarray(features, np.float64)
+        known = known[np.isfinite(known).all(axis=1)]
         if not len(known):
             known = np.zeros((1, known.shape[1]))
         mean = known.mean(axis=0)
@@ -99,7 +100,7 @@ class FeatureColours:
 
     def __call__(self, features: NDArray[np.floating]) -> Bytes:
         """Features [..., C] to colours [..., 3]."""
-        along = (features - self.mean) @ self.axes / (2 * self.deviation)
+        along = np.nan_to_num((features - self.mean) @ self.axes / (2 * self.deviation))
         lightness, blue_yellow, green_red = np.moveaxis(along.clip(-1, 1), -1, 0)
         lab = [0.62 + 0.28 * lightness, 0.11 * green_red, 0.14 * blue_yellow]
         return from_oklab(np.stack(lab, axis=-1))

@@ -128,6 +128,8 @@ def _find(policy: str | Path) -> Path:
         if (folder / CONFIG).is_file():
             return folder
         missing = f"there is no {CONFIG} in it" if folder.is_dir() else "there is no such folder"
+        if (folder / "best" / CONFIG).is_file():  # a run of `wordwing train`
+            missing += f'; did you mean "{folder / "best"}"?'
     except OSError as error:  # a name that is too long, a folder that others may not enter
         missing = f"the folder cannot be read ({error.strerror})"
     names = f"; with wordwing come {', '.join(known)}" if known else ""
