@@ -166,7 +166,7 @@ def test_minutes_that_are_over_before_the_warm_up_leave_no_random_policy(cage, t
     arguments = command(cage, tmp_path, "schedule.minutes=0.001", "schedule.warm_up=1000")
     for _life in range(2):
         said = refused(capsys, *arguments)
-        assert "schedule.minutes is 0.001, and the warm-up takes longer than that" in said
+        assert "schedule.minutes is 0.001, and the warm-up takes longer" in said
     assert not {"best", "policy"} & {path.name for path in tmp_path.iterdir()}
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from wordwing.cli import main
 from wordwing.learning import emd_bench
-from wordwing.learning.emd import SparseMap, batched_emd, dirac_emd, emd, exact_emd, stop_emd, visited_weights
+from wordwing.learning.emd import KEEP, SparseMap, batched_emd, dirac_emd, emd, exact_emd, stop_emd, visited_weights
 from wordwing.learning.emd_bench import KINDS, Problems, make_problems
 from wordwing.model.records import each
 from wordwing.world.tasks import sample_tasks
@@ -278,7 +278,7 @@ def test_the_command_prints_errors_and_rates_as_json_lines(capsys, monkeypatch):
         assert row["value"] > 1
         assert (row["maps"], row["batch"]) == (24, 64)
         assert 1 < row["points"] <= 101
-        assert 1 < row["cells"] <= 384
+        assert 1 < row["cells"] <= KEEP
         assert "one core of" in row["device"]
 
 
