@@ -12,10 +12,11 @@ import pytest
 import torch
 
 from wordwing.cli import application
+from wordwing.commands.train import Ablation
 from wordwing.learning.config import RunConfig
 from wordwing.learning.limits import settings_of
 from wordwing.learning.link import DirectLink, Executed, Parameters
-from wordwing.learning.recipes import RECIPES, Ablation, changed
+from wordwing.learning.recipes import RECIPES, changed
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "wordwing"

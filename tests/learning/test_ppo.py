@@ -381,7 +381,7 @@ def test_a_saved_optimiser_goes_on_as_if_nothing_had_happened(rng):
     ppo = PPO(stage2, value_network, PPOConfig(minibatch=8))
     ppo.update(first, torch.Generator().manual_seed(0), 0.0)
     again = PPO(copy.deepcopy(stage2), copy.deepcopy(value_network), PPOConfig(minibatch=8))
-    again.load_state_dict(copy.deepcopy(ppo.state_dict()))
+    again.optimizer.load_state_dict(copy.deepcopy(ppo.optimizer.state_dict()))
     for one in (ppo, again):
         one.update(second, torch.Generator().manual_seed(1), 0.0)
     for mine, theirs in zip(ppo.parameters, again.parameters, strict=True):

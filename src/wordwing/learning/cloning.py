@@ -20,7 +20,7 @@ from wordwing.learning.gold import GoldConfig, observed_part
 from wordwing.learning.losses import Outlook, gold_of, outlook
 from wordwing.learning.seeding import generator_of
 from wordwing.learning.stepping import adam, step
-from wordwing.model.ego import EgoView, ego_view
+from wordwing.model.ego import EgoView
 from wordwing.model.mapping import arena_cells, boundary_cells
 from wordwing.model.policy import PolicyNetwork
 from wordwing.model.records import each
@@ -101,7 +101,5 @@ class Cloning:
         plan: Visitation = each(mixed, wanted, planned)
         start: Pose = each(lambda tensor: tensor.repeat_interleave(contexts.stop.shape[1], 0), contexts.examples.start)
         pose = Pose(contexts.pose.position.flatten(0, 1), contexts.pose.quaternion.flatten(0, 1))
-        unexplored, boundary = arena_cells(start) & ~seen.observed, boundary_cells(start)
-        if not self.network.config.stage1.observability:
-            unexplored, boundary = torch.zeros_like(unexplored), torch.zeros_like(boundary)
-        return ego_view(plan, unexplored, boundary, in_start_frame(pose, start))
+        masks = seen.observed, arena_cells(start), boundary_cells(start)
+        return self.network.view_of(plan, *masks, in_start_frame(pose, start))

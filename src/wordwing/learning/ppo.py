@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -227,14 +226,6 @@ class PPO:
             "losses/explained_variance": explained_variance(decisions.value, decisions.returns),
             "charts/learning_rate": made.new_full((), self.optimizer.param_groups[0]["lr"]),
         }
-
-    def state_dict(self) -> dict[str, Any]:
-        """What Adam remembers; the networks have their own."""
-        return self.optimizer.state_dict()
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where a `state_dict` was taken."""
-        self.optimizer.load_state_dict(state)
 
 
 def explained_variance(value: Tensor, returns: Tensor) -> Tensor:

@@ -21,21 +21,6 @@ from wordwing.model.stage1 import Stage1Config
 from wordwing.model.text import TextConfig
 from wordwing.model.vision import VisionConfig
 
-Recipe = Literal["quick", "paper", "gpu"]
-
-Ablation = Literal[
-    "no-instruction",
-    "no-image",
-    "no-exploration",
-    "no-discriminator",
-    "sim-only",
-    "half-lab",
-    "tenth-lab",
-    "gold-path-end",
-    "from-standing",
-    "pvn",
-]
-
 
 def quick() -> RunConfig:
     """Two CPU cores, a quarter of an hour: a slim network, one-segment instructions of the cage, `sim` only."""

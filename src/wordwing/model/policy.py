@@ -126,8 +126,12 @@ class PolicyNetwork(nn.Module):
         return grounding_map, self.stage1.predict(state.map.features, grounding_map, state.observed, state.reading)
 
     def view(self, state: State, plan: Visitation, pose: Pose) -> EgoView:
-        """What stage 2 gets to see from poses [N], start frame; PVN knows nothing of exploration."""
-        unexplored, boundary = state.arena & ~state.observed, state.boundary
+        """What stage 2 gets to see from poses [N], start frame."""
+        return self.view_of(plan, state.observed, state.arena, state.boundary, pose)
+
+    def view_of(self, plan: Visitation, observed: Tensor, arena: Tensor, boundary: Tensor, pose: Pose) -> EgoView:
+        """The same of masks [N, 64, 64] bool, start frame; PVN knows nothing of exploration."""
+        unexplored = arena & ~observed
         if not self.config.stage1.observability:
             unexplored, boundary = torch.zeros_like(unexplored), torch.zeros_like(boundary)
         return ego_view(plan, unexplored, boundary, pose)
