@@ -19,7 +19,7 @@ import torch
 import tyro
 
 from wordwing.data.dataset import Dataset
-from wordwing.evaluation.metrics import SUCCESS_DISTANCE
+from wordwing.evaluation.metrics import succeeded
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.learning.first_look import Assessment, FirstLooks, assess, fit, predict
 from wordwing.learning.gold import GoldConfig
@@ -103,7 +103,7 @@ def figures(found: Assessment) -> dict:
     """Means over first looks; goal errors where most of the goal is in view."""
     seen = found.gold_unobserved < 0.5
     excess = (found.cross_entropy - found.gold_entropy).mean(0)
-    hits = (found.goal_error[seen] < SUCCESS_DISTANCE).float().mean()
+    hits = succeeded(found.goal_error[seen]).float().mean()
     gap = (found.unobserved - found.gold_unobserved).abs().mean()
     return {
         "KL trajectory, nats": round(float(excess[0]), 3),

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import binomtest
 
 from wordwing.baselines import Oracle
-from wordwing.evaluation.metrics import SUCCESS_DISTANCE, emd, final_distance
+from wordwing.evaluation.metrics import emd, final_distance, succeeded
 from wordwing.evaluation.rollout import Flight, fly_tasks
 from wordwing.flight.lab import LabVehicle
 from wordwing.flight.pilot import fly_vehicle
@@ -33,7 +33,7 @@ def report(domain: str, flights: list[Flight]) -> None:
     ends = np.array([final_distance(flight.path, flight.task.gold_path) for flight in flights])
     distances = np.array([emd(flight.path, flight.task.gold_path) for flight in flights])
     figures = {
-        "success rate, %": ends < SUCCESS_DISTANCE,
+        "success rate, %": succeeded(ends),
         "EMD, m": distances,
         "final distance, m": ends,
     }

@@ -10,7 +10,19 @@ from typing import NoReturn
 import tyro
 
 from wordwing import __version__
-from wordwing.commands import bench, build, demonstrate, exporting, fly, importing, show, statistics, train
+from wordwing.commands import (
+    bench,
+    build,
+    demonstrate,
+    evaluate,
+    exporting,
+    fly,
+    importing,
+    report,
+    show,
+    statistics,
+    train,
+)
 from wordwing.errors import WordwingError
 
 DESCRIPTION = "wordwing flies a quadcopter by plain English. Start with: wordwing fly 'go to the barrel'"
@@ -52,6 +64,8 @@ def application() -> tyro.extras.SubcommandApp:
     app.command(fly.fly)
     app.command(data_app, name="data", help="Landmarks, layouts and datasets.")
     app.command(train_app, name="train", help="Learn policies.")
+    app.command(evaluate.evaluate)
+    app.command(report.report)
     app.command(bench_app, name="bench", help="Measure speed; prints one JSON line for each figure.")
     return app
 

@@ -80,6 +80,33 @@ def check_replaceable(folder: str | Path, names: Collection[str], mark: str, wha
         )
 
 
+@contextmanager
+def locked(folder: str | Path, what: str, doing: str) -> Iterator[None]:
+    """Keep a folder, made first if need be, from other commands of wordwing while the block runs.
+
+    Args:
+        folder: Where.
+        what: What is kept in it: "a run".
+        doing: What another command would be doing there: "training".
+    """
+    import fcntl  # not everywhere
+
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = open(folder / ".lock", "w")  # noqa: SIM115
+    except OSError as error:
+        why = "it is a file" if folder.is_file() else error.strerror
+        raise WordwingError(f"{folder}: {what} cannot be kept there ({why})") from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            sentence = f"{folder}: another command is {doing} there; wait for it, or take another --out"
+            raise WordwingError(sentence) from None
+        yield
+
+
 def unwritable(path: str | Path, error: OSError) -> WordwingError:
     """The sentence for a file that could not be written."""
     if error.errno == errno.ENOSPC:

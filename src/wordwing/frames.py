@@ -77,6 +77,15 @@ def quaternion_from_euler(roll: Tensor, pitch: Tensor, yaw: Tensor) -> Tensor:
     ).to(kind)
 
 
+def euler_from_quaternion(quaternion: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Roll, pitch and yaw [...] in radians of unit quaternions [..., 4], in double; inverts `quaternion_from_euler`."""
+    w, x, y, z = quaternion.double().unbind(-1)
+    roll = torch.atan2(2 * (w * x + y * z), 1 - 2 * (x * x + y * y))
+    pitch = torch.asin((2 * (w * y - z * x)).clamp(-1, 1))
+    yaw = torch.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
+    return roll, pitch, yaw
+
+
 @dataclass(frozen=True)
 class Pose:
     """A batch of rigid 6-DOF poses in some z-up frame."""

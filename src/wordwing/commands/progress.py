@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -19,8 +19,15 @@ def track(rows: Iterable[T], title: str, total: int | None = None) -> Iterable[T
     return track(rows, title, total, console=Console(stderr=True), disable=not sys.stderr.isatty())
 
 
+class Tick(Protocol):
+    """What work calls to say how far it is."""
+
+    def __call__(self, count: int, note: str = "") -> None:
+        """So much has been done since the last call; `note` is what is worth knowing by now."""
+
+
 @contextmanager
-def bar(title: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
+def bar(title: str, total: int, unit: str) -> Iterator[Tick]:
     """A bar on stderr for work that says itself how far it is, with rate and time left.
 
     Args:
@@ -29,7 +36,7 @@ def bar(title: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
         unit: What is counted: "flights".
 
     Yields:
-        What to call with how much has been done since it was last called.
+        What to call with how much has been done since it was last called, and with a note to show.
     """
     from rich.console import Console
     from rich.progress import (
@@ -48,14 +55,16 @@ def bar(title: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
         TextColumn(f"{{task.fields[rate]}} {unit}/s"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}", markup=False),
     )
     with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as shown:
-        task = shown.add_task(title, total=total, rate="…")
+        task = shown.add_task(title, total=total, rate="…", note="")
         began, done = time.monotonic(), 0
 
-        def tick(count: int) -> None:
+        def tick(count: int, note: str = "") -> None:
             nonlocal done
             done += count
-            shown.update(task, advance=count, rate=f"{done / max(time.monotonic() - began, 1e-3):.1f}")
+            rate = f"{done / max(time.monotonic() - began, 1e-3):.1f}"
+            shown.update(task, advance=count, rate=rate, note=note)
 
         yield tick

@@ -42,7 +42,7 @@ def stats(
     datasets = [opened(folder, None) for folder in folders] + [opened(None, name) for name in corpus]
     if not datasets:
         raise WordwingError("which dataset? Name its folder, or a corpus: wordwing data stats --corpus cage")
-    console = _console()
+    console = plain_console()
     found = []
     for dataset in datasets:
         total = sum(row["paragraphs"] for row in dataset.meta["counts"].values())
@@ -74,7 +74,7 @@ def judge(
 
     dataset = opened(folder, corpus)
     rates = judge_rates(dataset, split, check_seed(seed), partial(track, title="instructions"))
-    _console().print(_judge_table(rates, f"{dataset.name}, {split}: can the judge be trusted?"))
+    plain_console().print(_judgeplain_table(rates, f"{dataset.name}, {split}: can the judge be trusted?"))
     if json is not None:
         document = {"source": dataset.name, "split": split, "seed": seed}
         _write(json, document | {"segments": {str(count): entry.to_json() for count, entry in rates.items()}})
@@ -100,7 +100,8 @@ def opened(folder: Path | None, corpus: str | None, seed: int = 0) -> Dataset:
         return by_name(corpus, seed, tick)
 
 
-def _console() -> Console:
+def plain_console() -> Console:
+    """For tables that people read, on a screen or in a file."""
     from rich.console import Console
 
     # In a file or a pipe nothing is known about the width, and cut tables are no use to anybody. Names of folders and
@@ -117,7 +118,7 @@ def _write(path: Path, document: Any) -> None:
     print(path)
 
 
-def _table(title: str, columns: Iterable[str], left: int = 1) -> Table:
+def plain_table(title: str, columns: Iterable[str], left: int = 1) -> Table:
     """A table whose first columns are text, the others numbers."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -139,7 +140,7 @@ def _show(statistics: Statistics, console: Console) -> None:
     for line in _facts(statistics):
         console.print(line)
     if statistics.clauses:
-        table = _table(f"Clauses, % of {statistics.known:,} sentences", ("kind", "%") * 3)
+        table = plain_table(f"Clauses, % of {statistics.known:,} sentences", ("kind", "%") * 3)
         cells = [cell for kind, share in statistics.clauses.items() for cell in (kind, f"{share:.1%}"[:-1])]
         for first in range(0, len(cells), 6):
             table.add_row(*cells[first : first + 6])
@@ -151,7 +152,7 @@ def _sizes(statistics: Statistics) -> Table:
     paper = statistics.paper
     names = ("paragraphs", "instructions", "tokens", "path, m")
     columns = [name for column in names for name in ([column, paper] if paper else [column])]
-    table = _table("Sizes and means", ["segments", "split", *columns, "goal in view", "mirrored"], left=2)
+    table = plain_table("Sizes and means", ["segments", "split", *columns, "goal in view", "mirrored"], left=2)
     for row in statistics.rows:
         if row.instructions:
             table.add_row(*_size_cells(row, bool(paper)), end_section=row.split == statistics.rows[-1].split)
@@ -203,11 +204,11 @@ def _facts(statistics: Statistics) -> Iterable[str]:
         )
 
 
-def _judge_table(rates: dict[int, Rates], title: str) -> Table:
+def _judgeplain_table(rates: dict[int, Rates], title: str) -> Table:
     from wordwing.data.judging import TARGETS
 
     head = [name for count in rates for name in (f"{count} segment{'s' * (count > 1)}", "95 %", "n")]
-    table = _table(title, ["%", *head, "target"])
+    table = plain_table(title, ["%", *head, "target"])
     rows = (
         ("demonstrations accepted", [entry.gold for entry in rates.values()], TARGETS["gold"]),
         ("other paths rejected", [entry.another for entry in rates.values()], TARGETS["another"]),

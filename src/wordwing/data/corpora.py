@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 
 from wordwing import __version__
@@ -17,6 +18,9 @@ from wordwing.errors import WordwingError, did_you_mean
 from wordwing.world.layout import Layout
 
 CORPORA = (*SIZES, "house")
+
+MINI = "dev-mini"
+"""64 generated instructions that come with wordwing, of the dev splits of cage and field: enough for a quick look."""
 
 REVISION = 1
 """Raised whenever the same seed makes another corpus."""
@@ -41,8 +45,11 @@ def corpus(name: str, seed: int = 0, tick: Callable[[int], None] = lambda paragr
 
     `house` is made of other people's sentences, which are not part of wordwing, so it must have been built before.
     """
+    if name == MINI:
+        return Dataset(Path(str(files("wordwing"))) / "data" / "dev_mini")
     if name not in CORPORA:
-        hint = did_you_mean(name, CORPORA) or f"; there are {', '.join(CORPORA)}"
+        known = (*CORPORA, MINI)
+        hint = did_you_mean(name, known) or f"; there are {', '.join(known)}"
         raise WordwingError(f'there is no corpus "{name}"{hint}')
     folder = corpus_folder(name, seed)
     if (folder / "meta.json").is_file():

@@ -98,6 +98,10 @@ class Dataset:
                 raise WordwingError(f'{folder}: meta.json must count {", ".join(COUNTED)} of split "{split[:40]}"')
         self._layout = lru_cache(maxsize=4096)(self._read_layout)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process opens the folder itself, once."""
+        return _opened_once, (str(self.folder),)
+
     @property
     def name(self) -> str:
         """The corpus: "field", "cage", "house" or what an importer called it."""
@@ -225,6 +229,11 @@ class Dataset:
         if "scene" in row:
             return Scene.from_json(row["scene"], where)
         return Layout.from_json(json.dumps(row.get("layout")), where)
+
+
+@lru_cache(maxsize=4)
+def _opened_once(folder: str) -> Dataset:
+    return Dataset(folder)
 
 
 def check_place(folder: str | Path) -> None:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
-from wordwing.camera import CameraConfig
 from wordwing.data.dataset import Dataset
 from wordwing.data.schema import Instruction, Paragraph, Segment, length
+from wordwing.evaluation.sight import goal_ahead
 from wordwing.frames import ARENA_SIZE
 from wordwing.language.semantics import Kind
 from wordwing.language.tokenizer import tokenize
@@ -57,9 +57,6 @@ sizes, appendix Dataset Details)."""
 
 PAPER_VISIBLE = 34, 72
 """Two-segment instructions of REAL whose goal is in view at the start, of how many (paper: Results)."""
-
-HALF_VIEW = math.radians(CameraConfig().horizontal_fov_deg) / 2
-"""A goal is in view at the start if it is no farther than this from the heading, radians: 42°."""
 
 HIT = ARENA_SIZE / 10
 """A guess hits the goal within this distance, metres: the paper's 0.47 m."""
@@ -214,21 +211,13 @@ def describe(dataset: Dataset, progress: Callable[[Iterator[Paragraph]], Iterabl
     )
 
 
-def goal_visible(segment: Segment) -> bool:
-    """Whether the end of the path is within the camera's view at the start, straight ahead if they are the same."""
-    dx, dy = segment.path[-1, 0] - segment.start_xy[0], segment.path[-1, 1] - segment.start_xy[1]
-    if dx == dy == 0:
-        return True
-    return abs(math.remainder(math.atan2(dy, dx) - segment.start_yaw, 2 * math.pi)) <= HALF_VIEW
-
-
 def _add(instruction: Instruction, row: Row) -> None:
     """Add to sums, which become means at the end."""
     segment = instruction.segment
     row.instructions += 1
     row.tokens += len(tokenize(segment.instruction))
     row.metres += length(segment)
-    row.visible += goal_visible(segment)
+    row.visible += goal_ahead(segment.start_xy, segment.start_yaw, segment.path[-1])
     x, y = segment.start_xy
     row.reflected += math.dist((-x, -y), segment.path[-1]) < HIT
 

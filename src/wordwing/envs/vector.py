@@ -20,7 +20,7 @@ from PIL import Image, ImageDraw
 from wordwing.camera import CameraConfig
 from wordwing.errors import WordwingError, did_you_mean
 from wordwing.evaluation.drawing import FLOWN, MAP_EXTENT, drone_outline, map_pixels
-from wordwing.evaluation.metrics import SUCCESS_DISTANCE, emd, final_distance
+from wordwing.evaluation.metrics import emd, final_distance, succeeded
 from wordwing.evaluation.rollout import MAX_STEPS, SETTLE_STEPS, start_poses
 from wordwing.frames import ARENA_HALF, ARENA_SIZE, Pose
 from wordwing.interface import CONTROL_PERIOD, MAX_FORWARD, MAX_YAW_RATE, Observation, Setpoint
@@ -280,7 +280,7 @@ class FollowVectorEnv(VectorEnv[dict[str, Any], NDArray[np.float32], NDArray[Any
         gold = self.current_tasks[world].gold_path
         distance = final_distance(path, gold)
         return {
-            "success": distance < SUCCESS_DISTANCE and not left,
+            "success": succeeded(distance) and not left,
             "distance": distance,
             "emd": emd(path, gold),
             "steps": steps,

@@ -10,18 +10,18 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from wordwing.baselines import Average, Oracle, Stop
+from wordwing.baselines.average import HABITS
 from wordwing.data.importers.rooms import STEPS as HOUSE_STEPS
-from wordwing.errors import WordwingError, did_you_mean
+from wordwing.errors import WordwingError
 from wordwing.evaluation.animation import MAP_SIZE, filmstrip, flight_frames, still_states, write_video
 from wordwing.evaluation.drawing import MAP_EXTENT
-from wordwing.evaluation.metrics import SUCCESS_DISTANCE, emd, final_distance
+from wordwing.evaluation.metrics import SUCCESS_DISTANCE, emd, final_distance, succeeded
 from wordwing.evaluation.rollout import MAX_STEPS, Flight, fly_tasks, start_poses
+from wordwing.evaluation.systems import load_policy
 from wordwing.evaluation.thinking import thinking_frames, thinking_strip
 from wordwing.files import replacing
-from wordwing.interface import CONTROL_PERIOD, Domain, Policy
+from wordwing.interface import CONTROL_PERIOD, Domain
 from wordwing.language.tokenizer import tokenize
-from wordwing.model.checkpoint import shipped
 from wordwing.model.policy import LearnedPolicy
 from wordwing.sim.render import RenderConfig
 from wordwing.sim.simulator import Simulator
@@ -30,9 +30,8 @@ from wordwing.world.layout import Layout
 from wordwing.world.paths import path_length
 from wordwing.world.tasks import sample_task_in, sample_tasks
 
-BASELINES: dict[str, type[Policy]] = {"oracle": Oracle, "average": Average, "stop": Stop}
 TITLES = {"oracle": "ORACLE", "average": "AVERAGE", "stop": "STOP"}
-HABITS = {
+MANNERS = {
     "oracle": "follows the demonstration; it does not read the text",
     "average": "flies straight on; it does not read the text",
     "stop": "stays where it is; it does not read the text",
@@ -53,7 +52,7 @@ def film_flight(
     A learned policy reads the text, so the path that was sampled with the start is not what it is asked to fly: it is
     neither drawn nor measured against.
     """
-    policy = find_policy(policy_name, vehicle)
+    policy = load_policy(policy_name, vehicle, habit=HABITS[corpus])
     if isinstance(policy, LearnedPolicy) and not tokenize(instruction):
         raise WordwingError(f'there is no word in "{instruction}"; try: wordwing fly "go to the barrel"')
     rng = np.random.default_rng(seed)
@@ -85,25 +84,12 @@ def film_flight(
         )
         said = [f"it does not know: {', '.join(unknown)}"] * bool(unknown) + [ending(flight, name)]
     else:
-        name, habit = TITLES[policy_name], HABITS[policy_name]
+        name, habit = TITLES[policy_name], MANNERS[policy_name]
         frames = flight_frames(flight, overhead, f"{name} in {vehicle}: {habit}")
         strip = filmstrip
         said = [f"{name} {habit}", summary(flight, policy_name)]
     write_films(flight, frames, strip, out)
     print(f'"{instruction}"', *said, f"film: {out / 'flight.mp4'}", sep="\n")
-
-
-def find_policy(name: str, domain: Domain) -> Policy:
-    """A baseline by its name, or a learned policy by its name or folder."""
-    if name in BASELINES:
-        return BASELINES[name]()
-    if not (name and Path(name).exists()) and name not in shipped():
-        known = [*BASELINES, *shipped()]
-        raise WordwingError(
-            f'no policy is called "{name}", and there is no such folder{did_you_mean(name, known)}'
-            f" (known: {', '.join(known)})"
-        )
-    return LearnedPolicy.from_pretrained(name, domain)
 
 
 def write_films(
@@ -135,7 +121,7 @@ def write_films(
 def summary(flight: Flight, policy_name: str) -> str:
     """One line about how a flight went."""
     distance = final_distance(flight.path, flight.task.gold_path)
-    verdict = "within" if distance < SUCCESS_DISTANCE else "not within"
+    verdict = "within" if succeeded(distance) else "not within"
     return (
         f"{TITLES[policy_name]} came to rest {distance:.2f} m from the end of the path, {verdict} "
         f"{SUCCESS_DISTANCE} m (EMD {emd(flight.path, flight.task.gold_path):.2f} m){_through(flight)}"

@@ -1,44 +1,130 @@
 """How far a flown path is from the demonstration's (paper: Automated Evaluation Details).
 
-Each metric's formula is in `docs/metrics.md`.
+Paths are polylines [P, 2] in metres, in any one frame; an empty one or one with NaN is refused with a `ValueError`.
+Each metric's formula, and why it is this one, is in `docs/metrics.md`.
 """
 
 from __future__ import annotations
 
+import math
+from typing import overload
+
 import numpy as np
 import ot
 from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import cdist
+from torch import Tensor
 
-from wordwing.world.paths import resample
+from wordwing.world.paths import Floats, line_distance, lines_of, resample
 
 SUCCESS_DISTANCE = 0.47
-"""A flight succeeds when the drone comes to rest within this of the demonstration's end, metres."""
+"""A flight succeeds when the drone comes to rest less than this from the demonstration's end, metres."""
 
 EMD_SPACING = 0.02
-"""Distance between the points that carry a path's mass, metres."""
+"""Distance between the points that stand for a path, metres."""
+
+PIVOTS = 10_000_000
+"""Of the network simplex at most: more than any path needs. At its limit POT would only warn, and return a transport
+that is not the cheapest."""
 
 
-def evenly(path: ArrayLike, spacing: float = EMD_SPACING) -> NDArray[np.float64]:
+@overload
+def succeeded(distance: float) -> bool: ...
+@overload
+def succeeded(distance: Floats) -> NDArray[np.bool_]: ...
+@overload
+def succeeded(distance: Tensor) -> Tensor: ...
+def succeeded(distance: float | Floats | Tensor) -> bool | NDArray[np.bool_] | Tensor:
+    """Whether a distance from the demonstration's end, metres, is a success: less than 0.47 m."""
+    return distance < SUCCESS_DISTANCE
+
+
+def points_of(path: ArrayLike) -> Floats:
+    """A path as an array [P, 2]; one that is none is refused."""
+    points = np.asarray(path, np.float64)
+    if not points.size:
+        raise ValueError("a path needs at least one point")
+    if points.ndim != 2 or points.shape[1] != 2:
+        raise ValueError(f"a path is [P, 2], not {list(points.shape)}")
+    if not np.isfinite(points).all():
+        raise ValueError("a path holds NaN or infinity")
+    return points
+
+
+def evenly(path: ArrayLike, spacing: float = EMD_SPACING) -> Floats:
     """A path [P, 2] as n = max(2, round(length / spacing) + 1) even points with both its ends.
 
     A path of no length is one point.
     """
-    points = np.asarray(path, np.float64).reshape(-1, 2)
-    if not len(points):
-        raise ValueError("a path needs at least one point")
-    if not np.isfinite(points).all():
-        raise ValueError("a path holds NaN or infinity")
-    return resample(points, spacing)
+    return resample(points_of(path), spacing)
 
 
 def emd(flown: ArrayLike, gold: ArrayLike, spacing: float = EMD_SPACING) -> float:
     """Earth mover's distance in metres between two paths [P, 2], their mass spread evenly along them."""
     a, b = evenly(flown, spacing), evenly(gold, spacing)
-    cost = ot.dist(a, b, metric="euclidean")
-    return float(ot.emd2(ot.unif(len(a)), ot.unif(len(b)), cost))
+    cost = cdist(a, b)
+    if min(cost.shape) == 1:  # all mass goes to, or comes from, one point
+        return float(cost.mean())
+    masses = (np.full(size, 1 / size) for size in cost.shape)
+    return float(ot.emd2(*masses, cost, numItermax=PIVOTS, center_dual=False, check_marginals=False))
 
 
 def final_distance(flown: ArrayLike, gold: ArrayLike) -> float:
     """Metres between the ends of two paths [P, 2]."""
-    a, b = np.asarray(flown, np.float64), np.asarray(gold, np.float64)
-    return float(np.hypot(*(a[-1] - b[-1])))
+    return math.dist(points_of(flown)[-1], points_of(gold)[-1])
+
+
+def path_distance(path: ArrayLike, point: ArrayLike) -> float:
+    """Least distance in metres of a path [P, 2], all along its lines, from a point [2]."""
+    [distance] = line_distance(points_of(np.asarray(point)[None]), lines_of(points_of(path)))
+    return float(distance)
+
+
+def spl(success: bool, flown_length: float, gold_length: float) -> float:
+    """Success weighted by path length: success · ℓ / max(p, ℓ), with p flown and ℓ demonstrated; of 0 / 0 success."""
+    longer = max(flown_length, gold_length)
+    return success * (gold_length / longer if longer > 0 else 1.0)
+
+
+def dtw(a: ArrayLike, b: ArrayLike) -> float:
+    """Dynamic time warping: the least sum of distances over ways to walk along points [A, 2] and [B, 2] together.
+
+    A step goes on by one point on either or on both; first and last points meet.
+    """
+    cost = cdist(points_of(a), points_of(b))
+    cost = cost if len(cost) <= cost.shape[1] else cost.T
+    # A row at a time: D[i, j] = c[i, j] + min(m[j], D[i, j - 1]) with m[j] = min(D[i - 1, j], D[i - 1, j - 1]), so
+    # with C the sums of c along the row D[i, j] = C[j] + min over k <= j of (m[k] - C[k - 1]).
+    sums = cost.cumsum(axis=1)
+    least = sums[0]
+    for row, total in zip(cost[1:], sums[1:], strict=True):
+        entry = least.copy()
+        np.minimum(entry[1:], least[:-1], out=entry[1:])
+        least = total + np.minimum.accumulate(entry - (total - row))
+    return float(least[-1])
+
+
+def ndtw(flown: ArrayLike, gold: ArrayLike) -> float:
+    """Normalised dynamic time warping exp(−DTW / (|gold| · 0.47 m)) in (0, 1], of even points every 2 cm."""
+    points = evenly(gold)
+    return math.exp(-dtw(evenly(flown), points) / (len(points) * SUCCESS_DISTANCE))
+
+
+def sdtw(success: bool, flown_ndtw: float) -> float:
+    """Success weighted by normalised dynamic time warping: success · nDTW."""
+    return success * flown_ndtw
+
+
+def nemd(flown_emd: float, stop_emd: float) -> float | None:
+    """EMD as a share of that of a drone that stays at the start, metres both.
+
+    0 where EMD is 0, and None where only the other is: leaving the start is then infinitely worse than staying.
+    """
+    if flown_emd == 0:
+        return 0.0
+    return flown_emd / stop_emd if stop_emd > 0 else None
+
+
+def semd(success: bool, share: float | None) -> float:
+    """Success weighted by NEMD: success · max(0, 1 − NEMD), 0 where there is no NEMD."""
+    return success * max(0.0, 1 - share) if share is not None else 0.0

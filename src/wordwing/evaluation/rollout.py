@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from wordwing.frames import Pose
 from wordwing.interface import Policy, Setpoint
@@ -45,6 +46,9 @@ class Flight:
     """What the drone saw at each state, when asked for."""
     beliefs: list[Beliefs] = field(default_factory=list)
     """What a learned policy made of it at each decision, STOP included; kept with the images."""
+    goals: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 3)))
+    """[D, 3] at each decision, STOP included: x and y of the likeliest goal, world frame, and p_oob; empty for a policy
+    without beliefs."""
 
     @property
     def path(self) -> NDArray[np.float32]:
@@ -56,6 +60,12 @@ def beliefs_of(policy: Policy, index: int) -> list[Beliefs]:
     """What a policy believes now of one of its drones; nothing for a policy without beliefs."""
     beliefs: Beliefs | None = getattr(policy, "beliefs", None)
     return [] if beliefs is None else [beliefs.of(index)]
+
+
+def goals_of(policy: Policy) -> Tensor | None:
+    """[N, 3] where a policy believes the goals of its drones to be now; None for a policy without beliefs."""
+    goals: Tensor | None = policy.goals() if hasattr(policy, "goals") else None
+    return goals
 
 
 def start_poses(tasks: Sequence[Task]) -> Pose:
@@ -91,6 +101,7 @@ def fly_tasks(
     stopped = torch.zeros_like(flying)
     states, setpoints, images = [observation.pose], [], [observation.image.cpu()] * keep_images
     beliefs: list[list[Beliefs]] = [[] for _task in tasks]
+    goals: list[Tensor] = []
     inside = [simulator.seconds_inside_landmarks]
     step = 0
     settled = 0
@@ -98,6 +109,8 @@ def fly_tasks(
         setpoint = Setpoint.zero(n, simulator.device)
         if step < max_steps and bool(flying.any()):
             action = policy.act(observation)
+            believed = goals_of(policy)
+            goals += [] if believed is None else [believed]
             if keep_images:
                 for i in flying.nonzero()[:, 0].tolist():
                     beliefs[i] += beliefs_of(policy, i)
@@ -119,6 +132,7 @@ def fly_tasks(
     history = Pose.stack(states).to("cpu")  # [T + 1, N]
     flown_setpoints = torch.stack(setpoints).cpu()  # [T, N, 2]
     inside_until = torch.stack(inside).cpu()  # [T + 1, N]
+    believed_goals = torch.stack(goals).double().cpu().numpy() if goals else np.zeros((0, n, 3))  # [D, N, 3]
     flights = []
     for i, task in enumerate(tasks):
         end = int(decisions[i]) + SETTLE_STEPS
@@ -133,6 +147,7 @@ def fly_tasks(
                 seconds_inside_landmarks=float(inside_until[end, i]),
                 images=[image[i].numpy() for image in images[: end + 1]],
                 beliefs=beliefs[i],
+                goals=believed_goals[: int(decisions[i]) + bool(stopped[i]), i],
             )
         )
     return flights

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from wordwing.evaluation.rollout import MAX_STEPS, SETTLE_STEPS, Flight, beliefs_of
+from wordwing.evaluation.rollout import MAX_STEPS, SETTLE_STEPS, Flight, beliefs_of, goals_of
 from wordwing.flight.vehicle import Vehicle
 from wordwing.frames import Pose
 from wordwing.interface import CONTROL_PERIOD, Policy, Setpoint
@@ -26,7 +26,7 @@ def fly_vehicle(
     """
     seen = [vehicle.observe()]
     sent: list[Setpoint] = []
-    beliefs = []
+    beliefs, goals = [], []
 
     def fly(setpoint: Setpoint) -> None:
         sent.append(vehicle.send(setpoint))
@@ -39,6 +39,8 @@ def fly_vehicle(
     while not stopped and len(sent) < max_steps:
         action = policy.act(seen[-1])
         beliefs += beliefs_of(policy, 0) if keep_images else []
+        believed = goals_of(policy)
+        goals += [] if believed is None else [believed[0].double().cpu().numpy()]
         stopped = bool(action.stop[0])
         if not stopped:
             fly(action.setpoint)
@@ -56,4 +58,5 @@ def fly_vehicle(
         seconds_inside_landmarks=vehicle.seconds_inside_landmarks,
         images=[observation.image[0].cpu().numpy() for observation in seen] if keep_images else [],
         beliefs=beliefs,
+        goals=np.array(goals, float).reshape(-1, 3),
     )

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from wordwing.baselines import Average
 from wordwing.evaluation.animation import MAP_SIZE, still_states
 from wordwing.evaluation.drawing import MAP_EXTENT
-from wordwing.evaluation.metrics import SUCCESS_DISTANCE, emd, final_distance
+from wordwing.evaluation.metrics import emd, final_distance, succeeded
 from wordwing.evaluation.rollout import Flight, fly_tasks, start_poses
+from wordwing.evaluation.systems import habit_of
 from wordwing.evaluation.thinking import thinking_frames, thinking_strip
 from wordwing.interface import Policy
 from wordwing.learning.first_look import FirstLooks, assess
@@ -43,7 +44,7 @@ class Marks:
     @property
     def success(self) -> float:
         """Share that ended within 0.47 m."""
-        return float((self.distance <= SUCCESS_DISTANCE).mean())
+        return float(succeeded(self.distance).mean())
 
     @classmethod
     def of(cls, flights: list[Flight]) -> Marks:
@@ -76,17 +77,18 @@ class Examination:
 
     def fly(self, policy: Policy) -> dict[str, Marks]:
         """Fly all of them as at test time: safety rule on, down to rest."""
-        marks = {}
-        for name, tasks in self.tasks.items():
-            simulator = Simulator(len(tasks), self.device)
-            marks[name] = Marks.of(fly_tasks(policy, simulator, tasks, max_steps=self.steps[name]))
-        return marks
+        return {name: self._marks(policy, name) for name in self.tasks}
 
     def average(self) -> dict[str, Marks]:
         """AVERAGE's marks; flown once."""
         if not self._average:
-            self._average = self.fly(Average())
+            habits = {dataset.name: habit_of(dataset, self.device) for dataset in self.material.datasets}
+            self._average = {name: self._marks(Average(*habits[name]), name) for name in self.tasks}
         return self._average
+
+    def _marks(self, policy: Policy, name: str) -> Marks:
+        tasks = self.tasks[name]
+        return Marks.of(fly_tasks(policy, Simulator(len(tasks), self.device), tasks, max_steps=self.steps[name]))
 
     def gap(self, marks: dict[str, Marks]) -> tuple[float, float, float]:
         """By how much EMD is smaller than AVERAGE's in the same flights, metres: mean and 95 % interval."""
@@ -118,7 +120,7 @@ class Examination:
                 visible = found.gold_unobserved < 0.5
                 error = found.goal_error[visible]
                 figures[f"first_look/{name}_error{kind}"] = float(error.mean())
-                figures[f"first_look/{name}_within{kind}"] = float((error <= SUCCESS_DISTANCE).float().mean())
+                figures[f"first_look/{name}_within{kind}"] = float(succeeded(error).float().mean())
                 divergence = (found.cross_entropy - found.gold_entropy).mean(0)
                 figures[f"first_look/{name}_goal_kl{kind}"] = float(divergence[1])
         return figures

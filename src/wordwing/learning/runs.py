@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from wordwing.errors import WordwingError
-from wordwing.files import replacing
+from wordwing.files import locked, replacing
 from wordwing.learning.config import RunConfig
 from wordwing.learning.process_b import BEST, POLICY
 from wordwing.learning.state import tidy
@@ -50,21 +50,8 @@ def opened(settings: Settings, config: RunConfig) -> Iterator[bool]:
 
     Complains if it is another run's. Yields whether the run is finished.
     """
-    import fcntl
-
     folder = settings.folder
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = open(folder / ".lock", "w")  # noqa: SIM115
-    except OSError as error:
-        why = "it is a file" if folder.is_file() else error.strerror
-        raise WordwingError(f"{folder}: a run cannot be kept there ({why})") from None
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            sentence = f"{folder}: another command is training there; wait for it, or take another --out"
-            raise WordwingError(sentence) from None
+    with locked(folder, "a run", "training"):
         known = _keep_config(settings, config)
         for name in (BEST, POLICY):
             tidy(folder / name)

@@ -90,7 +90,7 @@ def save_network(
 
 def load_network(policy: str | Path) -> tuple[PolicyNetwork, Vocabulary]:
     """Read a policy from a folder, or one that comes with wordwing by its name; each mistake gives one sentence."""
-    folder = _find(policy)
+    folder = policy_folder(policy)
     config = _read_config(folder / CONFIG)
     vocabulary = Vocabulary.load(folder / WORDS)
     weights = _read_weights(folder / WEIGHTS)
@@ -119,7 +119,8 @@ def shipped() -> dict[str, Path]:
     return {path.parent.name: path.parent for path in sorted(folder.glob(f"*/{CONFIG}"))}
 
 
-def _find(policy: str | Path) -> Path:
+def policy_folder(policy: str | Path) -> Path:
+    """Where a policy lies: a folder, or one that comes with wordwing by its name."""
     known = shipped()
     if str(policy) in known:
         return known[str(policy)]

@@ -8,13 +8,15 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from wordwing.camera import Camera
 from wordwing.devices import find_device, precision
-from wordwing.frames import Pose, in_start_frame
+from wordwing.frames import Pose, in_start_frame, start_frame
 from wordwing.interface import Action, Domain, Observation
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.model.ego import EgoView, ego_view
+from wordwing.model.grid import START_GRID
 from wordwing.model.mapping import MappingConfig, SemanticMap, arena_cells, boundary_cells, look, project
 from wordwing.model.records import each
 from wordwing.model.stage1 import Reading, Stage1, Stage1Config
@@ -248,3 +250,16 @@ class LearnedPolicy:
         setpoint = control.setpoint.to(observation.image.device)
         stop = control.stop_probability > self.network.config.stop_threshold
         return Action(setpoint, stop.to(observation.image.device))
+
+    def goals(self) -> Tensor:
+        """[N, 3] what it believes now: x and y of the likeliest goal among what it has observed, and p_oob.
+
+        Metres, world frame.
+        """
+        if self.state is None or self.beliefs is None:
+            raise ValueError("act comes before goals")
+        plan = self.beliefs.visitation
+        centres = START_GRID.centres(self.device).flatten(0, 1)
+        best = centres[plan.goal.flatten(1).argmax(1)]  # [N, 2] start frame
+        place = start_frame(self.state.start).apply(functional.pad(best, (0, 1)))[:, :2]
+        return torch.cat([place, plan.unobserved[:, 1:].to(place)], 1)

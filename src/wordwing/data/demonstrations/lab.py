@@ -6,17 +6,10 @@ is interrupted goes on from there; when all are there they become one file.
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import shutil
-import signal
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +27,7 @@ from wordwing.flight.lab import LabVehicle
 from wordwing.flight.pilot import fly_vehicle
 from wordwing.frames import Pose
 from wordwing.interface import Setpoint
+from wordwing.pool import shared
 from wordwing.world.tasks import Task
 
 QUALITY = 85
@@ -90,7 +84,9 @@ def fly_lab(
             waiting.append(entry)
         else:
             tick(len(made))
-    _fly_all(waiting, processes, tick, parts)
+    killed = f"a process that flew was killed; {parts} keeps what has been flown, and the same command goes on"
+    for _entry, flights in shared(_fly_paragraph, waiting, processes, killed):
+        tick(flights)
     flown = {entry.ids[0].rpartition("/")[0] for entry in work}
     subsets = {name: [entry for entry in ids if entry in flown] for name, ids in choice.subsets.items()}
     whole = LabDemonstrations.joined(
@@ -125,49 +121,6 @@ def _work(dataset: Dataset, singles: Sequence[Instruction], header: Header, part
         )
         for number, group in enumerate(together.values())
     ]
-
-
-def _fly_all(work: Sequence[_Work], processes: int, tick: Callable[[int], None], parts: Path) -> None:
-    processes = min(processes, len(work))
-    if processes <= 1:
-        for entry in work:
-            tick(_fly_paragraph(entry))
-        return
-    with _one_thread_each():
-        # Warp and torch run threads, which a forked process would not have.
-        pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _leave_interrupts)
-        try:
-            # One each at a time: what waits in the pool's queue would still be flown after Ctrl-C.
-            left, flying = iter(work), set[Future[int]]()
-            while flying := flying | {pool.submit(_fly_paragraph, e) for e in islice(left, processes - len(flying))}:
-                ended, flying = wait(flying, return_when=FIRST_COMPLETED)
-                for future in ended:
-                    tick(future.result())
-        except BrokenProcessPool:
-            raise WordwingError(
-                f"a process that flew was killed; {parts} keeps what has been flown, and the same command goes on"
-            ) from None
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-def _leave_interrupts() -> None:
-    """Ctrl-C is for the process that waits: the others end the paragraphs that they are flying."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Let processes that are started meanwhile take one core each."""
-    before = os.environ.get("OMP_NUM_THREADS")
-    os.environ["OMP_NUM_THREADS"] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["OMP_NUM_THREADS"]
-        else:
-            os.environ["OMP_NUM_THREADS"] = before
 
 
 def _fly_paragraph(work: _Work) -> int:

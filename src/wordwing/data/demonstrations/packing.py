@@ -11,7 +11,7 @@ import math
 import torch
 from torch import Tensor
 
-from wordwing.frames import Pose, quaternion_from_euler
+from wordwing.frames import Pose, euler_from_quaternion, quaternion_from_euler
 from wordwing.interface import Setpoint
 
 POSITION_STEP = 1e-4
@@ -29,11 +29,7 @@ def pack_pose(pose: Pose, checked: bool = True) -> Tensor:
     places = (pose.position.double() / POSITION_STEP).round()
     if checked and not bool((places.abs() < 2**15).all()):  # NaN is not less either
         raise ValueError(f"a position is beyond {2**15 * POSITION_STEP:.2f} m from the arena's centre, or NaN")
-    w, x, y, z = pose.quaternion.double().unbind(-1)
-    roll = torch.atan2(2 * (w * x + y * z), 1 - 2 * (x * x + y * y))
-    pitch = torch.asin((2 * (w * y - z * x)).clamp(-1, 1))
-    yaw = torch.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
-    turns = (torch.stack([roll, pitch, yaw], dim=-1) / ANGLE_STEP).round()
+    turns = (torch.stack(euler_from_quaternion(pose.quaternion), dim=-1) / ANGLE_STEP).round()
     turns = torch.where(turns >= 2**15, turns - 2**16, turns)
     return torch.cat([places, turns], dim=-1).to(torch.int16)
 

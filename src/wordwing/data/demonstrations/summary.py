@@ -10,7 +10,7 @@ from scipy.stats import binomtest
 
 from wordwing.data.demonstrations.records import Demonstrations
 from wordwing.data.schema import Instruction
-from wordwing.evaluation.metrics import SUCCESS_DISTANCE, emd, final_distance
+from wordwing.evaluation.metrics import emd, final_distance, succeeded
 
 SAMPLE = 200
 """Flights whose EMD is taken; all would take longer than flying them."""
@@ -38,7 +38,7 @@ class Summary:
 def summarise(demonstrations: Demonstrations, instructions: Sequence[Instruction]) -> Summary:
     """Figures of flights of these instructions, in their order."""
     gold = [instruction.segment.path for instruction in instructions]
-    reached = [final_distance(demonstrations.path(index), path) < SUCCESS_DISTANCE for index, path in enumerate(gold)]
+    reached = [succeeded(final_distance(demonstrations.path(index), path)) for index, path in enumerate(gold)]
     count = len(demonstrations)
     bounds = binomtest(sum(reached), count).proportion_ci(method="wilson")
     sample = np.random.default_rng(0).choice(count, min(SAMPLE, count), replace=False)

@@ -1,20 +1,22 @@
-"""Draw how a training run went: one figure of small multiples over its minutes, from what both processes logged.
+"""Learning curves of a training run: small multiples over its minutes, from what both processes logged."""
 
-Usage: python benchmarks/curves.py RUN PICTURE      RUN is the folder of a `wordwing train`, running or finished
-"""
+from __future__ import annotations
 
 import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import tyro
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 
 from wordwing.errors import WordwingError
+from wordwing.evaluation.charts import plain_style, shade
 from wordwing.evaluation.drawing import (
     BLUISH_GREEN,
     FLOWN,
@@ -93,7 +95,7 @@ class Log:
         object.__setattr__(self, "minutes", _minutes(self.rows))
 
     @classmethod
-    def read(cls, folder: Path) -> "Log":
+    def read(cls, folder: Path) -> Log:
         """Of a folder; empty if the process has not logged anything yet."""
         return cls(read_scalars(folder) if (folder / SCALARS).is_file() else [])
 
@@ -135,7 +137,7 @@ class Run:
     b: Log
 
     @classmethod
-    def read(cls, folder: Path) -> "Run":
+    def read(cls, folder: Path) -> Run:
         """Of a `wordwing train`."""
         try:
             settings = json.loads((folder / "run.json").read_text("utf-8"))
@@ -274,30 +276,29 @@ def _corpora(log: Log, prefix: str, suffix: str) -> list[tuple[str, Colour]]:
     return [(name, CORPORA.get(name) or next(spare)) for name in found]
 
 
-def draw(run: Run, picture: Path) -> None:
-    """Draw all panels."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    drawn = panels(run)
-    layout = ConstrainedLayoutEngine(h_pad=0.1, w_pad=0.08)
-    with pyplot.rc_context({"font.size": 10, "axes.edgecolor": "0.6", "xtick.color": "0.3", "ytick.color": "0.3"}):
-        figure, grid = pyplot.subplots(3, 3, figsize=SIZE, dpi=DPI, layout=layout, facecolor=shade(PAPER))
-        figure.suptitle(f"{run.heading}\n", fontsize=15, fontweight="bold", x=0.01, ha="left")
-        figure.text(0.01, 0.955, _caption(run), fontsize=10.5, color="0.3", ha="left", va="center")
-        last = max(log.minutes[-1] for log in (run.a, run.b) if log.rows)
-        for axes, panel in zip(grid.flat, drawn, strict=True):
+def draw_curves(run: Path) -> Figure:
+    """All panels of a run's folder, of a `wordwing train` that is under way or finished."""
+    read = Run.read(run)
+    with plain_style({"font.size": 10, "axes.edgecolor": "0.6", "xtick.color": "0.3", "ytick.color": "0.3"}):
+        figure = Figure(SIZE, DPI, facecolor=shade(PAPER), layout=ConstrainedLayoutEngine(h_pad=0.1, w_pad=0.08))
+        grid = figure.subplots(3, 3)
+        figure.suptitle(f"{read.heading}\n", fontsize=15, fontweight="bold", x=0.01, ha="left")
+        figure.text(0.01, 0.955, _caption(read), fontsize=10.5, color="0.3", ha="left", va="center")
+        last = max(log.minutes[-1] for log in (read.a, read.b) if log.rows)
+        for axes, panel in zip(grid.flat, panels(read), strict=True):
             _draw_panel(axes, panel)
-            _mark_phases(axes, run)
+            _mark_phases(axes, read)
             axes.set_xlim(0, max(1.02 * last, 1e-3))
         for axes in grid[-1]:
             axes.set_xlabel("minutes")
-        with replacing(picture) as temporary:
-            figure.savefig(temporary, facecolor=figure.get_facecolor())
-        pyplot.close(figure)
+    return figure
+
+
+def save_curves(run: Path, picture: Path) -> None:
+    """Write a run's curves as PNG; the same log gives the same bytes."""
+    figure = draw_curves(run)
+    with replacing(picture) as temporary, plain_style():
+        figure.savefig(temporary, format="png", facecolor=figure.get_facecolor(), metadata={"Software": None})
 
 
 def _caption(run: Run) -> str:
@@ -315,7 +316,7 @@ def cloned(run: Run) -> tuple[float, float] | None:
     return (float(minutes[0]), float(minutes[-1])) if len(minutes) else None
 
 
-def _mark_phases(axes: Any, run: Run) -> None:
+def _mark_phases(axes: Axes, run: Run) -> None:
     if (span := cloned(run)) is not None:
         axes.axvspan(*span, color="0.9", linewidth=0, zorder=0)
     minutes, _length = run.b.series("charts/episodic_length")
@@ -323,7 +324,7 @@ def _mark_phases(axes: Any, run: Run) -> None:
         axes.axvline(minutes[0], color="0.45", linewidth=1, linestyle=(0, (1, 2)), zorder=1)
 
 
-def _draw_panel(axes: Any, panel: Panel) -> None:
+def _draw_panel(axes: Axes, panel: Panel) -> None:
     axes.set_title(panel.title, loc="left", fontsize=11.5, fontweight="bold")
     axes.set_ylabel(panel.unit)
     axes.spines[["top", "right"]].set_visible(False)
@@ -348,7 +349,7 @@ def _draw_panel(axes: Any, panel: Panel) -> None:
         axes.legend(frameon=False, fontsize=9, ncols=2 if len(panel.curves) > 4 else 1, handlelength=1.8)
 
 
-def _draw_curve(axes: Any, curve: Curve, noisy: bool) -> None:
+def _draw_curve(axes: Axes, curve: Curve, noisy: bool) -> None:
     colour = shade(curve.colour)
     if curve.band is not None:
         axes.fill_between(curve.minutes, *curve.band, color=colour, alpha=0.15, linewidth=0, label="95 % of the gap")
@@ -366,21 +367,3 @@ def smoothed(values: Floats) -> Floats:
     half = len(values) // 20
     windows = [values[max(0, at - half) : at + half + 1] for at in range(len(values))]
     return np.array([np.nanmean(part) if np.isfinite(part).any() else math.nan for part in windows])
-
-
-def shade(colour: Colour) -> tuple[float, float, float]:
-    """A colour as matplotlib has them."""
-    red, green, blue = colour
-    return red / 255, green / 255, blue / 255
-
-
-def main(run: Annotated[Path, tyro.conf.Positional], picture: Annotated[Path, tyro.conf.Positional], /) -> None:
-    """Draw the curves of a training run."""
-    try:
-        draw(Run.read(run), picture)
-    except WordwingError as error:
-        raise SystemExit(f"curves: {error}") from None
-
-
-if __name__ == "__main__":
-    tyro.cli(main)

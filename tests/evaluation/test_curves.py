@@ -1,16 +1,16 @@
+"""Curves of training runs show what was logged, when it was logged."""
+
 import json
-import sys
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 import pytest
 from PIL import Image
 
 from wordwing.errors import WordwingError
+from wordwing.evaluation.curves import Log, Run, draw_curves, panels, save_curves, smoothed
 from wordwing.learning.logbook import Logbook
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from curves import Log, Run, draw, main, panels, smoothed
 
 
 def begun(folder: Path, corpora: tuple[str, ...] = ("cage",), gold_distance: float | None = None) -> Path:
@@ -91,7 +91,7 @@ def test_what_is_not_a_number_leaves_a_gap(tmp_path):
     curve = found(folder, "Visitation losses", "goal")
     assert curve.minutes.tolist() == [1.0, 2.0, 3.0]
     np.testing.assert_array_equal(curve.values, [2.0, np.nan, 1.0])
-    draw(Run.read(folder), tmp_path / "gap.png")
+    draw_curves(folder)
 
 
 def test_average_lies_above_the_policy_by_the_gap_and_outside_the_band_where_the_gap_is_certain(whole):
@@ -163,7 +163,7 @@ def test_the_picture_is_1600_pixels_wide_and_shows_every_curve(whole, tmp_path, 
         return plot(self, *args, **kwargs)
 
     monkeypatch.setattr(Axes, "plot", watched)
-    main(whole, tmp_path / "curves.png")
+    save_curves(whole, tmp_path / "curves.png")
     with Image.open(tmp_path / "curves.png") as picture:
         assert picture.width == 1600
         assert len(picture.convert("L").getcolors()) > 50
@@ -172,12 +172,22 @@ def test_the_picture_is_1600_pixels_wide_and_shows_every_curve(whole, tmp_path, 
     assert drawn == shown
 
 
+def test_the_same_log_gives_the_same_bytes_however_matplotlib_is_configured(whole, tmp_path):
+    save_curves(whole, tmp_path / "one.png")
+    with matplotlib.rc_context({"font.size": 31, "axes.facecolor": "black", "savefig.dpi": 30}):
+        save_curves(whole, tmp_path / "two.png")
+        assert matplotlib.rcParams["font.size"] == 31
+    assert (tmp_path / "one.png").read_bytes() == (tmp_path / "two.png").read_bytes()
+    with Image.open(tmp_path / "one.png") as picture:
+        assert set(picture.info) <= {"dpi"}, "no date, no program"
+
+
 def test_a_run_that_has_only_begun_is_drawn_too(tmp_path):
     folder = begun(tmp_path / "stage1-quick")
     taught(folder)
     run = Run.read(folder)
     assert run.amounts == "3.0 minutes; Process A: 30 updates"
-    draw(run, tmp_path / "a" / "curves.png")
+    save_curves(folder, tmp_path / "a" / "curves.png")
     assert (tmp_path / "a" / "curves.png").is_file()
 
 
@@ -186,8 +196,8 @@ def test_a_folder_without_a_run_is_named(tmp_path):
         Run.read(tmp_path / "nowhere")
     with pytest.raises(WordwingError, match="nothing has been logged"):
         Run.read(begun(tmp_path / "early"))
-    with pytest.raises(SystemExit, match=r"curves: .*nowhere"):
-        main(tmp_path / "nowhere", tmp_path / "curves.png")
+    with pytest.raises(WordwingError, match="nowhere"):
+        save_curves(tmp_path / "nowhere", tmp_path / "curves.png")
     assert not (tmp_path / "curves.png").exists()
 
 

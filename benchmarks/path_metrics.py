@@ -1,0 +1,104 @@
+"""How fast flights are measured, on one core; one JSON line for each figure.
+
+EMD and nDTW are of winding paths of 3 m, 151 points each; whole flights are ORACLE's and AVERAGE's of two-segment
+instructions of the cage, in `sim`, with all metrics of `wordwing.evaluation.measures`.
+
+Usage: OMP_NUM_THREADS=1 python benchmarks/path_metrics.py [SECONDS]     (5 for each figure by default)
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from itertools import cycle
+
+import numpy as np
+import torch
+
+from wordwing.baselines import Average, Oracle
+from wordwing.baselines.average import HABITS
+from wordwing.benchmarking import device_title, rate_of
+from wordwing.data.generating import Chunk, make
+from wordwing.evaluation.episodes import Episode, rounded
+from wordwing.evaluation.measures import measure
+from wordwing.evaluation.metrics import emd, evenly, ndtw
+from wordwing.evaluation.rollout import fly_tasks
+from wordwing.sim.simulator import Simulator
+from wordwing.world.tasks import Task
+
+CPU = torch.device("cpu")
+
+
+def winding_path(rng: np.random.Generator) -> np.ndarray:
+    """[31, 2] from the origin, 3 m long."""
+    heading = np.cumsum(rng.normal(0, 0.25, 30))
+    steps = 0.1 * np.stack([np.cos(heading), np.sin(heading)], axis=1)
+    return np.concatenate([np.zeros((1, 2)), steps.cumsum(axis=0)])
+
+
+def flights(paragraphs: int = 20) -> list[Episode]:
+    """Of generated instructions of two segments."""
+    layouts, written = make(Chunk("cage", "test", 0, 0, paragraphs))
+    instructions = [entry for paragraph in written for entry in paragraph.instructions((2,))]
+    tasks = [
+        Task(part.instruction, layouts[entry.layout], part.start_xy, part.start_yaw, part.path)
+        for entry in instructions
+        for part in [entry.segment]
+    ]
+    episodes = []
+    for name, policy in (("oracle", Oracle()), ("average", Average(*HABITS["cage"]))):
+        flown = fly_tasks(policy, Simulator(len(tasks), draw=False), tasks)
+        for entry, flight in zip(instructions, flown, strict=True):
+            poses, setpoints = rounded(flight)
+            part = entry.segment
+            episodes.append(
+                Episode(
+                    system=name,
+                    corpus="cage",
+                    text="generated",
+                    split="test",
+                    domain="sim",
+                    seed=0,
+                    id=entry.id,
+                    segments=2,
+                    instruction=part.instruction,
+                    meaning=part.meaning,
+                    layout_id=entry.layout,
+                    layout=layouts[entry.layout],
+                    start=(*part.start_xy, part.start_yaw),
+                    gold=part.path,
+                    poses=poses,
+                    setpoints=setpoints,
+                    decisions=flight.decisions,
+                    ended_by=flight.ended_by,
+                    seconds_inside_landmarks=flight.seconds_inside_landmarks,
+                    goals=flight.goals,
+                )
+            )
+    return episodes
+
+
+def report(figure: str, calls: list[Callable[[], object]], seconds: float, **notes: object) -> None:
+    """Print how many of some calls, in turn, are done in a second."""
+    turn = cycle(calls)
+    rate = rate_of(lambda: next(turn)(), seconds, CPU)
+    row = {"figure": figure, "value": round(rate, 1), **notes, "device": device_title(CPU)}
+    print(json.dumps(row), flush=True)
+
+
+def main() -> None:
+    """Measure and report."""
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 5.0
+    torch.set_num_threads(1)
+    rng = np.random.default_rng(0)
+    pairs = [(winding_path(rng), winding_path(rng)) for _ in range(200)]
+    points = len(evenly(pairs[0][0]))
+    report("EMD/s", [lambda a=a, b=b: emd(a, b) for a, b in pairs], seconds, pairs=len(pairs), points=points)
+    report("nDTW/s", [lambda a=a, b=b: ndtw(a, b) for a, b in pairs], seconds, pairs=len(pairs), points=points)
+    flown = flights()
+    length = round(float(np.mean([measure(episode).length for episode in flown])), 2)
+    calls = [lambda episode=episode: measure(episode) for episode in flown]
+    report("flights/s, all metrics", calls, seconds, flights=len(flown), mean_length_m=length)
+
+
+if __name__ == "__main__":
+    main()

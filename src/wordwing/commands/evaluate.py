@@ -1,0 +1,135 @@
+"""`wordwing evaluate`: systems on the instructions of a split, in either domain."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+
+from wordwing.commands.options import check_seed
+from wordwing.commands.progress import bar
+from wordwing.commands.statistics import opened, plain_console, plain_table
+from wordwing.errors import WordwingError
+
+if TYPE_CHECKING:
+    from wordwing.evaluation.bootstrap import Estimate
+    from wordwing.evaluation.measures import Measures
+    from wordwing.evaluation.summary import Summary
+    from wordwing.evaluation.systems import System
+
+
+def evaluate(
+    systems: Annotated[tuple[str, ...], tyro.conf.Positional],
+    /,
+    data: Path | None = None,
+    corpus: str | None = None,
+    split: str = "dev",
+    segments: tuple[int, ...] = (1, 2),
+    domain: Literal["sim", "lab"] = "sim",
+    limit: int | None = None,
+    seed: int = 0,
+    device: str = "",
+    processes: int = 0,
+    out: Path | None = None,
+) -> None:
+    """Fly systems on the same instructions and measure every flight.
+
+    The folder gets episodes.jsonl, a line for each flight with all that it was given, all that came of it and every
+    metric, and summary.json, means with intervals. wordwing report makes tables and pictures of them. If it is
+    interrupted, the same command goes on; with other systems it adds them. Try: wordwing evaluate average oracle
+
+    Args:
+        systems: stop, average, oracle, or policies by name or folder; NAME=FOLDER gives one a name in the tables.
+        data: A dataset's folder.
+        corpus: A corpus by name instead: cage, field, house, or dev-mini, 64 instructions that come with wordwing;
+            dev-mini if nothing is said.
+        split: Which part: train, dev, test, …; test-20 and dev-20 are 20 fixed paragraphs, as many as the paper flew.
+        segments: How many segments instructions have.
+        domain: The batched simulator or the lab.
+        limit: Fly only so many instructions, chosen by the seed.
+        seed: Of that choice, and of gusts and noise in the lab.
+        device: "cpu" or "cuda", for sim; by default CUDA where there is one.
+        processes: How many share the work in the lab; 0 takes one for each core.
+        out: Folder for the results; by default out/evaluate/CORPUS-SPLIT-DOMAIN.
+    """
+    check_seed(seed)
+    if limit is not None and limit < 1:
+        raise WordwingError(f"--limit is {limit}; it must be 1 or more")
+    if processes < 0:
+        raise WordwingError(f"--processes is {processes}; it must be 0 or more")
+    if not systems:
+        raise WordwingError("who is to fly? Name systems: wordwing evaluate average oracle")
+    if not segments or not set(segments) <= {1, 2}:
+        raise WordwingError(f"--segments is {' '.join(map(str, segments))}; it must be 1, 2 or both")
+    import torch
+
+    from wordwing.devices import find_device
+    from wordwing.evaluation import evaluate as flying
+    from wordwing.evaluation.episodes import EPISODES
+    from wordwing.evaluation.summary import SUMMARY
+    from wordwing.evaluation.systems import find_systems
+
+    where = find_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    dataset = opened(data, corpus or (None if data else "dev-mini"))
+    chosen = find_systems(systems, dataset, where)
+    settings = flying.Settings(
+        dataset,
+        split,
+        tuple(sorted(set(segments))),
+        domain,
+        limit,
+        seed,
+        where.type,
+        processes or os.cpu_count() or 1,
+    )
+    folder = out or Path("out") / "evaluate" / f"{dataset.name}-{split}-{domain}"
+    total = len(settings.instructions()) * len(chosen)
+    succeeded: dict[str, list[bool]] = {}
+    with bar(f"{dataset.name} {split} in {domain}", total, "flights") as tick:
+
+        def flown(system: System, measures: list[Measures]) -> None:
+            so_far = succeeded.setdefault(system.name, [])
+            so_far += [entry.success for entry in measures]
+            tick(len(measures), f"{system.name}: success {sum(so_far) / len(so_far):.1%} of {len(so_far)}")
+
+        flying.evaluate(settings, chosen, folder, flown)
+    _show(flying.write_summary(folder))
+    print(f"{folder / EPISODES}\n{folder / SUMMARY}")
+
+
+def _show(summary: Summary) -> None:
+    """The main figures, a row for each system and number of segments."""
+    from wordwing.evaluation.summary import title
+
+    for origin in summary.origins:
+        heading = f"{origin.corpus} {origin.split} in {origin.domain}, {origin.text} instructions, 95 % intervals"
+        columns = ("system", "segments", "n", "SR, %", "EMD, m", "nDTW", "judge: path", "judge: goal")
+        table = plain_table(heading, columns)
+        for group, system in dict.fromkeys((group, system) for group, system, _metric in summary.figures):
+            if group.origin != origin or group.goal != "all":
+                continue
+            found = {name: summary.figures.get((group, system, name)) for name in _SHOWN}
+            success = found["success"]
+            assert success is not None, "every flight ends somewhere"
+            cells = [_cell(name, entry) for name, entry in found.items()]
+            table.add_row(title(system), str(group.segments), str(success.n), *cells)
+        plain_console().print(table)
+
+
+_SHOWN = {"success": (100, 1), "emd": (1, 2), "ndtw": (1, 2), "judge_path": (1, 2), "judge_goal": (1, 2)}
+"""Metrics on the screen: factor and decimals."""
+
+_SURE = ("success", "emd")
+"""Those with their interval; summary.json has all."""
+
+
+def _cell(metric: str, estimate: Estimate | None) -> str:
+    if estimate is None or estimate.mean is None:
+        return ""
+    factor, digits = _SHOWN[metric]
+    text = f"{factor * estimate.mean:.{digits}f}"
+    if metric in _SURE and estimate.low is not None and estimate.high is not None:
+        text += f" ({factor * estimate.low:.{digits}f}–{factor * estimate.high:.{digits}f})"
+    return text

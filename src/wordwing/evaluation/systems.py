@@ -1,0 +1,150 @@
+"""Who can fly: STOP, AVERAGE and ORACLE, and learned policies by name or folder."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from wordwing.baselines import Average, Oracle, Stop
+from wordwing.baselines.average import HABITS, Habit
+from wordwing.data.dataset import DERIVED, Dataset
+from wordwing.data.demonstrations.packing import unpack_setpoint
+from wordwing.data.demonstrations.records import Demonstrations
+from wordwing.data.demonstrations.sim import fly_sim
+from wordwing.errors import WordwingError, did_you_mean
+from wordwing.interface import Domain, Policy
+from wordwing.model.checkpoint import CONFIG, WEIGHTS, WORDS, policy_folder, shipped
+from wordwing.model.policy import LearnedPolicy
+
+BASELINES = ("stop", "average", "oracle")
+"""Who does not learn, and does not read either."""
+
+RUNS_OWN = ("best", "policy")
+"""What a training run calls its policies: such a policy is called after its run."""
+
+
+@dataclass(frozen=True)
+class System:
+    """Somebody to evaluate."""
+
+    name: str
+    """In tables and files."""
+    policy: str
+    """A baseline's name, or a learned policy's name or folder."""
+    fingerprint: str
+    """Changes when the system does."""
+    habit: Habit | None = None
+    """Of AVERAGE, in the dataset that is flown."""
+
+    @property
+    def looks(self) -> bool:
+        """Whether it needs pictures."""
+        return self.policy not in BASELINES
+
+    def load(self, domain: Domain, device: torch.device | str = "cpu") -> Policy:
+        """Somebody who flies."""
+        return load_policy(self.policy, domain, device, self.habit)
+
+
+def load_policy(name: str, domain: Domain, device: torch.device | str = "cpu", habit: Habit | None = None) -> Policy:
+    """A baseline by its name, or a learned policy by its name or folder.
+
+    Args:
+        name: Who.
+        domain: Whose pictures it will get.
+        device: Where it thinks.
+        habit: AVERAGE's; by default the cage's.
+    """
+    if name == "stop":
+        return Stop()
+    if name == "oracle":
+        return Oracle()
+    if name == "average":
+        return Average(*(habit or HABITS["cage"]))
+    check_known(name)
+    return LearnedPolicy.from_pretrained(name, domain, device)
+
+
+def check_known(name: str) -> None:
+    """Raise a `WordwingError` about a name that is nobody's and no folder either."""
+    known = [*BASELINES, *shipped()]
+    if name not in known and not (name and Path(name).exists()):
+        raise WordwingError(
+            f'no policy is called "{name}", and there is no such folder{did_you_mean(name, known)}'
+            f" (known: {', '.join(known)})"
+        )
+
+
+def find_systems(given: Sequence[str], dataset: Dataset, device: torch.device | str = "cpu") -> list[System]:
+    """Who is meant: "oracle", "out/sureal-quick/best", or with a name for the tables "ours=out/sureal-quick/best".
+
+    Args:
+        given: At least one.
+        dataset: What they will fly, for AVERAGE's habit.
+        device: Where ORACLE flies to find that habit, if it is not known.
+    """
+    systems: list[System] = []
+    for entry in given:
+        label, equals, policy = entry.partition("=")
+        if not equals or Path(entry).exists():
+            label, policy = "", entry
+        if equals and not label and not Path(entry).exists():
+            raise WordwingError(f'"{entry}" has no name before "="; a system is POLICY or NAME=POLICY')
+        system = _system(label or _name(policy), policy, dataset, device)
+        if any(other.name == system.name for other in systems):
+            raise WordwingError(f'two systems are called "{system.name}"; name one of them: NAME=POLICY')
+        systems.append(system)
+    return systems
+
+
+def _system(name: str, policy: str, dataset: Dataset, device: torch.device | str) -> System:
+    if policy == "average":
+        habit = habit_of(dataset, device)
+        return System(name, policy, f"average {habit.forward} {habit.yaw_rate} {habit.steps}", habit)
+    if policy in BASELINES:
+        return System(name, policy, repr(Oracle().config) if policy == "oracle" else policy)
+    check_known(policy)
+    folder = policy_folder(policy)
+    digest = hashlib.sha256()
+    for part in (CONFIG, WEIGHTS, WORDS):
+        try:
+            digest.update(hashlib.sha256((folder / part).read_bytes()).digest())
+        except OSError as error:
+            raise WordwingError(f"{folder / part}: cannot be read ({error.strerror})") from None
+    return System(name, policy if policy in shipped() else str(folder), digest.hexdigest()[:16])
+
+
+def _name(policy: str) -> str:
+    if policy in BASELINES or policy in shipped():
+        return policy
+    folder = Path(policy).resolve()
+    return (folder.parent if folder.name in RUNS_OWN else folder).name
+
+
+def habit_of(
+    dataset: Dataset, device: torch.device | str = "cpu", say: Callable[[str], None] = lambda sentence: None
+) -> Habit:
+    """AVERAGE's constants for a dataset, from ORACLE's training demonstrations in `sim` (paper: Systems)."""
+    if dataset.name in HABITS:
+        return HABITS[dataset.name]
+    if "train" not in dataset.splits:
+        raise WordwingError(f"{dataset.folder}: AVERAGE is the average of training, and there is no split train")
+    file = dataset.folder / DERIVED / "sim-train.npz"
+    if file.is_file():
+        return average_habit(Demonstrations.load(file, dataset))
+    say("flying ORACLE along all training paths, for AVERAGE; wordwing data demonstrate would keep them")
+    return average_habit(fly_sim(dataset, list(dataset.instructions("train")), device))
+
+
+def average_habit(demonstrations: Demonstrations) -> Habit:
+    """What ORACLE did on average: over all decisions but STOP, and over all flights."""
+    flown = np.ones(len(demonstrations.rows), bool)
+    flown[demonstrations.offsets[1:] - 1] = False  # at the last pose of a flight nothing more was flown
+    setpoints = unpack_setpoint(torch.from_numpy(demonstrations.rows[flown, 6:]))
+    forward, yaw_rate = setpoints.forward.double().mean(), setpoints.yaw_rate.double().mean()
+    return Habit(round(float(forward), 3), round(float(yaw_rate), 3), round(float(demonstrations.decisions.mean())))

@@ -1,0 +1,42 @@
+"""Flights that were never flown, for tests of summaries and tables."""
+
+from wordwing.evaluation.measures import Measures
+from wordwing.evaluation.summary import Score
+
+
+def measures(success: bool = True, emd: float = 0.2, **others) -> Measures:
+    """Of a flight that is told by whether it succeeded and by its EMD, unless more is said."""
+    fields = {
+        "success_at_stop": success,
+        "distance": 0.1 if success else 0.9,
+        "distance_at_stop": 0.1 if success else 0.9,
+        "closest": 0.1,
+        "oracle_success": True,
+        "stop_emd": 0.8,
+        "nemd": emd / 0.8,
+        "semd": max(0.0, 1 - emd / 0.8) * success,
+        "length": 1.0,
+        "gold_length": 1.5,
+        "spl": float(success),
+        "ndtw": 0.5,
+        "sdtw": 0.5 * success,
+        "judge_path": None,
+        "judge_goal": None,
+        "first_goal_error": None,
+        "last_goal_error": None,
+        "first_unobserved": None,
+        "goal_ahead": True,
+        "goal_in_sight": True,
+    }
+    return Measures(success=success, emd=emd, **{**fields, **others})
+
+
+def score(system: str, name: str, success: bool = True, emd: float = 0.2, **others) -> Score:
+    """Of an instruction such as "p1/0" or, of two segments, "p1/0-1"."""
+    keys = {"corpus": "cage", "text": "generated", "split": "test", "domain": "sim"}
+    keys |= {key: others.pop(key) for key in list(others) if key in keys}
+    paragraph, _slash, place = name.rpartition("/")
+    segments = place.count("-") + 1
+    return Score(
+        system, **keys, segments=segments, id=name, paragraph=paragraph, measures=measures(success, emd, **others)
+    )
