@@ -1,12 +1,14 @@
 """Turn JSON lines of `wordwing bench` and of the scripts here into Markdown tables.
 
 Usage: python benchmarks/table.py FILE.jsonl…     prints tables
-       python benchmarks/table.py DOCUMENT.md…    puts tables where <!-- table FILE.jsonl --> asks for them
+       python benchmarks/table.py DOCUMENT.md…    puts tables where <!-- table FILE.jsonl --> asks for them, and those of
+                                                  `wordwing report` where <!-- report NAME FOLDER… --> does
 """
 
 import json
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -57,13 +59,31 @@ def table(rows: list[dict]) -> str:
     return "\n".join(lines).strip()
 
 
-def fill(document: str) -> str:
-    """A document with every table that it asks for."""
+@cache
+def reported(folders: str) -> dict[str, str]:
+    """Tables of `wordwing report` on some folders, by name."""
+    from wordwing.evaluation.report.results import report_tables
+    from wordwing.evaluation.report.summary import summarise
+    from wordwing.evaluation.report.tables import to_markdown
+    from wordwing.evaluation.report.writing import rescore, sorted_folders
+
+    scores = rescore(sorted_folders([ROOT / folder for folder in folders.split()]))
+    return {entry.name: to_markdown(entry) for entry in report_tables(summarise(scores))}
+
+
+def fill(document: str, reports: bool = True) -> str:
+    """A document with every table that it asks for; without `reports`, which take a while, those stay as they are."""
 
     def filled(found: re.Match[str]) -> str:
         return f"<!-- table {found[1]} -->\n{table(rows_of(ROOT / found[1]))}\n<!-- end -->"
 
-    return re.sub(r"<!-- table (\S+) -->\n.*?<!-- end -->", filled, document, flags=re.DOTALL)
+    def filled_report(found: re.Match[str]) -> str:
+        return f"<!-- report {found[1]} {found[2]} -->\n{reported(found[2])[found[1]].strip()}\n<!-- end -->"
+
+    document = re.sub(r"<!-- table (\S+) -->\n.*?<!-- end -->", filled, document, flags=re.DOTALL)
+    if not reports:
+        return document
+    return re.sub(r"<!-- report (\S+) (\S.*?) -->\n.*?<!-- end -->", filled_report, document, flags=re.DOTALL)
 
 
 def main() -> None:

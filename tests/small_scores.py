@@ -1,7 +1,7 @@
 """Flights that were never flown, for tests of summaries and tables."""
 
 from wordwing.evaluation.measures import Measures
-from wordwing.evaluation.summary import Score
+from wordwing.evaluation.report.summary import Score
 
 
 def measures(success: bool = True, emd: float = 0.2, **others) -> Measures:

@@ -36,6 +36,32 @@ def test_euler_angles_turn_about_z_then_y_then_x_as_scipys_intrinsic_zyx(rng):
     assert np.allclose(scipy_rotation(ours).as_matrix(), theirs.as_matrix(), atol=1e-12)
 
 
+def test_angles_of_a_quaternion_are_those_of_scipys_intrinsic_zyx(rng):
+    q = random_quaternions(rng, 200)
+    ours = torch.stack(frames.euler_from_quaternion(torch.from_numpy(q)), -1).numpy()
+    theirs = scipy_rotation(q).as_euler("ZYX")[:, ::-1]
+    assert np.allclose(ours, theirs, atol=1e-9)
+    assert all(angle.shape == (10, 20) for angle in frames.euler_from_quaternion(torch.from_numpy(q).view(10, 20, 4)))
+
+
+def test_angles_come_back_from_their_quaternion_in_double(rng):
+    roll, yaw = torch.from_numpy(rng.uniform(-3.14, 3.14, (2, 100)))
+    pitch = torch.from_numpy(rng.uniform(-1.5, 1.5, 100))
+    quaternion = frames.quaternion_from_euler(roll, pitch, yaw)
+    for exact, found in zip((roll, pitch, yaw), frames.euler_from_quaternion(quaternion), strict=True):
+        assert torch.allclose(found, exact, atol=1e-9)
+    for exact, found in zip((roll, pitch, yaw), frames.euler_from_quaternion(quaternion.float()), strict=True):
+        assert found.dtype == torch.float64
+        assert torch.allclose(found, exact, atol=1e-4)
+
+
+def test_a_drone_on_its_nose_has_angles_all_the_same():
+    down = torch.tensor([[0.5**0.5, 0.0, 0.5**0.5, 0.0], [0.5**0.5 + 1e-7, 0.0, 0.5**0.5 + 1e-7, 0.0]])
+    angles = torch.stack(frames.euler_from_quaternion(down))
+    assert angles.isfinite().all()
+    assert angles[1].tolist() == pytest.approx([math.pi / 2] * 2, abs=1e-3)
+
+
 def test_a_positive_pitch_points_the_nose_down():
     q = frames.quaternion_from_euler(torch.zeros(1), torch.tensor([0.2]), torch.zeros(1))
     nose = frames.quaternion_rotate(q, torch.tensor([[1.0, 0.0, 0.0]]))

@@ -4,6 +4,8 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
 
@@ -58,10 +60,20 @@ def test_the_tables_in_the_documents_are_those_of_the_benchmarks_files():
     sys.path.insert(0, str(ROOT / "benchmarks"))
     from table import fill
 
-    for name, tables in (("results.md", 10), ("data.md", 3)):
+    for name, tables in (("results.md", 11), ("data.md", 3)):
         document = (ROOT / "docs" / name).read_text("utf-8")
         assert document.count("<!-- table ") == tables
-        assert fill(document) == document
+        assert fill(document, reports=False) == document
+
+
+@pytest.mark.long
+def test_the_tables_of_reports_in_the_documents_are_those_of_the_episodes_beside_them():
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    from table import fill
+
+    document = (ROOT / "docs" / "results.md").read_text("utf-8")
+    assert document.count("<!-- report ") == 1
+    assert fill(document) == document
 
 
 def test_the_python_examples_of_the_data_page_run(tmp_path, monkeypatch):

@@ -98,7 +98,7 @@ def test_a_folder_without_a_whole_corpus_in_it_is_none(monkeypatch):
 def test_a_corpus_that_does_not_exist_is_answered_with_those_that_do():
     with pytest.raises(WordwingError, match=r'^there is no corpus "fields"; did you mean "field"\?$'):
         corpus("fields")
-    with pytest.raises(WordwingError, match=r'^there is no corpus "x"; there are field, cage, house$'):
+    with pytest.raises(WordwingError, match=r'^there is no corpus "x"; there are field, cage, house, dev-mini$'):
         corpus("x")
 
 

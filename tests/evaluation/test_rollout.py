@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from wordwing.baselines import Stop
+from wordwing.baselines import Average, Oracle, Stop
 from wordwing.evaluation.rollout import fly_tasks
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.model.policy import Beliefs, LearnedPolicy, ModelConfig, PolicyNetwork
@@ -30,10 +30,12 @@ class Listed(LearnedPolicy):
         super().__init__(PolicyNetwork(ModelConfig(), len(vocabulary)), vocabulary)
         self.left = torch.tensor(decisions)
         self.all: list[Beliefs] = []
+        self.believed: list[Tensor] = []
 
     def act(self, observation):
         action = super().act(observation)
         self.all.append(self.beliefs)
+        self.believed.append(self.goals())
         self.left = self.left - 1
         return type(action)(action.setpoint, self.left < 0)
 
@@ -80,3 +82,20 @@ def test_nothing_is_kept_where_images_are_not_or_where_nothing_is_believed():
     assert flight.beliefs == []
     [flight] = fly_tasks(Stop(), Simulator(1), TASKS[:1], keep_images=True)
     assert flight.beliefs == []
+
+
+def test_each_flight_keeps_the_goal_of_its_own_drone_at_each_of_its_decisions(flown):
+    policy, flights = flown
+    believed = torch.stack(policy.believed).double().numpy()  # [D, N, 3]
+    assert not np.allclose(believed[:, 0], believed[:, 1])
+    for drone, (flight, decisions) in enumerate(zip(flights, (2, 3), strict=True)):
+        assert flight.goals.shape == (decisions, 3)
+        assert np.array_equal(flight.goals, believed[:decisions, drone])
+
+
+def test_goals_are_kept_without_pictures_too_and_none_where_nothing_is_believed():
+    [flight] = fly_tasks(Listed([2]), Simulator(1), TASKS[:1], max_steps=3)
+    assert flight.goals.shape == (3, 3)
+    for policy in (Stop(), Average(0.3, 0.1, 2), Oracle()):
+        [flight] = fly_tasks(policy, Simulator(1, draw=False), TASKS[:1], max_steps=3)
+        assert flight.goals.shape == (0, 3)

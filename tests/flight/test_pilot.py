@@ -135,6 +135,21 @@ def test_beliefs_are_kept_with_the_pictures_one_for_each_decision(decisions, tim
     assert fly_vehicle(Script(decisions), Notebook(), TASK, keep_images=True).beliefs == []
 
 
+class Believer(Script):
+    """Believes that the goal is as far ahead as it has flown seconds."""
+
+    def goals(self) -> torch.Tensor:
+        return torch.tensor([[self.seen[-1], -1.0, 0.25]])
+
+
+@pytest.mark.parametrize(("decisions", "times"), [(2, [0.0, 0.3, 0.6]), (9, [0.0, 0.3, 0.6, 0.9]), (0, [0.0])])
+def test_goals_are_kept_one_for_each_decision_and_none_where_nothing_is_believed(decisions, times):
+    flight = fly_vehicle(Believer(decisions), Notebook(), TASK, max_steps=4)
+    assert flight.goals == pytest.approx(np.array([[time, -1.0, 0.25] for time in times]))
+    assert len(flight.goals) == flight.decisions + (flight.ended_by == "stop")
+    assert fly_vehicle(Script(decisions), Notebook(), TASK).goals.shape == (0, 3)
+
+
 @pytest.mark.parametrize("needs", [True, False])
 def test_only_a_policy_that_needs_it_is_shown_the_path(needs):
     policy = Script(1, needs)

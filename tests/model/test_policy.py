@@ -1,20 +1,23 @@
 """A learned policy in flight: what it remembers, what it decides, and what one flight does to another."""
 
-from dataclasses import fields, is_dataclass
+import math
+from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 import pytest
 import torch
+from scipy.spatial.transform import Rotation
 from torch import Tensor
 
 from randomly import random_poses
 from small_policy import VOCABULARY, small_network
 from wordwing.errors import WordwingError
 from wordwing.evaluation.rollout import SETTLE_STEPS, fly_tasks
-from wordwing.frames import Pose
+from wordwing.frames import Pose, start_frame
 from wordwing.interface import Observation
 from wordwing.model.policy import LearnedPolicy, State
 from wordwing.model.text import Tokens
+from wordwing.model.visitation import Visitation
 from wordwing.sim.simulator import Simulator
 from wordwing.world.tasks import sample_tasks
 
@@ -39,6 +42,10 @@ def flying(rng: np.random.Generator, seed: int = 0) -> tuple[LearnedPolicy, Pose
     policy, start = LearnedPolicy(small_network(seed), VOCABULARY), random_poses(rng, len(TEXTS))
     policy.reset(TEXTS, start)
     return policy, start
+
+
+def scipy_rotation(quaternion: Tensor) -> Rotation:
+    return Rotation.from_quat(quaternion.roll(-1, -1).numpy())  # scipy has w last
 
 
 def always(logit: float, forward: float = 0.5, yaw_rate: float = 0.0) -> LearnedPolicy:
@@ -181,6 +188,41 @@ def test_the_beliefs_of_one_drone_are_its_own(rng):
         beliefs.of(3)
 
 
+def test_a_goal_is_where_the_likeliest_cell_lies_in_the_world(rng):
+    policy, start = flying(rng)
+    policy.act(seen(rng))
+    cells = [(0, 0), (40, 10), (31, 63)]
+    goal = torch.from_numpy(rng.uniform(0, 0.1, (3, 64, 64))).float()
+    for drone, (row, column) in enumerate(cells):
+        goal[drone, row, column] = 0.2
+    unobserved = torch.tensor([[0.1, 0.9], [0.2, 0.0], [0.3, 1.0]])
+    plan = Visitation(goal.flip(0), goal, unobserved)
+    policy.beliefs = replace(policy.beliefs, visitation=plan)
+    found = policy.goals()
+    assert found.shape == (3, 3)
+    for drone, (row, column) in enumerate(cells):
+        # Row 0 lies farthest ahead, column 0 farthest to the left, 4.7 m each; a cell is a 32nd of the arena's edge.
+        ahead, left = 4.7 - (row + 0.5) * 4.7 / 32, 4.7 - (column + 0.5) * 4.7 / 32
+        x, y, _z = start.position[drone].tolist()
+        nose = scipy_rotation(start.quaternion[drone]).apply([1.0, 0.0, 0.0])
+        yaw = math.atan2(nose[1], nose[0])
+        place = [x + ahead * math.cos(yaw) - left * math.sin(yaw), y + ahead * math.sin(yaw) + left * math.cos(yaw)]
+        assert found[drone].tolist() == pytest.approx([*place, unobserved[drone, 1].item()], abs=1e-4)
+
+
+def test_a_goal_is_among_what_has_been_observed(rng):
+    policy, start = flying(rng)
+    for _look in range(3):
+        policy.act(seen(rng))
+        places, unobserved = policy.goals()[:, :2], policy.goals()[:, 2]
+        here = start_frame(start).unapply(torch.cat([places, torch.zeros(3, 1)], 1))[:, :2]
+        cells = ((4.7 - here) / (4.7 / 32)).long()
+        for drone, (row, column) in enumerate(cells.tolist()):
+            assert policy.beliefs.observed[drone, row, column]
+            assert policy.beliefs.visitation.goal[drone, row, column] == policy.beliefs.visitation.goal[drone].max()
+        assert torch.equal(unobserved, policy.beliefs.visitation.unobserved[:, 1])
+
+
 def test_each_domain_has_its_own_eyes(rng):
     network, observation, start = small_network(), seen(rng), random_poses(rng, 3)
     actions = []
@@ -202,6 +244,8 @@ def test_misuse_is_an_error(rng):
     policy.reset(TEXTS, random_poses(rng, 3))
     with pytest.raises(ValueError, match="1 observations for 3 drones"):
         policy.act(seen(rng, 1))
+    with pytest.raises(ValueError, match="act comes before goals"):
+        policy.goals()
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has CUDA")

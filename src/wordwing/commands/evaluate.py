@@ -14,9 +14,9 @@ from wordwing.commands.statistics import opened, plain_console, plain_table
 from wordwing.errors import WordwingError
 
 if TYPE_CHECKING:
-    from wordwing.evaluation.bootstrap import Estimate
     from wordwing.evaluation.measures import Measures
-    from wordwing.evaluation.summary import Summary
+    from wordwing.evaluation.report.bootstrap import Estimate
+    from wordwing.evaluation.report.summary import Summary
     from wordwing.evaluation.systems import System
 
 
@@ -62,13 +62,13 @@ def evaluate(
     if not systems:
         raise WordwingError("who is to fly? Name systems: wordwing evaluate average oracle")
     if not segments or not set(segments) <= {1, 2}:
-        raise WordwingError(f"--segments is {' '.join(map(str, segments))}; it must be 1, 2 or both")
+        raise WordwingError(f"--segments is {' '.join(map(str, segments)) or 'empty'}; it must be 1, 2 or both")
     import torch
 
     from wordwing.devices import find_device
     from wordwing.evaluation import evaluate as flying
     from wordwing.evaluation.episodes import EPISODES
-    from wordwing.evaluation.summary import SUMMARY
+    from wordwing.evaluation.report.summary import SUMMARY
     from wordwing.evaluation.systems import find_systems
 
     where = find_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
@@ -101,7 +101,7 @@ def evaluate(
 
 def _show(summary: Summary) -> None:
     """The main figures, a row for each system and number of segments."""
-    from wordwing.evaluation.summary import title
+    from wordwing.evaluation.report.summary import title
 
     for origin in summary.origins:
         heading = f"{origin.corpus} {origin.split} in {origin.domain}, {origin.text} instructions, 95 % intervals"

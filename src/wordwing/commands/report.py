@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
-from wordwing.commands.progress import bar
+from wordwing.commands.progress import bar, track
 from wordwing.errors import WordwingError
 
 
@@ -33,15 +34,14 @@ def report(
         raise WordwingError("report on what? Name folders of evaluations: wordwing report out/evaluate/cage-dev-sim")
     if films < 0:
         raise WordwingError(f"--films is {films}; it must be 0 or more")
-    from wordwing.evaluation import report as reporting
     from wordwing.evaluation.episodes import count_lines
+    from wordwing.evaluation.report import writing
 
-    given = reporting.sorted_folders(folders)
+    given = writing.sorted_folders(folders)
     place = out or (folders[0] / "report" if len(folders) == 1 and folders[0].is_dir() else Path("out") / "report")
-    reporting.check_place(place)
+    writing.check_place(place)
     flights = sum(map(count_lines, given.evaluations))
     with bar("measuring", flights, "flights") as tick:
-        scores = reporting.rescore(given, tick)
-    with bar("filming", films if scores else 0, "films") as tick:
-        reporting.write_report(given, scores, place, films, lambda: tick(1))
-    print(place / reporting.PAGE)
+        scores = writing.rescore(given, tick)
+    writing.write_report(given, scores, place, films, partial(track, title="filming"))
+    print(place / writing.PAGE)

@@ -128,6 +128,8 @@ class Episode:
         for key, (kinds, wanted) in _FIELDS.items():
             if type(row.get(key)) not in kinds:
                 raise WordwingError(f'{where}: "{key}" is {shown(row.get(key))}; it must be {wanted}')
+        if row.get("seconds_inside_landmarks") is not None and not are_numbers([row["seconds_inside_landmarks"]], 1):
+            raise WordwingError(f'{where}: "seconds_inside_landmarks" must be a finite number or null')
         if row["domain"] not in ("sim", "lab") or row["ended_by"] not in ("stop", "steps"):
             raise WordwingError(f'{where}: "domain" must be sim or lab, and "ended_by" stop or steps')
         arrays: dict[str, Any] = {key: _array(row.get(key), columns, where, key) for key, columns in _ARRAYS.items()}
@@ -136,11 +138,11 @@ class Episode:
         if len(arrays["poses"]) != len(arrays["setpoints"]) + 1 or not 0 <= row["decisions"] < len(arrays["poses"]):
             raise WordwingError(f"{where}: there must be one setpoint fewer than poses, and no more decisions")
         layout = Layout.from_json(json.dumps(row["layout"]), f"{where}: layout")
-        meaning = row["meaning"]
+        meaning = row.get("meaning")
         if meaning is not None:
             meaning = tuple(Clause.from_json(entry, len(layout.landmarks), where) for entry in meaning)
         x, y, yaw = (float(value) for value in row["start"])
-        plain: dict[str, Any] = {key: row[key] for key in _FIELDS if key not in ("layout", "meaning")}
+        plain: dict[str, Any] = {key: row.get(key) for key in _FIELDS if key not in ("layout", "meaning")}
         return cls(**plain, **arrays, layout=layout, meaning=meaning, start=(x, y, yaw))
 
 

@@ -29,8 +29,8 @@ from wordwing.data.subsets import instructions_of
 from wordwing.errors import WordwingError
 from wordwing.evaluation.episodes import DECIMALS, EPISODES, Episode, episode_line, read_lines, rounded
 from wordwing.evaluation.measures import Measures, measure
+from wordwing.evaluation.report.summary import SUMMARY, Score, Summary, summarise
 from wordwing.evaluation.rollout import Flight, fly_tasks
-from wordwing.evaluation.summary import SUMMARY, Score, Summary, summarise
 from wordwing.evaluation.systems import System
 from wordwing.files import locked, replacing
 from wordwing.flight.lab import LabVehicle

@@ -73,7 +73,7 @@ def load_policy(name: str, domain: Domain, device: torch.device | str = "cpu", h
 def check_known(name: str) -> None:
     """Raise a `WordwingError` about a name that is nobody's and no folder either."""
     known = [*BASELINES, *shipped()]
-    if name not in known and not (name and Path(name).exists()):
+    if name not in known and not _exists(name):
         raise WordwingError(
             f'no policy is called "{name}", and there is no such folder{did_you_mean(name, known)}'
             f" (known: {', '.join(known)})"
@@ -91,9 +91,9 @@ def find_systems(given: Sequence[str], dataset: Dataset, device: torch.device | 
     systems: list[System] = []
     for entry in given:
         label, equals, policy = entry.partition("=")
-        if not equals or Path(entry).exists():
+        if not equals or _exists(entry):
             label, policy = "", entry
-        if equals and not label and not Path(entry).exists():
+        if equals and not label and not _exists(entry):
             raise WordwingError(f'"{entry}" has no name before "="; a system is POLICY or NAME=POLICY')
         system = _system(label or _name(policy), policy, dataset, device)
         if any(other.name == system.name for other in systems):
@@ -124,6 +124,13 @@ def _name(policy: str) -> str:
         return policy
     folder = Path(policy).resolve()
     return (folder.parent if folder.name in RUNS_OWN else folder).name
+
+
+def _exists(path: str) -> bool:
+    try:
+        return bool(path) and Path(path).exists()
+    except OSError:  # a name that is too long, a folder that others may not enter
+        return False
 
 
 def habit_of(

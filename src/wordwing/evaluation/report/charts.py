@@ -131,6 +131,7 @@ _CHART: dict[str, Any] = {
     "grid.color": "0.9",
     "legend.frameon": False,
     "text.color": "0.13",
+    "text.parse_math": False,  # a system may be called a$b
 }
 
 

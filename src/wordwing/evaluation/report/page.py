@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from html import escape
 from urllib.parse import quote
 
-from wordwing.evaluation.figures import Chart, origin_title
-from wordwing.evaluation.gallery import PICTURE_SIZE, RULE, Exhibit, Flown
-from wordwing.evaluation.page_style import CSS
-from wordwing.evaluation.summary import Origin, Score, ordered, title
+from wordwing.evaluation.report.figures import Chart, origin_title
+from wordwing.evaluation.report.gallery import PICTURE_SIZE, RULE, Exhibit, Flown
+from wordwing.evaluation.report.style import CSS
+from wordwing.evaluation.report.summary import Origin, Score, ordered, title
 from wordwing.interface import CONTROL_PERIOD
 
 

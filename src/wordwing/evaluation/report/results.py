@@ -9,10 +9,10 @@ from dataclasses import replace
 from itertools import combinations, groupby
 from typing import Any
 
-from wordwing.evaluation.bootstrap import RESAMPLES, Estimate
 from wordwing.evaluation.metrics import SUCCESS_DISTANCE
-from wordwing.evaluation.published import STANDS_FOR, Key, gap_closed, published
-from wordwing.evaluation.summary import (
+from wordwing.evaluation.report.bootstrap import RESAMPLES, Estimate
+from wordwing.evaluation.report.published import STANDS_FOR, Key, gap_closed, published
+from wordwing.evaluation.report.summary import (
     COMPARED_METRICS,
     METRIC,
     Goal,
@@ -24,7 +24,7 @@ from wordwing.evaluation.summary import (
     learned,
     title,
 )
-from wordwing.evaluation.tables import Section, Table, slug
+from wordwing.evaluation.report.tables import Section, Table, slug
 
 METRES = ("distance", "distance_at_stop", "closest", "emd", "length", "first_goal_error", "last_goal_error")
 

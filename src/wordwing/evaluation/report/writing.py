@@ -10,25 +10,27 @@ Nothing but `episodes.jsonl` is read of an evaluation, so the same lines make th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from wordwing import __version__
 from wordwing.errors import WordwingError
-from wordwing.evaluation.curves import save_curves
 from wordwing.evaluation.episodes import EPISODES, find_episodes, read_episodes
-from wordwing.evaluation.figures import charts_of, origin_title
-from wordwing.evaluation.gallery import FILMS, choose, exhibits, make_films
 from wordwing.evaluation.measures import measure
-from wordwing.evaluation.page import Curves, Page, flown_rows, render
-from wordwing.evaluation.results import report_tables, to_csv
-from wordwing.evaluation.summary import SUMMARY, Score, summarise
-from wordwing.evaluation.tables import to_html, to_latex, to_markdown
+from wordwing.evaluation.report.curves import save_curves
+from wordwing.evaluation.report.figures import charts_of, origin_title
+from wordwing.evaluation.report.gallery import FILMS, Place, choose, exhibits, make_films
+from wordwing.evaluation.report.page import Curves, Page, flown_rows, render
+from wordwing.evaluation.report.results import report_tables, to_csv
+from wordwing.evaluation.report.summary import SUMMARY, Score, summarise
+from wordwing.evaluation.report.tables import to_html, to_latex, to_markdown
 from wordwing.files import check_replaceable, replacing, replacing_folder
 
 MARKDOWN, LATEX, CSV, PAGE = "tables.md", "tables.tex", "figures.csv", "report.html"
 CHARTS, FILMED = "charts", "films"
+
+Progress = Callable[[Sequence[Place]], Iterable[Place]]
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def rescore(given: Given, tick: Callable[[int], None] = lambda flights: None) ->
 
 
 def write_report(
-    given: Given, scores: Sequence[Score], out: Path, films: int = FILMS, tick: Callable[[], None] = lambda: None
+    given: Given, scores: Sequence[Score], out: Path, films: int = FILMS, progress: Progress = iter
 ) -> None:
     """Write everything.
 
@@ -87,19 +89,18 @@ def write_report(
         scores: Of its evaluations.
         out: A folder, which only a report may be in; it is replaced.
         films: How many to make at most.
-        tick: Told after each film.
+        progress: Wraps the flights that are filmed: a progress bar.
     """
     check_place(out)
     with replacing_folder(out) as folder:
         curves = []
-        for run in given.runs:
-            name = run.resolve().name
-            picture = folder / ("curves.png" if len(given.runs) == 1 else f"curves-{name}.png")
+        for number, run in enumerate(given.runs, start=1):
+            picture = folder / ("curves.png" if len(given.runs) == 1 else f"curves-{number}.png")
             save_curves(run, picture)
-            curves.append(Curves(name, picture.read_bytes()))
+            curves.append(Curves(run.resolve().name, picture.read_bytes()))
         page = Page("wordwing: results" if scores else "wordwing: training", __version__, curves=curves)
         if scores:
-            page = _evaluated(page, scores, given, folder, films, tick)
+            page = _evaluated(page, scores, given, folder, films, progress)
         (folder / PAGE).write_text(render(page), "utf-8")
 
 
@@ -109,9 +110,7 @@ def check_place(out: Path) -> None:
     check_replaceable(out, {MARKDOWN, LATEX, CSV, PAGE, CHARTS, FILMED, *curves}, PAGE, "a report")
 
 
-def _evaluated(
-    page: Page, scores: Sequence[Score], given: Given, folder: Path, films: int, tick: Callable[[], None]
-) -> Page:
+def _evaluated(page: Page, scores: Sequence[Score], given: Given, folder: Path, films: int, progress: Progress) -> Page:
     """Write tables, charts and films of evaluations into a folder; the page with all of them on it."""
     summary = summarise(scores)
     tables = report_tables(summary)
@@ -128,5 +127,6 @@ def _evaluated(
         flown=flown_rows(scores, summary.origins),
         tables=[to_html(table) for table in tables],
         charts=charts,
-        gallery=make_films(shown, folder, films, tick),
+        seeds=sorted({flown.episode.seed for exhibit in shown for flown in exhibit.flights}),
+        gallery=make_films(shown, folder, films, progress),
     )

@@ -7,9 +7,9 @@ import pytest
 
 from small_scores import score
 from wordwing.errors import WordwingError
-from wordwing.evaluation.bootstrap import Resampling
 from wordwing.evaluation.measures import Measures
-from wordwing.evaluation.summary import METRICS, Group, Origin, Score, ordered, summarise, title
+from wordwing.evaluation.report.bootstrap import Resampling
+from wordwing.evaluation.report.summary import METRICS, Group, Origin, Score, ordered, summarise, title
 
 TEST = Origin("cage", "generated", "test", "sim")
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from wordwing.evaluation.bootstrap import Estimate
-from wordwing.evaluation.charts import (
+from wordwing.evaluation.metrics import SUCCESS_DISTANCE
+from wordwing.evaluation.report.bootstrap import Estimate
+from wordwing.evaluation.report.charts import (
     Gaps,
     Intervals,
     Judged,
@@ -17,10 +18,9 @@ from wordwing.evaluation.charts import (
     judge_chart,
     visibility_chart,
 )
-from wordwing.evaluation.metrics import SUCCESS_DISTANCE
-from wordwing.evaluation.published import STANDS_FOR, Key, gap_closed
-from wordwing.evaluation.summary import GAP_METRICS, Goal, Group, Origin, Score, Summary, learned, ordered, title
-from wordwing.evaluation.tables import slug
+from wordwing.evaluation.report.published import STANDS_FOR, Key, gap_closed
+from wordwing.evaluation.report.summary import GAP_METRICS, Goal, Group, Origin, Score, Summary, learned, ordered, title
+from wordwing.evaluation.report.tables import slug
 
 
 @dataclass(frozen=True)

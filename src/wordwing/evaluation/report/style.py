@@ -19,7 +19,7 @@ body {
   margin: 0; background: var(--paper); color: var(--ink);
   font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
 }
-header, main, footer { max-width: 68rem; margin: 0 auto; padding: 0 1.25rem; }
+header, main, footer { max-width: 80rem; margin: 0 auto; padding: 0 1.25rem; }
 header { padding-top: 2.5rem; }
 h1 { font-size: clamp(1.6rem, 4vw, 2.3rem); line-height: 1.15; letter-spacing: -0.015em; margin: 0 0 0.5rem; }
 h2 { font-size: 1.45rem; margin: 3rem 0 1rem; padding-top: 0.75rem; border-top: 3px solid var(--ink); }
@@ -40,14 +40,14 @@ footer {
 }
 
 .scroll { overflow-x: auto; margin: 0 0 2rem; }
-table { border-collapse: collapse; font-size: 0.9rem; font-variant-numeric: tabular-nums; min-width: 100%; }
+table { border-collapse: collapse; font-size: 0.86rem; font-variant-numeric: tabular-nums; min-width: 100%; }
 caption { text-align: left; padding: 0 0 0.6rem; }
 caption strong, caption span {
   display: block; position: sticky; left: 0; max-width: min(46rem, calc(100vw - 2.5rem));
 }
 caption strong { font-size: 1rem; }
 caption span { color: var(--soft); }
-th, td { padding: 0.35rem 0.7rem; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
+th, td { padding: 0.35rem 0.5rem; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
 th:first-child, .word { text-align: left; }
 thead th { font-weight: 600; vertical-align: bottom; white-space: normal; border-bottom: 2px solid var(--ink); }
 thead tr:not(:last-child) th { border-bottom: 1px solid var(--line); text-align: center; }
@@ -61,9 +61,11 @@ section > .scroll:last-child { margin-bottom: 0; }
 figure { margin: 0; }
 figcaption { color: var(--soft); font-size: 0.9rem; margin-top: 0.5rem; }
 .chart { margin: 0 0 2.25rem; }
-.card { background: #fff; border: 1px solid var(--line); border-radius: 8px; padding: 0.75rem; overflow-x: auto; }
-.card svg, .card img { display: block; width: 100%; min-width: 38rem; max-width: 54rem; height: auto; margin: 0 auto; }
-.card img { max-width: none; }
+.card {
+  background: #fff; border: 1px solid var(--line); border-radius: 8px; padding: 0.75rem; max-width: 58rem;
+  overflow-x: auto;
+}
+.card svg, .card img { display: block; width: 100%; min-width: 38rem; height: auto; }
 
 .legend { display: flex; flex-wrap: wrap; align-items: center; gap: 0.3rem 0.5rem; }
 .legend span { display: inline-block; width: 1.6rem; height: 0.35rem; border-radius: 2px; margin-left: 0.6rem; }

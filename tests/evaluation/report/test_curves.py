@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from wordwing.errors import WordwingError
-from wordwing.evaluation.curves import Log, Run, draw_curves, panels, save_curves, smoothed
+from wordwing.evaluation.report.curves import Log, Run, draw_curves, panels, save_curves, smoothed
 from wordwing.learning.logbook import Logbook
 
 
@@ -208,3 +208,12 @@ def test_a_running_mean_keeps_a_straight_line_and_skips_gaps():
     line[30] = np.nan
     assert smoothed(line)[30] == 30.0
     assert smoothed(line)[33] == pytest.approx((31 + 32 + 33 + 34 + 35 + 36) / 6)
+
+
+def test_names_are_written_as_they_are_not_as_formulas(tmp_path):
+    folder = begun(tmp_path / "run$\\bad$", corpora=("a$\\bad$", "cage"))
+    book = Logbook(folder / "log-a")
+    names = [f"first_look/{corpus}_error" for corpus in ("a$\\bad$", "cage")]
+    book.scalars({"charts/minutes": 2.0, **dict.fromkeys(names, 0.5)}, 7)
+    book.close()
+    save_curves(folder, tmp_path / "curves.png")

@@ -16,7 +16,6 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 
 from wordwing.errors import WordwingError
-from wordwing.evaluation.charts import plain_style, shade
 from wordwing.evaluation.drawing import (
     BLUISH_GREEN,
     FLOWN,
@@ -29,6 +28,7 @@ from wordwing.evaluation.drawing import (
     VERMILLION,
     Colour,
 )
+from wordwing.evaluation.report.charts import plain_style, shade
 from wordwing.files import replacing
 from wordwing.learning.logbook import SCALARS, read_scalars
 
@@ -282,7 +282,7 @@ def draw_curves(run: Path) -> Figure:
     with plain_style({"font.size": 10, "axes.edgecolor": "0.6", "xtick.color": "0.3", "ytick.color": "0.3"}):
         figure = Figure(SIZE, DPI, facecolor=shade(PAPER), layout=ConstrainedLayoutEngine(h_pad=0.1, w_pad=0.08))
         grid = figure.subplots(3, 3)
-        figure.suptitle(f"{read.heading}\n", fontsize=15, fontweight="bold", x=0.01, ha="left")
+        figure.suptitle(f"{read.heading}\n", fontsize=15, fontweight="bold", x=0.01, ha="left", parse_math=False)
         figure.text(0.01, 0.955, _caption(read), fontsize=10.5, color="0.3", ha="left", va="center")
         last = max(log.minutes[-1] for log in (read.a, read.b) if log.rows)
         for axes, panel in zip(grid.flat, panels(read), strict=True):
@@ -346,7 +346,9 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
     elif panel.floor is not None and not any((curve.values < panel.floor).any() for curve in panel.curves):
         axes.set_ylim(panel.floor, axes.get_ylim()[1] * 1.06)
     if len(panel.curves) > 1:
-        axes.legend(frameon=False, fontsize=9, ncols=2 if len(panel.curves) > 4 else 1, handlelength=1.8)
+        legend = axes.legend(frameon=False, fontsize=9, ncols=2 if len(panel.curves) > 4 else 1, handlelength=1.8)
+        for text in legend.get_texts():
+            text.set_parse_math(False)  # a corpus may be called a$b
 
 
 def _draw_curve(axes: Axes, curve: Curve, noisy: bool) -> None:

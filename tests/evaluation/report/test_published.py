@@ -2,7 +2,7 @@
 
 import pytest
 
-from wordwing.evaluation.published import (
+from wordwing.evaluation.report.published import (
     HUMAN_FIVE_POINTS,
     HUMAN_IMPROVEMENT,
     PUBLISHED,

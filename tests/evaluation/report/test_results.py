@@ -6,9 +6,9 @@ import io
 import pytest
 
 from small_scores import score
-from wordwing.evaluation.results import report_tables, to_csv
-from wordwing.evaluation.summary import summarise
-from wordwing.evaluation.tables import to_html, to_markdown
+from wordwing.evaluation.report.results import report_tables, to_csv
+from wordwing.evaluation.report.summary import summarise
+from wordwing.evaluation.report.tables import to_html, to_markdown
 
 
 def flown(system, successes, emds, places=("0",), **others):

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordwing.errors import WordwingError
-from wordwing.evaluation.bootstrap import RESAMPLES, Estimate, Resampling
 from wordwing.evaluation.episodes import Episode
 from wordwing.evaluation.measures import Measures
+from wordwing.evaluation.report.bootstrap import RESAMPLES, Estimate, Resampling
 from wordwing.interface import Domain
 
 SUMMARY = "summary.json"
@@ -283,7 +283,7 @@ def _add_group(summary: Summary, group: Group, flown: _Flown, mask: NDArray[np.b
                 summary.gaps[group, system, name] = draws.gap_closed(x, average, oracle, METRIC[name].lower_is_better)
     for earlier, later in combinations(present, 2):
         for name in COMPARED_METRICS:
-            estimate = draws.difference(column[earlier, name], column[later, name], METRIC[name].share)
+            estimate = draws.difference(column[later, name], column[earlier, name], METRIC[name].share)
             if estimate.n:
                 summary.differences[group, later, earlier, name] = estimate
 

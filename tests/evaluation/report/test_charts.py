@@ -8,8 +8,8 @@ import matplotlib
 import numpy as np
 import pytest
 
-from wordwing.evaluation.bootstrap import Estimate
-from wordwing.evaluation.charts import (
+from wordwing.evaluation.report.bootstrap import Estimate
+from wordwing.evaluation.report.charts import (
     LIKERT,
     TITLED,
     Gaps,
@@ -65,7 +65,7 @@ def same(intervals: dict[str, Estimate]) -> Visibility:
 
 def test_the_same_input_gives_the_same_bytes_however_matplotlib_is_configured():
     drawn = judge_chart({"A": Judged([0.1, 0.5], [0.9, 1.0])})
-    with matplotlib.rc_context({"font.size": 31, "svg.hashsalt": None, "lines.linewidth": 9}):
+    with matplotlib.rc_context({"font.size": 31, "svg.hashsalt": None, "axes.facecolor": "black"}):
         assert judge_chart({"A": Judged([0.1, 0.5], [0.9, 1.0])}) == drawn
         assert matplotlib.rcParams["font.size"] == 31
     assert "dc:date" not in drawn
@@ -145,7 +145,7 @@ def test_bars_of_scores_lie_with_the_middle_of_three_at_zero():
         shapes = [shape for shape in path.iter(f"{SVG}path") if style_of(shape).get("fill") == fill]
         bars[score] = [(points(shape)[:, 0].min(), points(shape)[:, 0].max()) for shape in shapes]
     middles = [sum(bar) / 2 for bar in bars[3]]
-    zero = next(line[0, 0] for line in lines(path, "#4d4d4d") if len(line) == 2 and np.ptp(line[:, 0]) == 0)
+    zero = next(line[0, 0] for line in lines(path, "#4c4c4c") if len(line) == 2 and np.ptp(line[:, 0]) == 0)
     assert middles == pytest.approx([zero, zero], abs=0.01)
     widths = {score: [right - left for left, right in shapes] for score, shapes in bars.items()}
     whole = widths[3][0] / 0.4
@@ -184,3 +184,15 @@ def test_no_two_systems_look_the_same():
     looks = system_looks(names)
     assert len(set(looks)) == len(names)
     assert looks[: len(TITLED)] == system_looks(list(TITLED)), "the paper's systems look as they always do"
+
+
+def test_names_are_written_as_they_are_not_as_formulas_or_markup():
+    name = "a$\\bad$<b>--></svg>"
+    for chart in (
+        judge_chart({name: Judged([0.5], [0.5])}),
+        distance_chart({1: {name: [0.5]}}),
+        gap_chart({1: Gaps({name: sure(0.5)}, {}, {}, {})}),
+        visibility_chart({1: same({name: sure(0.5)})}),
+    ):
+        assert ET.fromstring(chart).tag == f"{SVG}svg"
+        assert "<b>" not in re.sub(r"<!--.*?-->", "", chart)

@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from wordwing.evaluation.tables import Section, Table, slug, to_html, to_latex, to_markdown
+from wordwing.evaluation.report.tables import Section, Table, slug, to_html, to_latex, to_markdown
 
 TABLE = Table(
     "results-cage",

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from wordwing.camera import Camera
+from wordwing.data.demonstrations.lab import flight_seed
 from wordwing.data.schema import Segment
 from wordwing.evaluation.animation import MAP_SIZE, flight_frames, write_video
 from wordwing.evaluation.drawing import FLOWN, GOLD, INK, MAP_EXTENT, drone_outline, map_pixels
@@ -26,11 +27,12 @@ from wordwing.evaluation.episodes import Episode
 from wordwing.evaluation.measures import Measures, measure
 from wordwing.evaluation.metrics import SUCCESS_DISTANCE
 from wordwing.evaluation.overhead import FINE, WHITE, Stroke, draw_map, overheads
+from wordwing.evaluation.report.summary import Origin, Score, learned, ordered, title
 from wordwing.evaluation.rollout import Flight
-from wordwing.evaluation.summary import Origin, Score, learned, ordered, title
 from wordwing.files import replacing
 from wordwing.frames import Pose
 from wordwing.interface import Domain
+from wordwing.sim.lab.camera import LabCamera
 from wordwing.sim.render import Renderer
 from wordwing.sim.scene import PackedLayouts, Scene
 from wordwing.world.layout import Layout
@@ -43,6 +45,9 @@ FILMS = 12
 
 PREFERRED = "pvn2-sureal"
 """Whose flights the choice goes by, if it has flown."""
+
+Place = tuple[int, int]
+"""Of a flight in a gallery: which exhibit, and which of its flights."""
 
 Kind = Literal["success", "middle", "failure"]
 
@@ -117,9 +122,10 @@ def choose(scores: Iterable[Score], origins: Sequence[Origin], seed: int = 0) ->
 
 
 def reference_of(systems: Iterable[str]) -> str:
-    """Whose flights the choice goes by: PVN2-SuReAL's, else the first learned policy's, else the first system's."""
-    names = ordered(systems)
-    return PREFERRED if PREFERRED in names else next(filter(learned, names), names[0])
+    """Whose flights the choice goes by: PVN2-SuReAL's, else a learned policy's, else AVERAGE's, else the first's."""
+    known = ordered(systems)
+    wanted = (PREFERRED, *filter(learned, known), "average", *known)
+    return next(name for name in wanted if name in known)
 
 
 def _draw(distances: Mapping[str, float], rng: np.random.Generator) -> list[tuple[Kind, str]]:
@@ -198,7 +204,7 @@ def make_films(
     shown: Sequence[Exhibit],
     folder: Path,
     films: int = FILMS,
-    tick: Callable[[], None] = lambda: None,
+    progress: Callable[[Sequence[Place]], Iterable[Place]] = iter,
 ) -> list[Exhibit]:
     """Film flights of a gallery, the reference system's first, into `films` of a folder.
 
@@ -206,19 +212,18 @@ def make_films(
         shown: The gallery.
         folder: Where the page will be.
         films: How many to make at most.
-        tick: Told after each film.
+        progress: Wraps the flights that are filmed: a progress bar.
 
     Returns:
         The gallery again, which knows its films.
     """
-    made: dict[tuple[int, int], str] = {}
-    for number, (exhibit, flight) in enumerate(list(_order(shown))[:films], start=1):
+    made: dict[Place, str] = {}
+    for number, (exhibit, flight) in enumerate(progress(_order(shown)[:films]), start=1):
         episode = shown[exhibit].flights[flight].episode
         name = f"films/{number:02d}-{_slug(f'{episode.system}-{episode.domain}-{episode.id}')}.mp4"
         with replacing(folder / name) as temporary:
             write_video(film_frames(episode), temporary)
         made[exhibit, flight] = name
-        tick()
     return [
         replace(
             entry,
@@ -228,11 +233,11 @@ def make_films(
     ]
 
 
-def _order(shown: Sequence[Exhibit]) -> Iterator[tuple[int, int]]:
-    """Exhibits and flights in the order in which they are filmed: the reference's flights, then all others."""
+def _order(shown: Sequence[Exhibit]) -> list[Place]:
+    """Flights in the order in which they are filmed: the reference's, then all others."""
     places = [(i, k) for i, entry in enumerate(shown) for k in range(len(entry.flights))]
     is_other = {(i, k): shown[i].flights[k].episode.system != shown[i].choice.reference for i, k in places}
-    yield from sorted(places, key=lambda place: is_other[place])
+    return sorted(places, key=lambda place: is_other[place])
 
 
 def _slug(text: str) -> str:
@@ -243,7 +248,7 @@ def _slug(text: str) -> str:
 def film_frames(episode: Episode) -> Iterator[Image.Image]:
     """Frames of a film of a flight."""
     flight = episode.flight
-    flight.images = camera_pictures(flight, episode.domain, episode.seed)
+    flight.images = camera_pictures(flight, episode.domain, flight_seed(episode.seed, episode.id))
     [overhead] = overheads([episode.layout], MAP_SIZE)
     where = "sim" if episode.domain == "sim" else "the lab stand-in; camera pictures taken again"
     yield from flight_frames(flight, overhead, f"{title(episode.system)} in {where}")
@@ -258,8 +263,6 @@ def camera_pictures(flight: Flight, domain: Domain, seed: int) -> list[NDArray[n
     poses = Pose(torch.from_numpy(flight.positions), torch.from_numpy(flight.quaternions))
     if domain == "sim":
         return _sim_pictures(flight.task.layout, poses)
-    from wordwing.sim.lab.camera import LabCamera  # slow to import, and seldom needed
-
     camera = LabCamera(flight.task.layout, np.random.default_rng(seed))
     at = [Pose(poses.position[k : k + 1], poses.quaternion[k : k + 1]) for k in range(len(poses.position))]
     return [camera.take(pose, pose).numpy() for pose in at]

@@ -1,0 +1,292 @@
+"""Lines of episodes.jsonl: what is written is what is read, and what cannot be read is named."""
+
+import json
+import lzma
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy.spatial.transform import Rotation
+
+from randomly import random_lakes, random_poses
+from wordwing.errors import WordwingError
+from wordwing.evaluation.episodes import EPISODES, Episode, episode_line, find_episodes, read_episodes, rounded
+from wordwing.evaluation.measures import measure
+from wordwing.evaluation.rollout import Flight
+from wordwing.frames import Pose
+from wordwing.language.semantics import Clause
+from wordwing.world.layout import Layout, Placement
+from wordwing.world.tasks import Task
+
+LAYOUT = Layout((Placement("Barrel", 0.5, -1.0, yaw=0.3), Placement("Well", -1.25, 1.0, radius=0.5)))
+
+
+def flown(rng: np.random.Generator, steps: int = 12) -> Flight:
+    """A flight through anywhere."""
+    poses = random_poses(rng, steps + 1)
+    return Flight(
+        task=Task("go", LAYOUT, (0.0, 0.0), 0.0, np.zeros((1, 2))),
+        positions=poses.position.numpy(),
+        quaternions=poses.quaternion.numpy(),
+        setpoints=rng.uniform(-0.7, 0.7, (steps, 2)).astype(np.float32),
+        decisions=steps - 6,
+        ended_by="stop",
+        seconds_inside_landmarks=0.25,
+    )
+
+
+def episode(rng: np.random.Generator, **changes: object) -> Episode:
+    flight = flown(rng)
+    poses, setpoints = rounded(flight)
+    made = Episode(
+        system="oracle",
+        corpus="cage",
+        text="generated",
+        split="test",
+        domain="lab",
+        seed=4_000_000_000,
+        id="cage-0001/2-3",
+        segments=2,
+        instruction='go to the "café"\nand then\u2028飞 \\ left',
+        meaning=(Clause("pass", 0, side="left"), Clause("between", 1, "red"), Clause("forward", amount=0.1 + 0.2)),
+        layout_id="cage-0001",
+        layout=replace(LAYOUT, lakes=random_lakes(rng)),
+        start=(0.1 + 0.2, -1 / 3, 2.5),
+        gold=rng.uniform(-2, 2, (7, 2)),
+        poses=poses,
+        setpoints=setpoints,
+        decisions=flight.decisions,
+        ended_by="stop",
+        seconds_inside_landmarks=0.25,
+        goals=rng.uniform(0, 1, (7, 3)),
+    )
+    return replace(made, **changes)
+
+
+def assert_same(a: Episode, b: Episode) -> None:
+    for field in fields(Episode):
+        mine, theirs = getattr(a, field.name), getattr(b, field.name)
+        if isinstance(mine, np.ndarray):
+            assert mine.shape == theirs.shape, field.name
+            assert mine.tobytes() == theirs.tobytes(), field.name
+        else:
+            assert (mine, type(mine)) == (theirs, type(theirs)), field.name
+
+
+def written(file: Path, *lines: str) -> Path:
+    file.write_text("".join(lines), "utf-8")
+    return file
+
+
+def refused(file: Path) -> str:
+    """The one sentence about a file that cannot be read."""
+    with pytest.raises(WordwingError) as error:
+        list(read_episodes([file]))
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"instruction": None, "meaning": None, "seconds_inside_landmarks": None},
+        {"meaning": (), "goals": np.zeros((0, 3)), "ended_by": "steps", "domain": "sim", "layout": Layout(())},
+        {"poses": np.zeros((1, 6)), "setpoints": np.zeros((0, 2)), "decisions": 0, "gold": np.zeros((1, 2))},
+    ],
+)
+def test_a_line_that_is_read_is_the_episode_that_was_written_to_the_last_digit(rng, tmp_path, changes):
+    first, second = episode(rng, **changes), episode(rng, id="cage-0001/1", segments=1)
+    text = [episode_line(entry, measure(entry).to_json()) for entry in (first, second)]
+    assert all(line.count("\n") == 1 for line in text)
+    found = list(read_episodes([written(tmp_path / EPISODES, *text)]))
+    assert len(found) == 2
+    assert_same(found[0], first)
+    assert_same(found[1], second)
+    assert [measure(entry).to_json() for entry in found] == [json.loads(line)["metrics"] for line in text]
+
+
+def test_lines_may_be_compressed_and_in_several_files(rng, tmp_path):
+    entries = [episode(rng, id=f"cage-0001/{number}") for number in range(3)]
+    lines = [episode_line(entry, {}) for entry in entries]
+    with lzma.open(tmp_path / "a.jsonl.xz", "wt", encoding="utf-8") as file:
+        file.write(lines[0] + lines[1])
+    files = [tmp_path / "a.jsonl.xz", written(tmp_path / "b.jsonl", lines[2])]
+    for found, entry in zip(read_episodes(files), entries, strict=True):
+        assert_same(found, entry)
+
+
+def test_an_id_tells_the_paragraph(rng):
+    assert episode(rng).paragraph == "cage-0001"
+    assert episode(rng, id="a/b/0").paragraph == "a/b"
+
+
+def test_poses_are_kept_to_a_tenth_of_a_millimetre_and_milliradian_as_scipy_has_their_angles(rng):
+    flight = flown(rng)
+    poses, setpoints = rounded(flight)
+    angles = Rotation.from_quat(np.roll(flight.quaternions, -1, axis=-1)).as_euler("ZYX")[:, ::-1]
+    for kept, exact in ((poses[:, :3], flight.positions), (poses[:, 3:], angles), (setpoints, flight.setpoints)):
+        assert np.abs(kept - exact).max() <= 0.5e-4 + 1e-6
+        assert np.array_equal(kept, np.round(kept, 4))
+        assert kept.dtype == np.float64
+
+
+def test_a_zero_has_no_sign():
+    still = Flight(
+        Task("", LAYOUT, (0.0, 0.0), 0.0, np.zeros((1, 2))),
+        np.full((2, 3), -1e-6, np.float32),
+        Pose.level(torch.zeros(2, 2), torch.full((2,), -1e-6)).quaternion.numpy(),
+        np.full((1, 2), -1e-9, np.float32),
+        0,
+        "stop",
+    )
+    for values in rounded(still):
+        assert not np.signbit(values).any()
+
+
+def test_the_flight_of_an_episode_is_the_one_that_was_flown(rng):
+    flight = flown(rng, steps=40)
+    poses, setpoints = rounded(flight)
+    again = episode(rng, poses=poses, setpoints=setpoints, decisions=flight.decisions, start=(0.2, -0.4, 1.0)).flight
+    assert np.abs(again.positions - flight.positions).max() <= 0.5e-4 + 1e-6
+    turns = [Rotation.from_quat(np.roll(entry.quaternions, -1, axis=-1)) for entry in (flight, again)]
+    between = turns[0].as_matrix().transpose(0, 2, 1) @ turns[1].as_matrix()
+    assert np.abs(between - np.eye(3)).max() <= 2e-4
+    assert np.abs(again.setpoints - flight.setpoints).max() <= 0.5e-4 + 1e-6
+    assert (again.decisions, again.ended_by, again.seconds_inside_landmarks) == (34, "stop", 0.25)
+    assert (again.task.start_xy, again.task.start_yaw) == ((0.2, -0.4), 1.0)
+    assert again.positions.dtype == again.quaternions.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        ("schema", 2, "the flight's schema is 2; this wordwing reads 1"),
+        ("schema", True, "the flight's schema is true"),
+        ("schema", None, "the flight's schema is null"),
+        ("system", 3, '"system" is 3; it must be a name'),
+        ("corpus", None, '"corpus" is null'),
+        ("text", ["human"], '"text" is a list'),
+        ("split", 1.5, '"split" is 1.5'),
+        ("domain", "moon", '"domain" must be sim or lab'),
+        ("domain", None, '"domain" is null; it must be sim or lab'),
+        ("seed", 0.5, '"seed" is 0.5; it must be a whole number'),
+        ("seed", True, '"seed" is true'),
+        ("id", {}, '"id" is an object'),
+        ("segments", "2", '"segments" is "2"'),
+        ("instruction", 7, '"instruction" is 7; it must be a sentence or null'),
+        ("meaning", "go", '"meaning" is "go"'),
+        ("meaning", [7], "a clause must be an object"),
+        ("meaning", [{"kind": "fly"}], "a clause is of kind 'fly'"),
+        ("meaning", [{"kind": "reach", "reference": 2}], "the number of one of 2 landmarks"),
+        ("layout_id", None, '"layout_id" is null'),
+        ("layout", [], '"layout" is a list; it must be a layout'),
+        ("layout", {"schema": 1, "arena": 4.7, "landmarks": [{"name": "Barell", "x": 0, "y": 0}]}, '"Barrel"'),
+        ("start", [0.0, 0.0], 'a flight needs "start", three numbers'),
+        ("start", [0.0, 0.0, "north"], 'a flight needs "start", three numbers'),
+        ("gold", [], 'a "gold" path'),
+        ("gold", [[0.0, 0.0, 0.0]], '"gold" must be a list of rows of 2 finite numbers'),
+        ("gold", None, '"gold" must be a list'),
+        ("poses", [], "one setpoint fewer than poses"),
+        ("poses", [[0.0] * 5] * 13, '"poses" must be a list of rows of 6'),
+        ("poses", [[0.0] * 6] * 12, "one setpoint fewer than poses"),
+        ("poses", [[1e7] * 6] * 13, '"poses" must be a list of rows of 6 finite numbers'),
+        ("setpoints", [[0.0, True]] * 12, '"setpoints" must be a list of rows of 2'),
+        ("setpoints", [0.0] * 24, '"setpoints" must be a list of rows of 2'),
+        ("setpoints", [[0.0, 0.0]] * 13, "one setpoint fewer than poses"),
+        ("goals", [[0.0, 0.0]], '"goals" must be a list of rows of 3'),
+        ("goals", {}, '"goals" must be a list of rows of 3'),
+        ("decisions", -1, "no more decisions"),
+        ("decisions", 13, "no more decisions"),
+        ("decisions", 6.0, '"decisions" is 6.0; it must be a whole number'),
+        ("ended_by", "crash", '"ended_by" stop or steps'),
+        ("ended_by", 0, '"ended_by" is 0'),
+        ("seconds_inside_landmarks", "1", '"seconds_inside_landmarks" is "1"; it must be a number or null'),
+        ("seconds_inside_landmarks", 10**400, '"seconds_inside_landmarks" must be a finite number'),
+    ],
+)
+def test_a_broken_field_is_named_with_its_file_and_line(rng, tmp_path, key, value, sentence):
+    good = episode(rng)
+    row = json.loads(episode_line(good, {}))
+    lines = episode_line(good, {}), json.dumps({**row, key: value}) + "\n"
+    said = refused(written(tmp_path / EPISODES, *lines))
+    assert said.startswith(f"{tmp_path / EPISODES}: line 2: ")
+    assert sentence in said
+
+
+@pytest.mark.parametrize("key", [field.name for field in fields(Episode)])
+def test_a_field_that_is_missing_is_named_unless_it_may_be_null(rng, tmp_path, key):
+    row = json.loads(episode_line(episode(rng), {}))
+    del row[key]
+    file = written(tmp_path / EPISODES, json.dumps(row) + "\n")
+    if key in ("instruction", "meaning", "seconds_inside_landmarks"):
+        [found] = read_episodes([file])
+        assert getattr(found, key) is None
+    else:
+        said = refused(file)
+        assert said.startswith(f"{file}: line 1: ")
+        assert key in said
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "9" * 5000])
+@pytest.mark.parametrize("key", ["poses", "setpoints", "gold", "goals", "seconds_inside_landmarks"])
+def test_numbers_that_are_none_are_refused_wherever_they_stand(rng, tmp_path, key, number):
+    row = json.loads(episode_line(episode(rng), {}))
+    if key == "seconds_inside_landmarks":
+        row[key] = "HERE"
+    else:
+        row[key][-1][-1] = "HERE"
+    file = written(tmp_path / EPISODES, json.dumps(row).replace('"HERE"', number) + "\n")
+    said = refused(file)
+    assert said.startswith(f"{file}: line 1")
+    assert ("is not JSON" in said) == (number[-1] in "Ny9")  # a number that is too large is one, to begin with
+
+
+@pytest.mark.parametrize("line", ["\n", "go left\n", "{}{}\n", "[" * 100_000 + "\n", '{"schema": 1'])
+def test_a_line_that_is_not_json_is_named(rng, tmp_path, line):
+    file = written(tmp_path / EPISODES, episode_line(episode(rng), {}), line)
+    assert refused(file) == f"{file}: line 2 is not JSON; was it cut off?"
+
+
+@pytest.mark.parametrize("line", ["[]\n", "3\n", '"a flight"\n', "null\n"])
+def test_a_line_that_holds_something_else_is_named(rng, tmp_path, line):
+    file = written(tmp_path / EPISODES, line)
+    assert refused(file) == f"{file}: line 1: a flight must be an object"
+
+
+def test_a_line_is_refused_wherever_it_was_cut_off(rng, tmp_path):
+    whole = episode_line(episode(rng), measure(episode(rng)).to_json())
+    for end in range(1, len(whole) - 1, 211):
+        file = written(tmp_path / EPISODES, whole, whole[:end])
+        assert refused(file) == f"{file}: line 2 is not JSON; was it cut off?"
+
+
+def test_files_that_cannot_be_read_are_named(rng, tmp_path):
+    line = episode_line(episode(rng), {}).encode()
+    cases = {
+        "no-xz.jsonl.xz": line,
+        "cut.jsonl.xz": lzma.compress(line)[:-20],
+        "latin.jsonl": "é".encode("latin-1") + b"\n",
+    }
+    for name, content in cases.items():
+        (tmp_path / name).write_bytes(content)
+        assert refused(tmp_path / name).startswith(f"{tmp_path / name}: cannot be read (")
+    assert refused(tmp_path / "none.jsonl").startswith(f"{tmp_path / 'none.jsonl'}: cannot be read (")
+    assert refused(tmp_path).startswith(f"{tmp_path}: cannot be read (")
+
+
+def test_a_line_holds_no_nan(rng):
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        episode_line(episode(rng, goals=np.full((1, 3), np.nan)), {})
+
+
+def test_the_file_of_a_folder_is_found_compressed_or_not(tmp_path):
+    with pytest.raises(WordwingError, match=rf"^{tmp_path}: there is no episodes.jsonl in it; wordwing evaluate makes"):
+        find_episodes(tmp_path)
+    (tmp_path / "episodes.jsonl.xz").touch()
+    assert find_episodes(str(tmp_path)) == tmp_path / "episodes.jsonl.xz"
+    (tmp_path / EPISODES).touch()
+    assert find_episodes(tmp_path) == tmp_path / EPISODES
+    assert find_episodes(tmp_path / "episodes.jsonl.xz") == tmp_path / "episodes.jsonl.xz"

@@ -1,0 +1,36 @@
+"""Work for processes that are spawned: they import it by its name."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from wordwing.errors import WordwingError
+
+
+def squared(number: int) -> tuple[int, int, str | None]:
+    """A square, and who computed it with how many threads."""
+    return number * number, os.getpid(), os.environ.get("OMP_NUM_THREADS")
+
+
+def marked(piece: tuple[str, int, float]) -> int:
+    """Leave a mark in a folder when piece `number` begins, and another one when it has ended so much later."""
+    folder, number, seconds = piece
+    (Path(folder) / f"begun-{number}").touch()
+    time.sleep(seconds)
+    (Path(folder) / f"ended-{number}").touch()
+    return number
+
+
+def killed(number: int) -> int:
+    """Die at the third piece, as for want of memory."""
+    if number == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def mistaken(number: int) -> int:
+    """Complain about the third piece."""
+    if number == 2:
+        raise WordwingError("piece 2 is wrong")
+    return number
