@@ -16,7 +16,7 @@ def squared(number: int) -> tuple[int, int, str | None]:
 def marked(piece: tuple[str, int, float]) -> int:
     """Leave a mark in a folder when piece `number` begins, and another one when it has ended so much later."""
     folder, number, seconds = piece
-    (Path(folder) / f"begun-{number}").touch()
+    (Path(folder) / f"begun-{number}").write_text(str(os.getpid()))
     time.sleep(seconds)
     (Path(folder) / f"ended-{number}").touch()
     return number

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -90,12 +91,16 @@ if __name__ == "__main__":
     )
     assert process.stdout is not None
     process.stdout.readline()
+    while len({mark.read_text() for mark in tmp_path.glob("begun-*")} - {""}) < 2:
+        time.sleep(0.01)  # until both have come to work
+    before = marks(tmp_path, "begun")
     os.killpg(process.pid, signal.SIGINT)  # a terminal tells the whole group
     said, complained = process.communicate(timeout=60)
     assert said.splitlines()[-1] == "interrupted"
     assert complained == ""
     begun = marks(tmp_path, "begun")
-    assert len(begun) <= 4
+    assert len(begun - before) <= 1, "one may have been on its way"
+    assert len(begun) < 20
     assert marks(tmp_path, "ended") == begun
 
 

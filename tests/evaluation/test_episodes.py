@@ -241,7 +241,7 @@ def test_numbers_that_are_none_are_refused_wherever_they_stand(rng, tmp_path, ke
     file = written(tmp_path / EPISODES, json.dumps(row).replace('"HERE"', number) + "\n")
     said = refused(file)
     assert said.startswith(f"{file}: line 1")
-    assert ("is not JSON" in said) == (number[-1] in "Ny9")  # a number that is too large is one, to begin with
+    assert ("is not JSON" in said) == (number != "1e999")  # which is, and which Python reads as infinity
 
 
 @pytest.mark.parametrize("line", ["\n", "go left\n", "{}{}\n", "[" * 100_000 + "\n", '{"schema": 1'])

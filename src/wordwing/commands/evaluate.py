@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -73,7 +75,7 @@ def evaluate(
 
     where = find_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     dataset = opened(data, corpus or (None if data else "dev-mini"))
-    chosen = find_systems(systems, dataset, where)
+    chosen = find_systems(systems, dataset, where, partial(print, file=sys.stderr))
     settings = flying.Settings(
         dataset,
         split,

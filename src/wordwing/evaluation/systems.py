@@ -21,6 +21,8 @@ from wordwing.interface import Domain, Policy
 from wordwing.model.checkpoint import CONFIG, WEIGHTS, WORDS, policy_folder, shipped
 from wordwing.model.policy import LearnedPolicy
 
+Say = Callable[[str], None]
+
 BASELINES = ("stop", "average", "oracle")
 """Who does not learn, and does not read either."""
 
@@ -80,13 +82,16 @@ def check_known(name: str) -> None:
         )
 
 
-def find_systems(given: Sequence[str], dataset: Dataset, device: torch.device | str = "cpu") -> list[System]:
+def find_systems(
+    given: Sequence[str], dataset: Dataset, device: torch.device | str = "cpu", say: Say = lambda sentence: None
+) -> list[System]:
     """Who is meant: "oracle", "out/sureal-quick/best", or with a name for the tables "ours=out/sureal-quick/best".
 
     Args:
         given: At least one.
         dataset: What they will fly, for AVERAGE's habit.
         device: Where ORACLE flies to find that habit, if it is not known.
+        say: Told that it does, which takes long.
     """
     systems: list[System] = []
     for entry in given:
@@ -95,16 +100,16 @@ def find_systems(given: Sequence[str], dataset: Dataset, device: torch.device | 
             label, policy = "", entry
         if equals and not label and not _exists(entry):
             raise WordwingError(f'"{entry}" has no name before "="; a system is POLICY or NAME=POLICY')
-        system = _system(label or _name(policy), policy, dataset, device)
+        system = _system(label or _name(policy), policy, dataset, device, say)
         if any(other.name == system.name for other in systems):
             raise WordwingError(f'two systems are called "{system.name}"; name one of them: NAME=POLICY')
         systems.append(system)
     return systems
 
 
-def _system(name: str, policy: str, dataset: Dataset, device: torch.device | str) -> System:
+def _system(name: str, policy: str, dataset: Dataset, device: torch.device | str, say: Say) -> System:
     if policy == "average":
-        habit = habit_of(dataset, device)
+        habit = habit_of(dataset, device, say)
         return System(name, policy, f"average {habit.forward} {habit.yaw_rate} {habit.steps}", habit)
     if policy in BASELINES:
         return System(name, policy, repr(Oracle().config) if policy == "oracle" else policy)
@@ -133,9 +138,7 @@ def _exists(path: str) -> bool:
         return False
 
 
-def habit_of(
-    dataset: Dataset, device: torch.device | str = "cpu", say: Callable[[str], None] = lambda sentence: None
-) -> Habit:
+def habit_of(dataset: Dataset, device: torch.device | str = "cpu", say: Say = lambda sentence: None) -> Habit:
     """AVERAGE's constants for a dataset, from ORACLE's training demonstrations in `sim` (paper: Systems)."""
     if dataset.name in HABITS:
         return HABITS[dataset.name]

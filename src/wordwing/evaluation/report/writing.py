@@ -72,6 +72,8 @@ def rescore(given: Given, tick: Callable[[int], None] = lambda flights: None) ->
         for episode in read_episodes([file]):
             own.append(Score.of(episode, measure(episode)))
             tick(1)
+        if not own:
+            raise WordwingError(f"{file}: there are no flights in it yet; wordwing evaluate flies them")
         if file.name == EPISODES:  # a compressed file is somebody's archive, which stays as it is
             with replacing(file.with_name(SUMMARY)) as temporary:
                 temporary.write_text(summarise(own).to_json(), "utf-8")
