@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    systems: Annotated[tuple[str, ...], tyro.conf.Positional],
+    systems: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SYSTEM ...")],
     /,
     data: Path | None = None,
     corpus: str | None = None,
@@ -94,7 +94,7 @@ def evaluate(
         def flown(system: System, measures: list[Measures]) -> None:
             so_far = succeeded.setdefault(system.name, [])
             so_far += [entry.success for entry in measures]
-            tick(len(measures), f"{system.name}: success {sum(so_far) / len(so_far):.1%} of {len(so_far)}")
+            tick(len(measures), f"{system.name}: SR {100 * sum(so_far) / len(so_far):.1f} %")
 
         flying.evaluate(settings, chosen, folder, flown)
     _show(flying.write_summary(folder))
@@ -105,23 +105,38 @@ def _show(summary: Summary) -> None:
     """The main figures, a row for each system and number of segments."""
     from wordwing.evaluation.report.summary import title
 
+    console = plain_console()
+    shown = {name: look for name, look in _SHOWN.items() if console.width >= _WIDE or name in _SURE}
     for origin in summary.origins:
         heading = f"{origin.corpus} {origin.split} in {origin.domain}, {origin.text} instructions, 95 % intervals"
-        columns = ("system", "segments", "n", "SR, %", "EMD, m", "nDTW", "judge: path", "judge: goal")
-        table = plain_table(heading, columns)
+        table = plain_table(
+            heading, ("system", "segments", "n", *(column for column, _factor, _digits in shown.values()))
+        )
+        table.collapse_padding = True
+        for column in table.columns[1:5]:
+            column.no_wrap, column.overflow = True, "ellipsis"  # a number with its interval stands in one line
         for group, system in dict.fromkeys((group, system) for group, system, _metric in summary.figures):
             if group.origin != origin or group.goal != "all":
                 continue
-            found = {name: summary.figures.get((group, system, name)) for name in _SHOWN}
+            found = {name: summary.figures.get((group, system, name)) for name in shown}
             success = found["success"]
             assert success is not None, "every flight ends somewhere"
             cells = [_cell(name, entry) for name, entry in found.items()]
             table.add_row(title(system), str(group.segments), str(success.n), *cells)
-        plain_console().print(table)
+        console.print(table)
 
 
-_SHOWN = {"success": (100, 1), "emd": (1, 2), "ndtw": (1, 2), "judge_path": (1, 2), "judge_goal": (1, 2)}
-"""Metrics on the screen: factor and decimals."""
+_SHOWN = {
+    "success": ("SR, %", 100, 1),
+    "emd": ("EMD, m", 1, 2),
+    "ndtw": ("nDTW", 1, 2),
+    "judge_path": ("judge: path", 1, 2),
+    "judge_goal": ("judge: goal", 1, 2),
+}
+"""Metrics on the screen: column, factor and decimals."""
+
+_WIDE = 100
+"""From so many characters on there is room for all of them; else only those with their interval are shown."""
 
 _SURE = ("success", "emd")
 """Those with their interval; summary.json has all."""
@@ -130,7 +145,7 @@ _SURE = ("success", "emd")
 def _cell(metric: str, estimate: Estimate | None) -> str:
     if estimate is None or estimate.mean is None:
         return ""
-    factor, digits = _SHOWN[metric]
+    _column, factor, digits = _SHOWN[metric]
     text = f"{factor * estimate.mean:.{digits}f}"
     if metric in _SURE and estimate.low is not None and estimate.high is not None:
         text += f" ({factor * estimate.low:.{digits}f}–{factor * estimate.high:.{digits}f})"

@@ -44,7 +44,6 @@ def bar(title: str, total: int, unit: str) -> Iterator[Tick]:
         MofNCompleteColumn,
         Progress,
         TextColumn,
-        TimeElapsedColumn,
         TimeRemainingColumn,
     )
 
@@ -53,11 +52,12 @@ def bar(title: str, total: int, unit: str) -> Iterator[Tick]:
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn(f"{{task.fields[rate]}} {unit}/s"),
-        TimeElapsedColumn(),
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}", markup=False),
     )
-    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as shown:
+    console = Console(stderr=True)
+    # Batches may come minutes apart; from those of the last 30 s alone no time would be left to tell.
+    with Progress(*columns, console=console, speed_estimate_period=600, disable=not sys.stderr.isatty()) as shown:
         task = shown.add_task(title, total=total, rate="…", note="")
         began, done = time.monotonic(), 0
 

@@ -13,7 +13,7 @@ from wordwing.errors import WordwingError
 
 
 def report(
-    folders: Annotated[tuple[Path, ...], tyro.conf.Positional],
+    folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER ...")],
     /,
     out: Path | None = None,
     films: int = 12,

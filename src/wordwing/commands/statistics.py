@@ -74,7 +74,7 @@ def judge(
 
     dataset = opened(folder, corpus)
     rates = judge_rates(dataset, split, check_seed(seed), partial(track, title="instructions"))
-    plain_console().print(_judgeplain_table(rates, f"{dataset.name}, {split}: can the judge be trusted?"))
+    plain_console().print(_judge_table(rates, f"{dataset.name}, {split}: can the judge be trusted?"))
     if json is not None:
         document = {"source": dataset.name, "split": split, "seed": seed}
         _write(json, document | {"segments": {str(count): entry.to_json() for count, entry in rates.items()}})
@@ -204,7 +204,7 @@ def _facts(statistics: Statistics) -> Iterable[str]:
         )
 
 
-def _judgeplain_table(rates: dict[int, Rates], title: str) -> Table:
+def _judge_table(rates: dict[int, Rates], title: str) -> Table:
     from wordwing.data.judging import TARGETS
 
     head = [name for count in rates for name in (f"{count} segment{'s' * (count > 1)}", "95 %", "n")]

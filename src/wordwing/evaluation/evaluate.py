@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -28,6 +28,7 @@ from wordwing.data.schema import Instruction
 from wordwing.data.subsets import instructions_of
 from wordwing.errors import WordwingError
 from wordwing.evaluation.episodes import DECIMALS, EPISODES, Episode, episode_line, read_lines, rounded
+from wordwing.evaluation.episodes import SCHEMA as LINE_SCHEMA
 from wordwing.evaluation.measures import Measures, measure
 from wordwing.evaluation.report.summary import SUMMARY, Score, Summary, summarise
 from wordwing.evaluation.rollout import Flight, fly_tasks
@@ -124,8 +125,8 @@ def evaluate(
     instructions = settings.instructions()
     with locked(folder, "an evaluation", "evaluating"):
         names = _keep_settings(folder / EVALUATION, settings, systems)
-        file = folder / EPISODES
-        flown = _whole_lines(file)
+        file, ids = folder / EPISODES, [entry.id for entry in instructions]
+        flown = _whole_lines(file, names, set(ids))
         waiting = []
         for system in systems:
             for piece in pieces(system, settings, instructions):
@@ -142,12 +143,9 @@ def evaluate(
             text = "".join(
                 episode_line(episode, entry.to_json()) for episode, entry in zip(episodes, measures, strict=True)
             )
-            with open(file, "a", encoding="utf-8") as lines_file:
-                lines_file.write(text)
-                lines_file.flush()
-                os.fsync(lines_file.fileno())
+            _append(file, text)
             tick(piece.system, measures)
-        _sort(file, names, [entry.id for entry in instructions])
+        _sort(file, names, ids)
 
 
 def write_summary(folder: Path) -> Summary:
@@ -278,7 +276,19 @@ class Line(NamedTuple):
     measures: Measures
 
 
-def _whole_lines(file: Path) -> dict[tuple[str, str], Line]:
+def _append(file: Path, text: str) -> None:
+    """Write lines behind those of a file, and see to it that they are on the disk."""
+    try:
+        with open(file, "a", encoding="utf-8") as lines:
+            lines.write(text)
+            lines.flush()
+            os.fsync(lines.fileno())
+    except OSError as error:
+        why = (error.strerror or "unknown").lower()
+        raise WordwingError(f"{file}: cannot be written ({why}); the same command goes on from what is there") from None
+
+
+def _whole_lines(file: Path, systems: Collection[str], ids: Collection[str]) -> dict[tuple[str, str], Line]:
     """Lines of a file by system and instruction; one that was cut off is dropped, from the file too."""
     found: dict[tuple[str, str], Line] = {}
     if not file.is_file():
@@ -290,10 +300,19 @@ def _whole_lines(file: Path) -> dict[tuple[str, str], Line]:
                 break
             try:
                 row = json.loads(line)
-                found[row["system"], row["id"]] = Line(begin, len(line), Measures(**row["metrics"]))
+                key, measures = (row["system"], row["id"]), Measures(**row["metrics"])
+                plain = all(isinstance(value, float | int | None) for value in row["metrics"].values())
+                whole = row["schema"] == LINE_SCHEMA and plain
             except (ValueError, KeyError, TypeError):
-                sentence = f"{file}: line {number} is damaged; delete it, and the same command goes on"
-                raise WordwingError(sentence) from None
+                whole = False
+            if not whole:
+                raise WordwingError(f"{file}: line {number} is damaged; delete it, and the same command goes on")
+            if key[0] not in systems or key[1] not in ids:
+                raise WordwingError(
+                    f"{file}: line {number}, {key[1]} flown by {key[0]}, is not of this evaluation; delete it, and the "
+                    "same command goes on"
+                )
+            found[key] = Line(begin, len(line), measures)
             begin += len(line)
     if begin < file.stat().st_size:
         os.truncate(file, begin)
@@ -309,9 +328,10 @@ def _rewrite(file: Path, lines: Iterable[Line]) -> None:
 
 
 def _sort(file: Path, systems: Sequence[str], ids: Sequence[str]) -> None:
-    """Bring lines into the order in which one process would have written them at one go."""
-    lines = _whole_lines(file)
+    """Bring lines into the order in which one process would have written them at one go, each once."""
     places = {name: place for place, name in enumerate(ids)}
+    lines = _whole_lines(file, systems, places)
     keys = sorted(lines, key=lambda key: (systems.index(key[0]), places[key[1]]))
-    if keys != list(lines):
+    twice = sum(line.size for line in lines.values()) < file.stat().st_size
+    if twice or keys != list(lines):
         _rewrite(file, [lines[key] for key in keys])

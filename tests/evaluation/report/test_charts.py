@@ -17,6 +17,7 @@ from wordwing.evaluation.report.charts import (
     Visibility,
     distance_chart,
     gap_chart,
+    gap_reach,
     judge_chart,
     plain_style,
     score_shares,
@@ -120,6 +121,15 @@ def test_the_papers_marks_are_hollow_and_only_where_ours_are():
     assert float(hollow[0].get("x")) == pytest.approx(half + (half - quarter), rel=1e-3)
     assert "the paper's" in chart
     assert "the paper's" not in gap_chart({1: Gaps(ours, ours, {}, {})})
+
+
+def test_the_axis_of_gaps_holds_all_means_but_not_endless_intervals():
+    wide, far = Estimate(-0.73, -3.23, 1.84, 2), Estimate(2.5, 2.4, 9.0, 2)
+    assert gap_reach([Gaps({"a": sure(0.5)}, {}, {}, {})]) == pytest.approx((-8, 108))
+    assert gap_reach([Gaps({"a": wide}, {}, {}, {})]) == pytest.approx((-108, 192))
+    assert gap_reach([Gaps({"a": far, "b": Estimate(None, None, None, 0)}, {}, {"a": -1.5}, {})]) == pytest.approx(
+        (-158, 258)
+    )
 
 
 def test_scores_fall_into_five_equal_bins():

@@ -15,6 +15,7 @@ from wordwing.evaluation.animation import write_video
 from wordwing.evaluation.episodes import Episode, rounded
 from wordwing.evaluation.report.gallery import (
     Choice,
+    Exhibit,
     camera_pictures,
     choose,
     draw_flight,
@@ -91,10 +92,13 @@ def test_who_never_fails_has_no_failure_to_show():
 
 
 def test_the_choice_goes_by_a_learned_policy_not_by_those_that_do_not_read():
-    assert reference_of(["oracle", "stop", "mine"]) == "mine"
-    assert reference_of(["pvn2-bc", "pvn2-sureal", "pvn-bc"]) == "pvn2-sureal"
-    assert reference_of(["pvn2-bc", "pvn-bc", "average"]) == "pvn-bc"
-    assert reference_of(["oracle", "average"]) == "average"
+    near, far = {"p/0": 0.4, "p/1": 0.0}, {"p/0": 0.3, "p/1": 0.9}
+    assert reference_of({"oracle": near, "stop": far, "mine": far}) == "mine"
+    assert reference_of({"pvn2-bc": near, "pvn2-sureal": far, "pvn-bc": near}) == "pvn2-sureal"
+    assert reference_of({"pvn2-bc": near, "pvn-bc": far, "average": far}) == "pvn2-bc"
+    assert reference_of({"pvn2-bc": far, "pvn-bc": near, "average": far}) == "pvn-bc"
+    assert reference_of({"oracle": near, "average": far}) == "average"
+    assert reference_of({"oracle": near, "stop": far}) == "stop"
 
 
 def test_neither_the_order_of_flights_nor_other_systems_change_the_choice(rng):
@@ -159,6 +163,15 @@ def test_paths_ends_and_the_circle_of_success_are_drawn_where_they_are():
             assert not near(at(*outside), WHITE), angle
 
 
+def test_a_cross_is_where_the_goal_was_believed_to_be_last():
+    ground = np.full((340, 340, 3), 90, np.uint8)
+    believing = episode(goals=np.array([[-1.2, 1.2, 0.5], [0.8, 0.9, 0.1]]))
+    with_cross, without = (np.asarray(draw_flight(entry, ground)).astype(int) for entry in (believing, episode()))
+    row, column = (values.mean() for values in np.nonzero((with_cross != without).any(axis=-1)))
+    assert row == pytest.approx(340 * (0.5 - 0.8 / 5.0), abs=1)
+    assert column == pytest.approx(340 * (0.5 - 0.9 / 5.0), abs=1)
+
+
 def test_who_never_moves_is_drawn_too():
     still = episode(poses=np.tile([[-1.0, 0.0, 0.7, 0, 0, 0]], (3, 1)), setpoints=np.zeros((2, 2)), decisions=0)
     assert draw_flight(still, np.full((340, 340, 3), 90, np.uint8)).size == (340, 340)
@@ -189,6 +202,14 @@ def test_films_are_of_the_reference_first_and_no_more_than_asked_for(tmp_path):
     assert len(told) == 2
     with av.open(str(tmp_path / "films" / "01-mine-sim-p-0.mp4")) as film:
         assert sum(1 for _ in film.decode(video=0)) == 9 + 5, "each state, and the last one for a while"
+
+
+def test_of_few_films_every_origin_has_some(tmp_path):
+    lab = Origin("cage", "generated", "test", "lab")
+    in_sim = [Exhibit(Choice(SIM, f"p/{n}", 1, "success", "mine"), "on", shown_by("mine")[0].flights) for n in range(3)]
+    in_lab = [replace(entry, choice=replace(entry.choice, origin=lab)) for entry in in_sim]
+    made = make_films([*in_sim, *in_lab], tmp_path, films=2)
+    assert [entry.flights[0].film is not None for entry in made] == [True, False, False, True, False, False]
 
 
 def test_a_film_has_the_same_bytes_every_time(tmp_path, rng):

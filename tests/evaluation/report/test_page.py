@@ -21,6 +21,7 @@ from wordwing.evaluation.report.gallery import Choice, Exhibit, Flown
 from wordwing.evaluation.report.page import Curves, Page, flown_rows, inline_svg, render
 from wordwing.evaluation.report.style import CSS
 from wordwing.evaluation.report.summary import Origin, summarise
+from wordwing.evaluation.report.tables import Section, Table
 from wordwing.world.layout import Layout
 
 SIM = Origin("cage", "generated", "test", "sim")
@@ -63,7 +64,7 @@ def whole() -> Page:
         "9.9",
         flown_rows(scores, summary.origins),
         [0, 7],
-        ["<table><caption>T</caption><tr><td>1</td></tr></table>"],
+        [Table("t", "One <b>", (), ("a", "b"), (Section("", (("x", "1"),)),))],
         {origin_title(SIM): charts_of(SIM, scores, summary), "again": [Chart("x", "X", "c", "a", SVG)]},
         [Curves("run", b"PNG")],
         [exhibit("fly on", SIM, flown("mine", False, "films/01 x.mp4"), flown("oracle"))],
@@ -170,10 +171,23 @@ def test_every_picture_is_told_in_words():
     assert len(document.named("figure")) == len(document.named("figcaption"))
 
 
+def test_tables_are_regions_that_can_be_told_apart_and_reached_by_keyboard():
+    regions = [entry for entry in Document(render(whole())).named("div") if entry.get("role") == "region"]
+    assert [region["aria-label"] for region in regions] == ["Instructions and flights", "One <b>"]
+    assert all(region["tabindex"] == "0" for region in regions)
+
+
+def test_what_a_reader_wants_first_stands_first():
+    more = Table("t2", "More", (), ("a",), ())
+    page = replace(whole(), more_tables=[more])
+    headings = re.findall(r"<h2[^>]*>([^<]+)<", render(page))
+    assert headings == ["What was flown", "Tables", "Charts", "Gallery", "Learning curves", "More tables"]
+
+
 def test_pictures_are_in_the_page_as_they_were_given():
     sources = [attributes["src"] for attributes in Document(render(whole())).named("img")]
-    assert base64.b64decode(sources[0].removeprefix("data:image/png;base64,")) == b"PNG"
-    assert base64.b64decode(sources[1].removeprefix("data:image/webp;base64,")) == picture()
+    assert base64.b64decode(sources[0].removeprefix("data:image/webp;base64,")) == picture()
+    assert base64.b64decode(sources[2].removeprefix("data:image/png;base64,")) == b"PNG"
 
 
 def test_nothing_that_comes_from_lines_is_markup():
@@ -218,6 +232,9 @@ def test_a_flight_is_told_by_its_measures():
     text = Document(render(page)).text
     assert "✓ success" in text
     assert "judge: path 0.25, goal 1.00" in text
+    assert "believes" not in text
+    page = Page("t", "1", gallery=[exhibit("go", SIM, flown("mine", last_goal_error=0.311))])
+    assert "believes the goal 0.31 m off" in Document(render(page)).text
 
 
 def test_what_was_flown_is_counted():

@@ -63,6 +63,8 @@ def test_latex_is_a_floating_table_with_booktabs_lines():
     assert to_latex(TABLE) == (
         "\\begin{table}\n"
         "\\centering\n"
+        "\\setlength{\\belowcaptionskip}{6pt}\n"
+        "\\setlength{\\tabcolsep}{4pt}\n"
         "\\caption{Results, cage. SR is in \\%. Data differ.}\n"
         "\\label{tab:results-cage}\n"
         "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n"
@@ -101,6 +103,11 @@ def test_html_of_a_nasty_table_holds_no_markup_of_others():
     allowed = {"table", "caption", "strong", "span", "thead", "tbody", "tr", "th", "td"}
     assert {tag for tag, _ in page.opened} <= allowed
     assert page.text.count(NASTY) == 7  # title, note, span, column, section, two cells
+
+
+def test_in_latex_no_line_ends_between_a_number_and_its_percent_sign():
+    table = Table("t", "Intervals", ("In brackets 95 % intervals.",), ("system", "SR, %"), ())
+    assert "In brackets 95~\\% intervals." in to_latex(table)
 
 
 def test_latex_of_a_nasty_table_holds_no_commands_of_others():

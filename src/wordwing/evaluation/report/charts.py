@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -33,6 +33,7 @@ from wordwing.evaluation.drawing import (
     Colour,
 )
 from wordwing.evaluation.metrics import SUCCESS_DISTANCE
+from wordwing.evaluation.report.summary import segments_title
 
 WIDTH = 7.4
 """Of every chart, inches."""
@@ -148,7 +149,7 @@ def visibility_chart(segments: Mapping[int, Visibility]) -> str:
                 _dots(axes, systems, [(part, *look) for part, look in zip(pair, _LOOKS, strict=True)], scale)
                 axes.set_xlabel("success, %" if row == 0 else "EMD, m (less is better)")
             ahead, behind = (_counts(part) for part in entry.success)
-            grid[0, column].set_title(f"{_segments(count)}\n{ahead} ahead, {behind} not ahead")
+            grid[0, column].set_title(f"{segments_title(count)}\n{ahead} ahead, {behind} not ahead")
         for axes in grid[0]:
             axes.set_xlim(-3, 103)
         for axes in grid[1]:
@@ -180,11 +181,11 @@ def gap_chart(segments: Mapping[int, Gaps]) -> str:
             for at, name in ((0, "AVERAGE"), (100, "ORACLE")):
                 axes.axvline(at, color="0.45", linewidth=1, zorder=1)
                 axes.text(at, 1.0, name, transform=axes.get_xaxis_transform(), ha="center", va="bottom", color="0.35")
-            axes.set_title(_segments(count), pad=14)
+            axes.set_title(segments_title(count), pad=14)
             axes.set_xlabel("% of the gap closed")
-        low, high = grid[0].get_xlim()
+        low, high = gap_reach(segments.values())
         for axes in grid:
-            axes.set_xlim(min(low, -8), max(high, 108))
+            axes.set_xlim(low, high)
         marks = [_mark(f"{name}, ours", *look, True) for name, look in zip(("success", "EMD"), _LOOKS, strict=True)]
         if papers:
             marks += [
@@ -193,6 +194,16 @@ def gap_chart(segments: Mapping[int, Gaps]) -> str:
             ]
         figure.legend(handles=marks, loc="outside lower center", ncols=4)
         return _svg(figure)
+
+
+def gap_reach(entries: Collection[Gaps]) -> tuple[float, float]:
+    """Ends of the axis, %: all means are in it, but an interval of few flights does not press the rest together."""
+    shares = [entry for gaps in entries for part in (gaps.success, gaps.emd) for entry in part.values()]
+    papers = [share for gaps in entries for part in (gaps.paper_success, gaps.paper_emd) for share in part.values()]
+    means = [0.0, 1.0, *papers, *(entry.mean for entry in shares if entry.mean is not None)]
+    lows = [max(entry.low, -1.0) for entry in shares if entry.low is not None]
+    highs = [min(entry.high, 2.0) for entry in shares if entry.high is not None]
+    return 100 * min(*means, *lows) - 8, 100 * max(*means, *highs) + 8
 
 
 def score_shares(scores: Sequence[float]) -> NDArray[np.float64]:
@@ -215,7 +226,7 @@ def judge_chart(judged: Mapping[str, Judged]) -> str:
             for row, title in enumerate(systems):
                 _likert(axes, row, score_shares(getattr(judged[title], name)))
             axes.set_title(f"{name} score of the automatic judge")
-            axes.axvline(0, color="0.3", linewidth=0.8)
+            axes.axvline(0, color="0.3", linewidth=0.8, zorder=0)  # not across the numbers
             axes.set_xlim(-100, 118)
             axes.set_xticks([-100, -50, 0, 50, 100])
             axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _at: f"{abs(value):.0f}"))
@@ -250,7 +261,7 @@ def distance_chart(segments: Mapping[int, Mapping[str, Sequence[float]]]) -> str
             axes.grid(axis="y")
             axes.set_xlim(0, FARTHEST)
             axes.set_ylim(0, 102)
-            axes.set_title(f"{_segments(count)}, n = {_span([len(part) for part in entry.values()])}", pad=14)
+            axes.set_title(f"{segments_title(count)}, n = {_span([len(part) for part in entry.values()])}", pad=14)
             axes.set_xlabel("distance from the goal at rest, m")
         grid[0].set_ylabel("% of flights within it")
         handles = [
@@ -299,10 +310,6 @@ def _svg(figure: Figure) -> str:
 
 def _systems(parts: Any) -> list[str]:
     return list(dict.fromkeys(title for part in parts for title in part))
-
-
-def _segments(count: int) -> str:
-    return "1 segment" if count == 1 else f"{count} segments"
 
 
 def _counts(intervals: Intervals) -> str:

@@ -18,8 +18,19 @@ from wordwing.evaluation.report.charts import (
     judge_chart,
     visibility_chart,
 )
-from wordwing.evaluation.report.published import STANDS_FOR, Key, gap_closed
-from wordwing.evaluation.report.summary import GAP_METRICS, Goal, Group, Origin, Score, Summary, learned, ordered, title
+from wordwing.evaluation.report.published import HUMAN_FIVE_POINTS, STANDS_FOR, Key, gap_closed
+from wordwing.evaluation.report.summary import (
+    GAP_METRICS,
+    Goal,
+    Group,
+    Origin,
+    Score,
+    Summary,
+    learned,
+    ordered,
+    segments_title,
+    title,
+)
 from wordwing.evaluation.report.tables import slug
 
 
@@ -44,7 +55,7 @@ def charts_of(origin: Origin, scores: Iterable[Score], summary: Summary) -> list
         scores: All flights of a report.
         summary: All figures of a report.
     """
-    own = [score for score in scores if Origin(score.corpus, score.text, score.split, score.domain) == origin]
+    own = [score for score in scores if score.origin == origin]
     made = [
         _visibility(origin, summary),
         _gaps(origin, summary),
@@ -55,7 +66,7 @@ def charts_of(origin: Origin, scores: Iterable[Score], summary: Summary) -> list
 
 
 def origin_title(origin: Origin) -> str:
-    """A origin in words: "cage test, sim, generated instructions"."""
+    """An origin in words: "cage test, sim, generated instructions"."""
     where = "sim" if origin.domain == "sim" else "lab stand-in"
     return f"{origin.corpus} {origin.split}, {where}, {origin.text} instructions"
 
@@ -85,7 +96,7 @@ def _visibility(origin: Origin, summary: Summary) -> Chart | None:
     if not drawn:
         return None
     said = [
-        f"{_segments(segments)}, goal {goal}: {_listed(part, 100, ' %', 0)}"
+        f"{segments_title(segments)}, goal {goal}: {_listed(part, 100, ' %', 0)}"
         for segments, entry in drawn.items()
         for goal, part in zip(goals, entry.success, strict=True)
         if part
@@ -118,14 +129,14 @@ def _gaps(origin: Origin, summary: Summary) -> Chart | None:
         return None
     caption = (
         "How much of the way from AVERAGE (0 %) to ORACLE (100 %) each system goes, in success and in EMD. "
-        "Lines are 95 % intervals."
+        "Lines are 95 % intervals; those of few flights may reach beyond the picture."
     )
     if any(entry.paper_success for entry in drawn.values()):
         caption += (
             f" Hollow marks are computed from the paper's numbers on {STANDS_FOR[origin.corpus]}: people's sentences, "
             f"{'in the simulator AirSim' if origin.domain == 'sim' else 'a physical drone in a cage'}."
         )
-    said = [f"{_segments(segments)}: {_listed(entry.success, 100, ' %', 0)}" for segments, entry in drawn.items()]
+    said = [f"{segments_title(segments)}: {_listed(entry.success, 100, ' %', 0)}" for segments, entry in drawn.items()]
     alt = f"Share of the gap in success that is closed. {'; '.join(said)}."
     return Chart(_name(origin, "gap"), "The gap between AVERAGE and ORACLE", caption, alt, gap_chart(drawn))
 
@@ -147,15 +158,20 @@ def _judged(origin: Origin, scores: Sequence[Score], segments: int) -> Chart | N
         return None
     drawn = {title(system): Judged(*by_system[system]) for system in ordered(by_system)}
     caption = (
-        f"Instructions of {_segments(segments)}. The judge is a program that compares a flown path with the meaning of "
-        "its instruction; no person scored these flights. Its scores from 0 to 1 are put in five equal bins, 1 to 5. "
-        "Bars lie so that the middle of score 3 is at zero, as in the paper's chart of people's scores."
+        f"Instructions of {segments_title(segments)}. The judge is a program that compares a flown path with the "
+        "meaning of its instruction; no person scored these flights. Its scores from 0 to 1 are put in five equal "
+        "bins, 1 to 5. Bars lie so that the middle of score 3 is at zero, as in the paper's chart of people's scores."
     )
+    if origin.corpus == "cage" and segments == 2:
+        theirs = "; ".join(
+            f"{system} {shares.path:g} % and {shares.goal:g} %" for system, shares in HUMAN_FIVE_POINTS.items()
+        )
+        caption += f" People gave the paper's physical drone a 5 for path and goal: {theirs} of the time."
     best = {name: sum(value >= 0.8 for value in entry.path) / len(entry.path) for name, entry in drawn.items()}
     said = ", ".join(f"{name} {100 * share:.0f} %" for name, share in best.items())
     return Chart(
         _name(origin, f"judge-{segments}"),
-        f"Scores of the automatic judge, {_segments(segments)}",
+        f"Scores of the automatic judge, {segments_title(segments)}",
         caption,
         f"Share of flights with the judge's best path score: {said}.",
         judge_chart(drawn),
@@ -173,7 +189,7 @@ def _distances(origin: Origin, scores: Sequence[Score]) -> Chart | None:
     if not drawn:
         return None
     said = [
-        f"{_segments(segments)}: " + ", ".join(f"{name} {median(part):.2f} m" for name, part in entry.items())
+        f"{segments_title(segments)}: " + ", ".join(f"{name} {median(part):.2f} m" for name, part in entry.items())
         for segments, entry in drawn.items()
     ]
     caption = (
@@ -187,10 +203,6 @@ def _distances(origin: Origin, scores: Sequence[Score]) -> Chart | None:
         f"Median distance from the goal at rest. {'; '.join(said)}.",
         distance_chart(drawn),
     )
-
-
-def _segments(count: int) -> str:
-    return "1 segment" if count == 1 else f"{count} segments"
 
 
 def _listed(part: Intervals, scale: float, unit: str, decimals: int) -> str:

@@ -7,10 +7,11 @@ flown.
 from __future__ import annotations
 
 import io
-import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Literal
 
 import numpy as np
@@ -22,12 +23,13 @@ from wordwing.camera import Camera
 from wordwing.data.demonstrations.lab import flight_seed
 from wordwing.data.schema import Segment
 from wordwing.evaluation.animation import MAP_SIZE, flight_frames, write_video
-from wordwing.evaluation.drawing import FLOWN, GOLD, INK, MAP_EXTENT, drone_outline, map_pixels
+from wordwing.evaluation.drawing import FLOWN, GOLD, INK, MAP_EXTENT, REDDISH_PURPLE, drone_outline, map_pixels
 from wordwing.evaluation.episodes import Episode
 from wordwing.evaluation.measures import Measures, measure
 from wordwing.evaluation.metrics import SUCCESS_DISTANCE
 from wordwing.evaluation.overhead import FINE, WHITE, Stroke, draw_map, overheads
 from wordwing.evaluation.report.summary import Origin, Score, learned, ordered, title
+from wordwing.evaluation.report.tables import slug
 from wordwing.evaluation.rollout import Flight
 from wordwing.files import replacing
 from wordwing.frames import Pose
@@ -106,9 +108,8 @@ def choose(scores: Iterable[Score], origins: Sequence[Origin], seed: int = 0) ->
     """
     flown: dict[Origin, dict[int, dict[str, dict[str, float]]]] = {origin: {} for origin in origins}
     for score in scores:
-        origin = Origin(score.corpus, score.text, score.split, score.domain)
-        if origin in flown:
-            of_system = flown[origin].setdefault(score.segments, {}).setdefault(score.system, {})
+        if score.origin in flown:
+            of_system = flown[score.origin].setdefault(score.segments, {}).setdefault(score.system, {})
             of_system[score.id] = score.measures.distance
     choices = []
     for origin, by_segments in flown.items():
@@ -121,11 +122,15 @@ def choose(scores: Iterable[Score], origins: Sequence[Origin], seed: int = 0) ->
     return choices
 
 
-def reference_of(systems: Iterable[str]) -> str:
-    """Whose flights the choice goes by: PVN2-SuReAL's, else a learned policy's, else AVERAGE's, else the first's."""
-    known = ordered(systems)
-    wanted = (PREFERRED, *filter(learned, known), "average", *known)
-    return next(name for name in wanted if name in known)
+def reference_of(by_system: Mapping[str, Mapping[str, float]]) -> str:
+    """Whose flights the choice goes by: PVN2-SuReAL's, else the best learned policy's, else AVERAGE's, else another's.
+
+    Args:
+        by_system: Distances from the goal, metres, of each system's flights.
+    """
+    known = ordered(by_system)
+    best = sorted(filter(learned, known), key=lambda name: fmean(by_system[name].values()))
+    return next(name for name in (PREFERRED, *best, "average", *known) if name in known)
 
 
 def _draw(distances: Mapping[str, float], rng: np.random.Generator) -> list[tuple[Kind, str]]:
@@ -169,11 +174,15 @@ def exhibits(choices: Sequence[Choice], episodes: Iterable[Episode]) -> list[Exh
 
 
 def draw_flight(episode: Episode, ground: NDArray[np.uint8]) -> Image.Image:
-    """A flown path and the demonstration on an overhead view [S, S, 3], with the circle that counts as success."""
+    """A flown path and the demonstration on an overhead view [S, S, 3], with the circle that counts as success.
+
+    A cross is where a policy believed the goal to be at its last decision: far from the circle, it misunderstood; near
+    it with the path's end elsewhere, it flew badly.
+    """
     x, y, yaw = episode.start
     size, fine = len(ground), FINE * len(ground)
     segment = Segment(episode.instruction or episode.id, (x, y), yaw, episode.gold)
-    picture = draw_map(ground, episode.layout, [Stroke(episode.gold, GOLD)], segment, names=round(size / 34))
+    picture = draw_map(ground, episode.layout, [Stroke(episode.gold, GOLD)], segment, names=round(size / 26))
     picture = picture.resize((fine, fine), Image.Resampling.BICUBIC)
     draw = ImageDraw.Draw(picture)
     unit = fine / 600
@@ -185,8 +194,18 @@ def draw_flight(episode: Episode, ground: NDArray[np.uint8]) -> Image.Image:
     for colour, width in ((WHITE, 9.5 * unit), (FLOWN, 6 * unit)):
         draw.line(points, colour, round(width), joint="curve")
     draw.ellipse(_around(points[-1], 9 * unit), FLOWN, WHITE, round(2.5 * unit))
+    if len(episode.goals):
+        _cross(draw, map_pixels(episode.goals[-1, :2], fine), 13 * unit, unit)
     draw.polygon(drone_outline(np.array([x, y]), yaw, fine, scale=1.25), INK, WHITE, round(2.5 * unit))
     return picture.resize((size, size), Image.Resampling.BOX)
+
+
+def _cross(draw: ImageDraw.ImageDraw, centre: NDArray[np.float64], reach: float, unit: float) -> None:
+    x, y = centre
+    for colour, width, more in ((WHITE, 8.5 * unit, 2 * unit), (REDDISH_PURPLE, 5 * unit, 0.0)):
+        end = reach + more
+        for side in (-1, 1):
+            draw.line([(x - end, y - side * end), (x + end, y + side * end)], colour, round(width))
 
 
 def _around(centre: Sequence[float] | NDArray[np.float64], radius: float) -> tuple[float, float, float, float]:
@@ -220,7 +239,7 @@ def make_films(
     made: dict[Place, str] = {}
     for number, (exhibit, flight) in enumerate(progress(_order(shown)[:films]), start=1):
         episode = shown[exhibit].flights[flight].episode
-        name = f"films/{number:02d}-{_slug(f'{episode.system}-{episode.domain}-{episode.id}')}.mp4"
+        name = f"films/{number:02d}-{slug(episode.system, episode.domain, episode.id)[:80]}.mp4"
         with replacing(folder / name) as temporary:
             write_video(film_frames(episode), temporary)
         made[exhibit, flight] = name
@@ -234,15 +253,15 @@ def make_films(
 
 
 def _order(shown: Sequence[Exhibit]) -> list[Place]:
-    """Flights in the order in which they are filmed: the reference's, then all others."""
-    places = [(i, k) for i, entry in enumerate(shown) for k in range(len(entry.flights))]
-    is_other = {(i, k): shown[i].flights[k].episode.system != shown[i].choice.reference for i, k in places}
-    return sorted(places, key=lambda place: is_other[place])
-
-
-def _slug(text: str) -> str:
-    """A text as a part of a file's name that every file system and browser takes."""
-    return re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[:80]
+    """Flights in the order in which they are filmed: the reference's, then all others, of every origin by turns."""
+    turns: Counter[tuple[Origin, bool]] = Counter()
+    ranks: dict[Place, tuple[bool, int]] = {}
+    for i, entry in enumerate(shown):
+        for k, flown in enumerate(entry.flights):
+            other = flown.episode.system != entry.choice.reference
+            turns[entry.choice.origin, other] += 1
+            ranks[i, k] = other, turns[entry.choice.origin, other]
+    return sorted(ranks, key=ranks.__getitem__)
 
 
 def film_frames(episode: Episode) -> Iterator[Image.Image]:

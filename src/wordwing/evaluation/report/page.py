@@ -15,7 +15,8 @@ from urllib.parse import quote
 from wordwing.evaluation.report.figures import Chart, origin_title
 from wordwing.evaluation.report.gallery import PICTURE_SIZE, RULE, Exhibit, Flown
 from wordwing.evaluation.report.style import CSS
-from wordwing.evaluation.report.summary import Origin, Score, ordered, title
+from wordwing.evaluation.report.summary import Origin, Score, ordered, segments_title, title
+from wordwing.evaluation.report.tables import Table, to_html
 from wordwing.interface import CONTROL_PERIOD
 
 
@@ -48,19 +49,20 @@ class Page:
     flown: Sequence[FlownRow] = ()
     seeds: Sequence[int] = ()
     """Of the evaluations."""
-    tables: Sequence[str] = ()
-    """As HTML, each a `<table>` with its caption."""
+    tables: Sequence[Table] = ()
     charts: Mapping[str, Sequence[Chart]] = field(default_factory=dict)
     """By what they are of."""
     curves: Sequence[Curves] = ()
     gallery: Sequence[Exhibit] = ()
+    more_tables: Sequence[Table] = ()
+    """For who wants to know more, at the end."""
 
 
 def flown_rows(scores: Iterable[Score], origins: Sequence[Origin]) -> list[FlownRow]:
     """Count what was flown, origins in the order given."""
     by_origin: dict[Origin, list[Score]] = {origin: [] for origin in origins}
     for score in scores:
-        by_origin[Origin(score.corpus, score.text, score.split, score.domain)].append(score)
+        by_origin[score.origin].append(score)
     rows = []
     for origin, own in by_origin.items():
         ids = {score.id: score.segments for score in own}
@@ -73,10 +75,11 @@ def render(page: Page) -> str:
     """The page as HTML."""
     sections = [
         ("flown", "What was flown", _flown(page)),
-        ("tables", "Tables", "".join(_scrolling(table) for table in page.tables)),
+        ("tables", "Tables", _tables(page.tables)),
         ("charts", "Charts", "".join(_charts(*entry) for entry in page.charts.items())),
-        ("curves", "Learning curves", "".join(map(_curves, page.curves))),
         ("gallery", "Gallery", _gallery(page.gallery)),
+        ("curves", "Learning curves", "".join(map(_curves, page.curves))),
+        ("more", "More tables", _tables(page.more_tables)),
     ]
     there = [(name, heading, body) for name, heading, body in sections if body]
     links = "".join(f'<li><a href="#{name}">{heading}</a></li>' for name, heading, _body in there)
@@ -117,7 +120,7 @@ def _lead(page: Page) -> str:
     systems = [title(name) for name in ordered(name for row in page.flown for name in row.systems)]
     if not flights:
         return "How training went."
-    return f"{flights:,} flights by {_counted(len(systems), 'system')}: {', '.join(systems)}."
+    return f"{flights:,} flights by {len(systems)} system{'s' * (len(systems) > 1)}: {', '.join(systems)}."
 
 
 def _flown(page: Page) -> str:
@@ -130,10 +133,11 @@ def _flown(page: Page) -> str:
         [f'<th scope="col" class="word">{name}</th>' for name in words]
         + [f'<th scope="col">{name}</th>' for name in numbers]
     )
-    caption = "<caption><strong>Instructions and flights</strong></caption>"
+    name = "Instructions and flights"
+    caption = f"<caption><strong>{name}</strong></caption>"
     table = f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     notes = "".join(f"<li>{_text(note)}</li>" for note in _notes(page))
-    return f'{_scrolling(table)}<ul class="notes">{notes}</ul>\n'
+    return f'{_scrolling(table, name)}<ul class="notes">{notes}</ul>\n'
 
 
 def _flown_row(row: FlownRow) -> str:
@@ -165,9 +169,13 @@ def _notes(page: Page) -> list[str]:
     return notes
 
 
-def _scrolling(table: str) -> str:
+def _tables(tables: Sequence[Table]) -> str:
+    return "".join(_scrolling(to_html(table), table.title) for table in tables)
+
+
+def _scrolling(table: str, name: str) -> str:
     """A table in a box of its own, which scrolls on a narrow screen, with a keyboard too."""
-    return f'<div class="scroll" role="region" aria-label="Table" tabindex="0">\n{table}</div>\n'
+    return f'<div class="scroll" role="region" aria-label="{_text(name)}" tabindex="0">\n{table}</div>\n'
 
 
 def _charts(heading: str, charts: Sequence[Chart]) -> str:
@@ -204,15 +212,21 @@ def _curves(curves: Curves) -> str:
     )
 
 
+_LEGEND = {
+    "flown": "flown",
+    "gold": "demonstration",
+    "ring": "success ends in here",
+    "start": "start",
+    "belief": "goal as believed at the last decision",
+}
+
+
 def _gallery(gallery: Sequence[Exhibit]) -> str:
     if not gallery:
         return ""
     references = list(dict.fromkeys(title(exhibit.choice.reference) for exhibit in gallery))
-    legend = (
-        '<p class="legend"><span class="flown"></span> flown <span class="gold"></span> demonstration '
-        '<span class="ring"></span> success ends in here <span class="start"></span> start</p>\n'
-    )
-    parts = [f"<p>{_text(RULE.format(reference=' or '.join(references)))}</p>\n", legend]
+    legend = "".join(f'<span><i class="{mark}"></i>{meaning}</span>' for mark, meaning in _LEGEND.items())
+    parts = [f"<p>{_text(RULE.format(reference=' or '.join(references)))}</p>\n", f'<p class="legend">{legend}</p>\n']
     last: Origin | None = None
     for exhibit in gallery:
         if exhibit.choice.origin != last:
@@ -232,7 +246,7 @@ def _exhibit(exhibit: Exhibit) -> str:
         words = f'<blockquote class="words">{_text(exhibit.instruction)}</blockquote>'
     flights = "".join(_flight(flown) for flown in exhibit.flights)
     return (
-        f"<article>\n<h4>{_text(what)}, {_counted(choice.segments, 'segment')}</h4>\n{words}\n"
+        f"<article>\n<h4>{_text(what)}, {segments_title(choice.segments)}</h4>\n{words}\n"
         f'<p class="id">{_text(choice.id)}</p>\n<div class="flights">\n{flights}</div>\n</article>\n'
     )
 
@@ -247,6 +261,8 @@ def _flight(flown: Flown) -> str:
         f"EMD {measures.emd:.2f} m",
         f"{ended} after {episode.decisions * CONTROL_PERIOD:.1f} s",
     ]
+    if measures.last_goal_error is not None:
+        facts.append(f"believes the goal {measures.last_goal_error:.2f} m off")
     if measures.judge_path is not None and measures.judge_goal is not None:
         facts.append(f"judge: path {measures.judge_path:.2f}, goal {measures.judge_goal:.2f}")
     film = f'<a href="{_text(quote(flown.film))}">Film<span class="unseen"> of {name}</span></a>' if flown.film else ""
@@ -257,10 +273,6 @@ def _flight(flown: Flown) -> str:
         f"<figcaption><strong>{name}</strong> {verdict}<br>{'<br>'.join(facts)}"
         f"{'<br>' + film if film else ''}</figcaption>\n</figure>\n"
     )
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _data(content: bytes, kind: str) -> str:

@@ -131,12 +131,6 @@ class FivePoints(NamedTuple):
 HUMAN_FIVE_POINTS = {"AVERAGE": FivePoints(15.8, 15.8), "PVN2-SuReAL": FivePoints(39.72, 37.8)}
 """The other systems' are only in the paper's chart."""
 
-HUMAN_IMPROVEMENT = FivePoints(34.9, 24.8)
-"""By how much PVN2-SuReAL's shares are larger than those of PVN2-BC, the next best, in % of them."""
-
-HUMAN_JUDGEMENTS = 72, 5
-"""Instructions, and judgements of each for every system; one instruction of 73 was left out as unclear."""
-
 
 def published(key: Key) -> Published | None:
     """What the paper has to stand beside a figure; its own test and dev were small, so also beside test-20, dev-20."""

@@ -22,17 +22,17 @@ from wordwing.evaluation.report.summary import (
     Segments,
     Summary,
     learned,
+    segments_title,
     title,
 )
 from wordwing.evaluation.report.tables import Section, Table, slug
 
 METRES = ("distance", "distance_at_stop", "closest", "emd", "length", "first_goal_error", "last_goal_error")
 
-END_METRICS = (
-    "success_at_stop", "distance", "oracle_success", "spl", "judge_goal", "first_goal_error", "last_goal_error",
-)  # fmt: skip
+END_METRICS = ("success_at_stop", "distance", "oracle_success", "spl", "judge_goal")
 PATH_METRICS = ("ndtw", "sdtw", "nemd", "semd", "judge_path")
-"""What the paper's tables leave out: about where a flight ends, and about how it gets there."""
+BELIEF_METRICS = ("first_goal_error", "last_goal_error", "first_unobserved")
+"""What the paper's tables leave out: where a flight ends, how it gets there, where the goal is believed to be."""
 
 SIGHT: tuple[tuple[Goal, Goal, str], ...] = (
     ("ahead", "not ahead", "Ahead: within 42° of the drone's heading at the start, which the paper calls visible."),
@@ -42,6 +42,9 @@ SIGHT: tuple[tuple[Goal, Goal, str], ...] = (
         "In sight: the goal's place on the ground is in the first picture, and no landmark hides it.",
     ),
 )
+
+MAIN_TABLES = ("results", "gap", "differences")
+"""How the names begin of those that a reader wants first."""
 
 BOOTSTRAP = f"In brackets 95 % intervals: percentiles of {RESAMPLES:,} resamples of paragraphs"
 INTERVALS = f"{BOOTSTRAP}; Wilson's where all flights of a share came out the same."
@@ -67,6 +70,7 @@ def report_tables(summary: Summary) -> list[Table]:
             *(visibility(summary, origins, *kind) for kind in SIGHT),
             other_metrics(summary, origins, "end", "Where flights end", END_METRICS),
             other_metrics(summary, origins, "path", "How they get there", PATH_METRICS),
+            other_metrics(summary, origins, "beliefs", "Where the goal is believed to be", BELIEF_METRICS),
         ]
         tables += [table for table in made if table is not None]
     names = [table.name for table in tables]
@@ -112,7 +116,7 @@ def automated(summary: Summary, origins: Sequence[Origin]) -> Table:
         tuple(note for note in notes if note),
         ("system", *each * len(counts)),
         tuple(sections),
-        (("", 1), *((_segments(count), len(each)) for count in counts)),
+        (("", 1), *((segments_title(count), len(each)) for count in counts)),
     )
 
 
@@ -141,7 +145,7 @@ def gaps(summary: Summary, origins: Sequence[Origin]) -> Table | None:
     notes = [
         "(system − AVERAGE) / (ORACLE − AVERAGE), of means over the instructions that all three flew: AVERAGE is 0 %, "
         "ORACLE 100 %.",
-        f"{BOOTSTRAP}.",
+        f"{BOOTSTRAP}; none where ORACLE is not better than AVERAGE in all of them.",
         "The paper's shares are computed from its rounded numbers; its dev results have no AVERAGE or ORACLE."
         if papers
         else "",
@@ -153,13 +157,12 @@ def gaps(summary: Summary, origins: Sequence[Origin]) -> Table | None:
         tuple(note for note in notes if note),
         ("system", *each * len(counts)),
         tuple(sections),
-        (("", 1), *((_segments(count), len(each)) for count in counts)),
+        (("", 1), *((segments_title(count), len(each)) for count in counts)),
     )
 
 
 def differences(summary: Summary, origins: Sequence[Origin]) -> Table | None:
     """Paired differences between policies, and of each with AVERAGE."""
-    counts = _counts(summary, origins)
     shown = [
         name
         for name in COMPARED_METRICS
@@ -167,22 +170,20 @@ def differences(summary: Summary, origins: Sequence[Origin]) -> Table | None:
     ]
     sections = []
     for origin in origins:
-        rows = []
-        for earlier, later in combinations(summary.systems(origin), 2):
-            if not learned(later) or not (learned(earlier) or earlier == "average"):
-                continue
-            cells = []
-            for count in counts:
+        for count in summary.segments(origin):
+            rows = []
+            for earlier, later in combinations(summary.systems(origin), 2):
+                if not learned(later) or not (learned(earlier) or earlier == "average"):
+                    continue
                 found = [summary.differences.get((Group(origin, count), later, earlier, name)) for name in shown]
-                cells.append(next((f"{estimate.n:,}" for estimate in found if estimate), ""))
-                cells += [_cell(estimate, name, signed=True) for estimate, name in zip(found, shown, strict=True)]
-            if any(cells):
-                rows.append((f"{title(later)} − {title(earlier)}", *cells))
-        if rows:
-            sections.append(Section(_heading(origin), tuple(rows)))
+                cells = [_cell(estimate, name, signed=True) for estimate, name in zip(found, shown, strict=True)]
+                if any(cells):
+                    number = next(f"{estimate.n:,}" for estimate in found if estimate)
+                    rows.append((f"{title(later)} − {title(earlier)}", number, *cells))
+            if rows:
+                sections.append(Section(f"{_heading(origin)}, {segments_title(count)}", tuple(rows)))
     if not sections:
         return None
-    each = ["n", *("SR, points" if name == "success" else _column(METRIC[name]) for name in shown)]
     notes = [
         "The first system's mean less the second's, over the n instructions that both flew. More SR and more of the "
         "automatic judge's scores are better, less EMD is better.",
@@ -193,9 +194,8 @@ def differences(summary: Summary, origins: Sequence[Origin]) -> Table | None:
         slug("differences", origins[0].corpus, origins[0].text),
         f"Paired differences between systems, {_subject(origins)}",
         tuple(note for note in notes if note),
-        ("difference", *each * len(counts)),
+        ("difference", "n", *("SR, points" if name == "success" else _column(METRIC[name]) for name in shown)),
         tuple(sections),
-        (("", 1), *((_segments(count), len(each)) for count in counts)),
     )
 
 
@@ -212,7 +212,7 @@ def visibility(summary: Summary, origins: Sequence[Origin], seen: Goal, unseen: 
                     cells.append(f"{found['success'].n:,}" if found["success"] else "0")
                     cells += [_cell(estimate, name) for name, estimate in found.items()]
                 rows.append(tuple(cells))
-            sections.append(Section(f"{_heading(origin)}, {_segments(count)}", tuple(rows)))
+            sections.append(Section(f"{_heading(origin)}, {segments_title(count)}", tuple(rows)))
     return Table(
         slug("sight" if seen == "in sight" else "ahead", origins[0].corpus, origins[0].text),
         f"Goal {seen} at the start or not, {_subject(origins)}",
@@ -225,8 +225,8 @@ def visibility(summary: Summary, origins: Sequence[Origin], seen: Goal, unseen: 
 
 def other_metrics(
     summary: Summary, origins: Sequence[Origin], name: str, heading: str, metrics: Sequence[str]
-) -> Table:
-    """Metrics that the paper does not report, system by system."""
+) -> Table | None:
+    """Metrics that the paper does not report, for each system that has one of them."""
     known = {metric for group, _system, metric in summary.figures if group.origin in origins}
     shown = [metric for metric in metrics if metric in known]
     sections = []
@@ -234,15 +234,19 @@ def other_metrics(
         for count in summary.segments(origin):
             rows = []
             for system in summary.systems(origin):
-                found = [_figure(summary, origin, count, system, metric) for metric in ("success", *shown)]
-                number = f"{found[0].n:,}" if found[0] else "0"
-                cells = [_cell(estimate, metric) for estimate, metric in zip(found[1:], shown, strict=True)]
-                rows.append((title(system), number, *cells))
-            sections.append(Section(f"{_heading(origin)}, {_segments(count)}", tuple(rows)))
+                found = [_figure(summary, origin, count, system, metric) for metric in shown]
+                if number := next((f"{estimate.n:,}" for estimate in found if estimate), ""):
+                    cells = [_cell(estimate, metric) for estimate, metric in zip(found, shown, strict=True)]
+                    rows.append((title(system), number, *cells))
+            if rows:
+                sections.append(Section(f"{_heading(origin)}, {segments_title(count)}", tuple(rows)))
+    if not sections:
+        return None
     notes = [
         "Each metric's formula is in docs/metrics.md.",
         "The judge is wordwing's program, not people; its scores go from 0 to 1." if _judged(shown) else "",
-        "Goal errors are of what a policy believes, so systems without beliefs have none."
+        "Of what stage 1 of a policy believes at its first and last decision, so other systems are not here; p_oob is "
+        "the probability that the goal has not been seen yet."
         if "first_goal_error" in shown
         else "",
         INTERVALS,
@@ -335,10 +339,6 @@ def _caveat(origins: Sequence[Origin], papers: bool) -> str:
         return ""
     joined = "; ".join(facts)
     return f"The data differ from the paper's: {joined}." if papers else f"{joined[:1].upper()}{joined[1:]}."
-
-
-def _segments(count: int) -> str:
-    return "1 segment" if count == 1 else f"{count} segments"
 
 
 def _column(metric: Metric) -> str:

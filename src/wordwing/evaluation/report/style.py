@@ -67,14 +67,19 @@ figcaption { color: var(--soft); font-size: 0.9rem; margin-top: 0.5rem; }
 }
 .card svg, .card img { display: block; width: 100%; min-width: 38rem; height: auto; }
 
-.legend { display: flex; flex-wrap: wrap; align-items: center; gap: 0.3rem 0.5rem; }
-.legend span { display: inline-block; width: 1.6rem; height: 0.35rem; border-radius: 2px; margin-left: 0.6rem; }
-.legend span:first-child { margin-left: 0; }
+.legend { display: flex; flex-wrap: wrap; gap: 0.3rem 1.1rem; }
+.legend span { display: inline-flex; align-items: center; gap: 0.5rem; }
+.legend i { flex: none; width: 1.6rem; height: 0.35rem; border-radius: 2px; print-color-adjust: exact; }
 .legend .flown { background: #0072b2; }
 .legend .gold { background: #e69f00; }
 .legend .ring { width: 1.1rem; height: 1.1rem; border: 2px solid var(--ink); border-radius: 50%; }
 .legend .start {
   width: 1.1rem; height: 1.1rem; background: var(--ink); clip-path: polygon(50% 0, 90% 100%, 50% 75%, 10% 100%);
+}
+.legend .belief {
+  width: 1.1rem; height: 1.1rem;
+  background: linear-gradient(45deg, transparent 42%, #cc79a7 42% 58%, transparent 58%),
+    linear-gradient(-45deg, transparent 42%, #cc79a7 42% 58%, transparent 58%);
 }
 article { border-top: 1px solid var(--line); padding-top: 0.25rem; margin-bottom: 2rem; }
 .words {

@@ -115,6 +115,11 @@ class Score:
             measures=measures,
         )
 
+    @property
+    def origin(self) -> Origin:
+        """What it is summed up with."""
+        return Origin(self.corpus, self.text, self.split, self.domain)
+
 
 @dataclass(frozen=True)
 class Origin:
@@ -194,6 +199,11 @@ def title(system: str) -> str:
     return TITLES.get(system, system)
 
 
+def segments_title(count: int) -> str:
+    """A number of segments in words."""
+    return "1 segment" if count == 1 else f"{count} segments"
+
+
 def learned(system: str) -> bool:
     """Whether a system is a policy, not one of the paper's three that learn nothing."""
     return system not in NOT_LEARNED
@@ -212,7 +222,7 @@ def summarise(scores: Iterable[Score]) -> Summary:
     """
     by_origin: dict[Origin, list[Score]] = {}
     for score in scores:
-        by_origin.setdefault(Origin(score.corpus, score.text, score.split, score.domain), []).append(score)
+        by_origin.setdefault(score.origin, []).append(score)
     summary = Summary({}, {}, {})
     for origin in sorted(by_origin, key=_origin_order):
         flown = _Flown(origin, by_origin[origin])

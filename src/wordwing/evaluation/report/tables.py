@@ -69,6 +69,8 @@ def to_latex(table: Table) -> str:
     # Shrunk to the line where it is wider, and left alone where it is not.
     return rf"""\begin{{table}}
 \centering
+\setlength{{\belowcaptionskip}}{{6pt}}
+\setlength{{\tabcolsep}}{{4pt}}
 \caption{{{_latex(" ".join([_sentence(table.title), *table.notes]))}}}
 \label{{tab:{table.name}}}
 \resizebox{{\ifdim\width>\linewidth\linewidth\else\width\fi}}{{!}}{{%
@@ -138,7 +140,8 @@ _LATEX = {
 
 
 def _latex(text: str) -> str:
-    return "".join(_LATEX.get(sign, sign) for sign in _one_line(text))
+    text = "".join(_LATEX.get(sign, sign) for sign in _one_line(text))
+    return re.sub(r"(\d) \\%", r"\1~\\%", text)  # no line ends between a number and its %
 
 
 def _latex_row(cells: Cells) -> str:

@@ -22,9 +22,9 @@ from wordwing.evaluation.report.curves import save_curves
 from wordwing.evaluation.report.figures import charts_of, origin_title
 from wordwing.evaluation.report.gallery import FILMS, Place, choose, exhibits, make_films
 from wordwing.evaluation.report.page import Curves, Page, flown_rows, render
-from wordwing.evaluation.report.results import report_tables, to_csv
+from wordwing.evaluation.report.results import MAIN_TABLES, report_tables, to_csv
 from wordwing.evaluation.report.summary import SUMMARY, Score, summarise
-from wordwing.evaluation.report.tables import to_html, to_latex, to_markdown
+from wordwing.evaluation.report.tables import to_latex, to_markdown
 from wordwing.files import check_replaceable, replacing, replacing_folder
 
 MARKDOWN, LATEX, CSV, PAGE = "tables.md", "tables.tex", "figures.csv", "report.html"
@@ -127,7 +127,8 @@ def _evaluated(page: Page, scores: Sequence[Score], given: Given, folder: Path, 
     return replace(
         page,
         flown=flown_rows(scores, summary.origins),
-        tables=[to_html(table) for table in tables],
+        tables=[table for table in tables if table.name.startswith(MAIN_TABLES)],
+        more_tables=[table for table in tables if not table.name.startswith(MAIN_TABLES)],
         charts=charts,
         seeds=sorted({flown.episode.seed for exhibit in shown for flown in exhibit.flights}),
         gallery=make_films(shown, folder, films, progress),
