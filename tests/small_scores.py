@@ -8,6 +8,7 @@ def measures(success: bool = True, emd: float = 0.2, **others) -> Measures:
     """Of a flight that is told by whether it succeeded and by its EMD, unless more is said."""
     fields = {
         "success_at_stop": success,
+        "stopped": True,
         "distance": 0.1 if success else 0.9,
         "distance_at_stop": 0.1 if success else 0.9,
         "closest": 0.1,
@@ -32,11 +33,9 @@ def measures(success: bool = True, emd: float = 0.2, **others) -> Measures:
 
 
 def score(system: str, name: str, success: bool = True, emd: float = 0.2, **others) -> Score:
-    """Of an instruction such as "p1/0" or, of two segments, "p1/0-1"."""
+    """Of an instruction such as "p1/0" or, of two segments, "p1/0-1"; every paragraph has a layout of its own."""
     keys = {"corpus": "cage", "text": "generated", "split": "test", "domain": "sim"}
     keys |= {key: others.pop(key) for key in list(others) if key in keys}
-    paragraph, _slash, place = name.rpartition("/")
+    layout, _slash, place = name.rpartition("/")
     segments = place.count("-") + 1
-    return Score(
-        system, **keys, segments=segments, id=name, paragraph=paragraph, measures=measures(success, emd, **others)
-    )
+    return Score(system, **keys, segments=segments, id=name, layout=layout, measures=measures(success, emd, **others))

@@ -118,11 +118,6 @@ def test_lines_may_be_compressed_and_in_several_files(rng, tmp_path):
         assert_same(found, entry)
 
 
-def test_an_id_tells_the_paragraph(rng):
-    assert episode(rng).paragraph == "cage-0001"
-    assert episode(rng, id="a/b/0").paragraph == "a/b"
-
-
 def test_poses_are_kept_to_a_tenth_of_a_millimetre_and_milliradian_as_scipy_has_their_angles(rng):
     flight = flown(rng)
     poses, setpoints = rounded(flight)

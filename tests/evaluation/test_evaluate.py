@@ -17,7 +17,7 @@ from wordwing.data.dataset import Dataset
 from wordwing.errors import WordwingError
 from wordwing.evaluation import evaluate as flying
 from wordwing.evaluation.episodes import EPISODES, Episode, read_episodes
-from wordwing.evaluation.evaluate import EVALUATION, Settings, evaluate, write_summary
+from wordwing.evaluation.evaluate import EVALUATION, Settings, evaluate
 from wordwing.evaluation.measures import measure
 from wordwing.evaluation.report.summary import SUMMARY
 from wordwing.evaluation.rollout import fly_tasks
@@ -63,7 +63,6 @@ def whole(settings, systems, tmp_path_factory) -> Path:
     """An evaluation that nobody disturbed."""
     folder = tmp_path_factory.mktemp("whole")
     evaluate(settings, systems, folder)
-    write_summary(folder)
     return folder
 
 
@@ -102,7 +101,6 @@ def results(folder: Path) -> tuple[bytes, bytes]:
 def finished(settings: Settings, systems: list[System], folder: Path) -> tuple[bytes, bytes]:
     """What the command does."""
     evaluate(settings, systems, folder)
-    write_summary(folder)
     return results(folder)
 
 
@@ -146,7 +144,7 @@ def test_a_line_says_what_its_flight_was_given(whole, dataset):
             0,
         )
         assert (entry.instruction, entry.meaning) == (asked.segment.instruction, asked.segment.meaning)
-        assert (entry.segments, entry.paragraph) == (asked.segments, asked.id.rpartition("/")[0])
+        assert (entry.segments, entry.layout_id) == (asked.segments, asked.layout)
         assert (entry.layout_id, entry.layout) == (asked.layout, dataset.layout(asked.layout))
         assert entry.start == (*asked.segment.start_xy, asked.segment.start_yaw)
         assert np.array_equal(entry.gold, asked.segment.path.round(4))
@@ -204,7 +202,6 @@ def test_a_finished_evaluation_is_not_flown_again(settings, systems, whole, tmp_
     before = results(whole)
     told: list[tuple[str, int]] = []
     evaluate(settings, systems, whole, lambda system, measures: told.append((system.name, len(measures))))
-    write_summary(whole)
     assert flown_pieces == []
     assert results(whole) == before
     assert sum(count for _name, count in told) == LIMIT * len(NAMES)

@@ -2,14 +2,14 @@
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
 from wordwing.evaluation.episodes import Episode, episode_line
-from wordwing.evaluation.measures import measure, metric_names
+from wordwing.evaluation.measures import Measures, measure
 from wordwing.language.judge import judge
 from wordwing.language.semantics import Clause
 from wordwing.world.layout import Layout, Placement
@@ -56,6 +56,7 @@ def test_a_perfect_flight_has_all_that_can_be_had():
     assert found == {
         "success": True,
         "success_at_stop": True,
+        "stopped": True,
         "distance": 0.0,
         "distance_at_stop": 0.0,
         "closest": 0.0,
@@ -77,7 +78,12 @@ def test_a_perfect_flight_has_all_that_can_be_had():
         "goal_ahead": True,
         "goal_in_sight": True,
     }
-    assert tuple(found) == metric_names()
+    assert tuple(found) == tuple(entry.name for entry in fields(Measures))
+
+
+def test_who_ran_out_of_steps_did_not_stop_but_may_succeed():
+    found = measure(replace(episode([[0, 0], [0.7, 0], [2, 0]]), ended_by="steps"))
+    assert (found.stopped, found.success) == (False, True)
 
 
 def test_a_flight_beside_the_demonstration():

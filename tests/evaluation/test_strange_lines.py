@@ -13,7 +13,7 @@ from small_evaluation import small_cage
 from wordwing.data.dataset import Dataset
 from wordwing.errors import WordwingError
 from wordwing.evaluation.episodes import EPISODES
-from wordwing.evaluation.evaluate import Settings, evaluate, write_summary
+from wordwing.evaluation.evaluate import Settings, evaluate
 from wordwing.evaluation.systems import find_systems
 
 Change = Callable[[dict], None]
@@ -30,7 +30,6 @@ def fly(dataset: Dataset) -> Callable[[Path], None]:
 
     def run(folder: Path) -> None:
         evaluate(Settings(dataset, "test", limit=3), systems, folder)
-        write_summary(folder)
 
     return run
 

@@ -62,14 +62,23 @@ def test_baselines_are_called_by_their_names(cage):
 
 
 def test_a_policy_is_called_after_its_folder_or_its_run_or_as_one_says(cage, policies):
-    given = [policies / "one", policies / "sureal-quick" / "best", f"ours={policies / 'two'}", "average=oracle"]
+    given = [policies / "one", policies / "sureal-quick" / "best", f"ours={policies / 'two'}", "calm=stop"]
     found = find_systems([str(entry) for entry in given], cage)
-    assert [system.name for system in found] == ["one", "sureal-quick", "ours", "average"]
-    assert [Path(system.policy).name for system in found] == ["one", "best", "two", "oracle"]
+    assert [system.name for system in found] == ["one", "sureal-quick", "ours", "calm"]
+    assert [Path(system.policy).name for system in found] == ["one", "best", "two", "stop"]
     assert [system.looks for system in found] == [True, True, True, False]
     policy = found[2].load("lab")
     assert isinstance(policy, LearnedPolicy)
     assert policy.domain == "lab"
+
+
+@pytest.mark.parametrize("given", ["average=oracle", "oracle={policy}", "{folder}/stop"])
+def test_nobody_else_is_called_as_a_baseline_is(given, cage, policies, tmp_path):
+    shutil.copytree(policies / "one", tmp_path / "stop")
+    with pytest.raises(WordwingError, match=r"name in tables; give .* another"):
+        find_systems([given.format(policy=policies / "one", folder=tmp_path)], cage)
+    [system] = find_systems(["oracle=oracle"], cage)
+    assert system.name == "oracle"
 
 
 def test_a_folder_with_an_equals_sign_in_its_name_is_a_folder(cage, policies, tmp_path, monkeypatch):
@@ -120,7 +129,7 @@ def test_names_that_make_no_sense_are_answered_in_a_sentence(cage, policies, tmp
     assert 'no policy is called "xxx' in refused(["long=" + "x" * 5000], cage)
     twice = 'two systems are called "oracle"; name one of them: NAME=POLICY'
     assert refused(["oracle", "oracle"], cage) == twice
-    assert refused(["oracle", f"oracle={policies / 'one'}"], cage) == twice
+    assert refused(["one=oracle", str(policies / "one")], cage) == twice.replace('"oracle"', '"one"')
     assert "this is not a policy, there is no config.json in it" in refused([str(tmp_path)], cage)
     said = refused([str(policies / "sureal-quick")], cage)
     assert f'did you mean "{policies / "sureal-quick" / "best"}"?' in said

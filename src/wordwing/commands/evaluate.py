@@ -96,8 +96,8 @@ def evaluate(
             so_far += [entry.success for entry in measures]
             tick(len(measures), f"{system.name}: SR {100 * sum(so_far) / len(so_far):.1f} %")
 
-        flying.evaluate(settings, chosen, folder, flown)
-    _show(flying.write_summary(folder))
+        summary = flying.evaluate(settings, chosen, folder, flown)
+    _show(summary)
     print(f"{folder / EPISODES}\n{folder / SUMMARY}")
 
 

@@ -78,11 +78,6 @@ class Episode:
     Empty for who believes nothing."""
 
     @property
-    def paragraph(self) -> str:
-        """Id of the paragraph that the instruction is from."""
-        return self.id.rpartition("/")[0]
-
-    @property
     def path(self) -> Floats:
         """[T + 1, 2] the flown path down to rest."""
         return self.poses[:, :2]

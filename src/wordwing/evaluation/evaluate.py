@@ -113,14 +113,17 @@ class Piece:
 
 def evaluate(
     settings: Settings, systems: Sequence[System], folder: Path, tick: Tick = lambda system, measures: None
-) -> None:
-    """Fly all systems, or those that have not flown yet, and write everything but the summary.
+) -> Summary:
+    """Fly all systems, or those that have not flown yet, and write everything.
 
     Args:
         settings: What is flown.
         systems: Who flies.
         folder: New, or that of an evaluation with the same settings: more systems are added to it.
         tick: Told of every flight, those of an earlier run first.
+
+    Returns:
+        What is in summary.json: of all systems that have flown in the folder.
     """
     instructions = settings.instructions()
     with locked(folder, "an evaluation", "evaluating"):
@@ -146,21 +149,16 @@ def evaluate(
             _append(file, text)
             tick(piece.system, measures)
         _sort(file, names, ids)
-
-
-def write_summary(folder: Path) -> Summary:
-    """Write summary.json from the metrics in a folder's lines."""
-    summary = summarise(_score(row) for _where, row in read_lines(folder / EPISODES))
-    with replacing(folder / SUMMARY) as temporary:
-        temporary.write_text(summary.to_json(), "utf-8")
+        summary = summarise(_score(row) for _where, row in read_lines(file))
+        with replacing(folder / SUMMARY) as temporary:
+            temporary.write_text(summary.to_json(), "utf-8")
     return summary
 
 
 def _score(row: dict[str, Any]) -> Score:
     """Of a line that was just written."""
     keys = ("system", "corpus", "text", "split", "domain", "segments", "id")
-    paragraph = row["id"].rpartition("/")[0]
-    return Score(**{key: row[key] for key in keys}, paragraph=paragraph, measures=Measures(**row["metrics"]))
+    return Score(**{key: row[key] for key in keys}, layout=row["layout_id"], measures=Measures(**row["metrics"]))
 
 
 def pieces(system: System, settings: Settings, instructions: Sequence[Instruction]) -> Iterator[Piece]:

@@ -5,7 +5,7 @@ Each metric's formula is in `docs/metrics.md`.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from wordwing.evaluation.episodes import Episode
@@ -26,6 +26,8 @@ class Measures:
     """SR: came to rest within 0.47 m of the demonstration's end."""
     success_at_stop: bool
     """The same where STOP was decided, before coming to rest."""
+    stopped: bool
+    """Ended by STOP, not because the steps ran out."""
     distance: float
     """NE, navigation error: from where it rests to the demonstration's end."""
     distance_at_stop: float
@@ -63,11 +65,6 @@ class Measures:
         return asdict(self)
 
 
-def metric_names() -> tuple[str, ...]:
-    """Names of all metrics, in their order."""
-    return tuple(field.name for field in fields(Measures))
-
-
 def measure(episode: Episode) -> Measures:
     """Measure a flight.
 
@@ -87,6 +84,7 @@ def measure(episode: Episode) -> Measures:
     return Measures(
         success=success,
         success_at_stop=succeeded(at_stop),
+        stopped=episode.ended_by == "stop",
         distance=distance,
         distance_at_stop=at_stop,
         closest=closest,

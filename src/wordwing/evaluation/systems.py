@@ -100,7 +100,10 @@ def find_systems(
             label, policy = "", entry
         if equals and not label and not _exists(entry):
             raise WordwingError(f'"{entry}" has no name before "="; a system is POLICY or NAME=POLICY')
-        system = _system(label or _name(policy), policy, dataset, device, say)
+        name = label or _name(policy)
+        if name in BASELINES and policy != name:
+            raise WordwingError(f'"{name}" is {name.upper()}\'s name in tables; give {policy} another: NAME=POLICY')
+        system = _system(name, policy, dataset, device, say)
         if any(other.name == system.name for other in systems):
             raise WordwingError(f'two systems are called "{system.name}"; name one of them: NAME=POLICY')
         systems.append(system)

@@ -9,15 +9,15 @@ from scipy.stats import binomtest, norm
 from wordwing.evaluation.report.bootstrap import NOTHING, RESAMPLES, Estimate, Resampling, wilson
 
 
-def clustered(rng, paragraphs=40, each=5):
-    """Names of paragraphs, and values of which half the variance is the paragraph's."""
-    names = [f"p{index // each}" for index in range(paragraphs * each)]
-    shared = np.repeat(rng.normal(size=paragraphs), each)
+def clustered(rng, layouts=40, each=5):
+    """Names of layouts, and values of which half the variance is the layout's."""
+    names = [f"p{index // each}" for index in range(layouts * each)]
+    shared = np.repeat(rng.normal(size=layouts), each)
     return names, shared + rng.normal(size=len(names))
 
 
 def looped(names, columns, statistic, seed=1, resamples=4000):
-    """2.5 and 97.5 % percentiles of a statistic of resampled paragraphs, one resample after another."""
+    """2.5 and 97.5 % percentiles of a statistic of resampled layouts, one resample after another."""
     chance = random.Random(seed)
     flights = {}
     for index, name in enumerate(names):
@@ -38,20 +38,20 @@ def close(estimate, bounds):
     )
 
 
-def test_an_interval_is_that_of_a_plain_loop_over_resampled_paragraphs(rng):
+def test_an_interval_is_that_of_a_plain_loop_over_resampled_layouts(rng):
     names, values = clustered(rng)
-    names, values = names[:-3], values[:-3]  # paragraphs need not be of one size
+    names, values = names[:-3], values[:-3]  # layouts need not be of one size
     estimate = Resampling.of(names).interval(values)
     assert close(estimate, looped(names, [values], lambda mean: mean))
     assert estimate.mean == pytest.approx(values.mean(), abs=1e-6)
     assert estimate.n == 197
 
 
-def test_paragraphs_are_drawn_and_not_flights(rng):
+def test_layouts_are_drawn_and_not_flights(rng):
     names, values = clustered(rng)
     apart = Resampling.of([f"p{index}" for index in range(len(values))]).interval(values)
     together = Resampling.of(names).interval(values)
-    # Flights of a paragraph are correlated by 1/2, so their mean varies 1 + 4/2 times as much as if they were not.
+    # Flights of a layout are correlated by 1/2, so their mean varies 1 + 4/2 times as much as if they were not.
     assert (together.high - together.low) / (apart.high - apart.low) == pytest.approx(3**0.5, rel=0.25)
 
 
@@ -63,7 +63,7 @@ def test_flying_every_instruction_twice_makes_nobody_surer(rng):
     assert twice.n == 2 * once.n
 
 
-def test_of_many_paragraphs_the_interval_is_the_normal_one(rng):
+def test_of_many_layouts_the_interval_is_the_normal_one(rng):
     values = rng.exponential(size=1000)
     estimate = Resampling.of([str(index) for index in range(1000)]).interval(values)
     reach = norm.ppf(0.975) * values.std() / 1000**0.5
@@ -120,7 +120,7 @@ def test_a_share_of_equal_outcomes_is_not_certain(outcome):
     assert (estimate.low, estimate.high) == pytest.approx((expected.low, expected.high))
 
 
-def test_one_paragraph_gives_shares_wilsons_interval_and_lengths_none():
+def test_one_layout_gives_shares_wilsons_interval_and_lengths_none():
     draws = Resampling.of(["p"] * 4)
     expected = binomtest(1, 4).proportion_ci(0.95, "wilson")
     share = draws.interval([0, 0, 0, 1], share=True)
@@ -191,6 +191,9 @@ def test_a_closed_gap_is_that_of_a_plain_loop(rng):
 
 def test_without_a_gap_there_is_no_share_of_it():
     draws = Resampling.of(["a", "b", "c"])
+    hardly = draws.gap_closed([1, 1, 1], [0, 0, 0], [0.009, 0.009, 0.009])
+    assert (hardly.mean, hardly.low, hardly.high) == (None, None, None)
+    assert draws.gap_closed([1, 1, 1], [0, 0, 0], [0.011, 0.011, 0.011]).mean == pytest.approx(1 / 0.011)
     worse = draws.gap_closed([1, 1, 1], [0, 0, 0], [-1, -1, -1])
     assert worse == Estimate(None, None, None, 3)
     assert draws.gap_closed([1, 1, 1], [0, 0, 0], [0, 0, 0]) == Estimate(None, None, None, 3)

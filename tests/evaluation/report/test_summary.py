@@ -67,7 +67,7 @@ def test_an_interval_is_the_bootstraps(rng):
     scores = many(rng, ["oracle"])
     figures = summarise(scores).figures
     single = [entry for entry in scores if entry.segments == 1]
-    draws = Resampling.of([entry.paragraph for entry in single])
+    draws = Resampling.of([entry.layout for entry in single])
     assert figures[Group(TEST, 1), "oracle", "emd"] == draws.interval([entry.measures.emd for entry in single])
     hits = [entry.measures.success for entry in single]
     assert figures[Group(TEST, 1), "oracle", "success"] == draws.interval(hits, share=True)
@@ -212,7 +212,7 @@ def test_tasks_that_share_no_more_than_a_name_are_refused():
 def test_a_score_keeps_an_episodes_keys():
     class Flown:
         system, corpus, text, split, domain = "stop", "cage", "human", "dev", "lab"
-        segments, id, paragraph = 2, "p/0-1", "p"
+        segments, id, layout_id = 2, "p/0-1", "p"
 
     kept = Score.of(Flown(), score("stop", "p/0-1").measures)
     assert kept == score("stop", "p/0-1", text="human", split="dev", domain="lab")

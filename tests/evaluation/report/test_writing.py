@@ -11,7 +11,7 @@ import pytest
 
 from small_evaluation import save_policy, small_cage
 from wordwing.errors import WordwingError
-from wordwing.evaluation.evaluate import Settings, evaluate, write_summary
+from wordwing.evaluation.evaluate import Settings, evaluate
 from wordwing.evaluation.report.writing import check_place, rescore, sorted_folders, write_report
 from wordwing.evaluation.systems import find_systems
 
@@ -24,7 +24,6 @@ def evaluated(tmp_path_factory) -> Path:
     policy = save_policy(folder / "mine")
     settings = Settings(dataset, "dev", limit=6)
     evaluate(settings, find_systems(["stop", "oracle", str(policy)], dataset), folder / "flown")
-    write_summary(folder / "flown")
     return folder / "flown"
 
 

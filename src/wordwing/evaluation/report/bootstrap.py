@@ -1,6 +1,6 @@
-"""How sure a mean over flights is: 95 % intervals by resampling paragraphs.
+"""How sure a mean over flights is: 95 % intervals by resampling layouts.
 
-Instructions of one paragraph share a layout, and those of two segments contain those of one, so whole paragraphs are
+Instructions in one layout have much in common, and those of two segments contain those of one, so whole layouts are
 drawn, with replacement, not flights. All systems meet the same draws.
 """
 
@@ -22,6 +22,9 @@ Values = Sequence[float | None] | NDArray[np.floating]
 RESAMPLES = 2000
 LEVEL = 0.95
 
+LEAST_GAP = 0.01
+"""Between AVERAGE and ORACLE, of a share or in metres, for there to be something to close."""
+
 UNIT = 1e-6
 """Values are taken to the nearest multiple, as `Measures` are rounded. Their sums are then those of whole numbers
 and exact, so that neither the order of flights nor the machine changes a bit of a result."""
@@ -34,7 +37,7 @@ class Estimate:
     mean: float | None
     """None of nothing."""
     low: float | None
-    """None where nothing can be said: lengths in a single paragraph, or a gap that may be no gap."""
+    """None where nothing can be said: lengths in a single layout, or a gap that may be no gap."""
     high: float | None
     n: int
     """How many flights it is of, or pairs of flights."""
@@ -49,31 +52,31 @@ NOTHING = Estimate(None, None, None, 0)
 
 
 class Resampling:
-    """Draws of paragraphs for a list of N instructions, in whatever order they are."""
+    """Draws of layouts for a list of N instructions, in whatever order they are."""
 
     def __init__(self, codes: NDArray[np.integer], seed: int = 0) -> None:
-        """Take [N] numbers of paragraphs, in the order of their names."""
+        """Take [N] numbers of layouts, in the order of their names."""
         self.codes = codes
         self.seed = seed
 
     @classmethod
-    def of(cls, paragraphs: Sequence[str], seed: int = 0) -> Resampling:
-        """Of the paragraph that each instruction is from."""
-        return cls(np.unique(np.array(paragraphs, dtype=str), return_inverse=True)[1], seed)
+    def of(cls, layouts: Sequence[str], seed: int = 0) -> Resampling:
+        """Of the layout that each instruction is flown in."""
+        return cls(np.unique(np.array(layouts, dtype=str), return_inverse=True)[1], seed)
 
     def interval(self, values: Values, share: bool = False) -> Estimate:
         """The mean of what is there, and its percentile interval.
 
         Args:
             values: [N].
-            share: They are 0 or 1. Where all are equal or there is one paragraph only, a bootstrap would claim
+            share: They are 0 or 1. Where all are equal or there is one layout only, a bootstrap would claim
                 certainty, and the interval is Wilson's.
         """
         [data], kept = _known(values)
         if not len(data):
             return NOTHING
         mean = _mean(data)
-        if share and (self._paragraphs(kept) == 1 or data.min() == data.max()):
+        if share and (self._layouts(kept) == 1 or data.min() == data.max()):
             low, high = wilson(int(data.sum()), len(data))
             return Estimate(mean, low, high, len(data))
         return self._estimate(mean, self._resample(kept, data)[:, 0], kept)
@@ -102,13 +105,13 @@ class Resampling:
     def gap_closed(self, values: Values, average: Values, oracle: Values, lower_is_better: bool = False) -> Estimate:
         """(values − average) / (oracle − average), of means over the instructions for which all three are there.
 
-        The three are resampled together. There is no share of a gap where ORACLE is not better than AVERAGE, and no
+        The three are resampled together. There is no share of a gap where ORACLE is hardly better than AVERAGE, and no
         interval where it is not in every resample.
         """
         data, kept = _known(values, average, oracle)
         n = data.shape[1]
         sign = -1 if lower_is_better else 1
-        if not n or sign * (_mean(data[2]) - _mean(data[1])) <= 0:
+        if not n or sign * (_mean(data[2]) - _mean(data[1])) < LEAST_GAP:
             return Estimate(None, None, None, n)
         x, bottom, top = (_mean(row) for row in data)
         closed = (x - bottom) / (top - bottom)
@@ -117,20 +120,20 @@ class Resampling:
             return Estimate(closed, None, None, n)
         return self._estimate(closed, (drawn - bottoms) / (tops - bottoms), kept)
 
-    def _paragraphs(self, kept: NDArray[np.bool_]) -> int:
+    def _layouts(self, kept: NDArray[np.bool_]) -> int:
         return len(np.unique(self.codes[kept]))
 
     def _resample(self, kept: NDArray[np.bool_], *columns: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Means [resamples, C] of C columns [n] over the flights of drawn paragraphs."""
+        """Means [resamples, C] of C columns [n] over the flights of drawn layouts."""
         names, place = np.unique(self.codes[kept], return_inverse=True)
         sums = [np.bincount(place, np.rint(column / UNIT)) for column in columns]
         totals = _weights(len(names), self.seed) @ np.stack([*sums, np.bincount(place)], axis=1)
         return totals[:, :-1] / totals[:, -1:] * UNIT
 
     def _estimate(self, mean: float, resampled: NDArray[np.float64], kept: NDArray[np.bool_]) -> Estimate:
-        """With percentiles of what came of the resamples; of one paragraph they would say nothing."""
+        """With percentiles of what came of the resamples; of one layout they would say nothing."""
         n = int(kept.sum())
-        if self._paragraphs(kept) == 1:
+        if self._layouts(kept) == 1:
             return Estimate(mean, None, None, n)
         low, high = np.quantile(resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
         return Estimate(mean, float(low), float(high), n)
@@ -149,11 +152,11 @@ def wilson(hits: int, total: int) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=4)
-def _weights(paragraphs: int, seed: int) -> NDArray[np.float64]:
-    """How often each paragraph is drawn, [resamples, paragraphs], for any paragraphs of that number."""
-    drawn = np.random.default_rng([seed, paragraphs]).integers(paragraphs, size=(RESAMPLES, paragraphs))
-    cells = drawn + paragraphs * np.arange(RESAMPLES)[:, None]
-    return np.bincount(cells.ravel(), minlength=RESAMPLES * paragraphs).reshape(drawn.shape).astype(float)
+def _weights(layouts: int, seed: int) -> NDArray[np.float64]:
+    """How often each layout is drawn, [resamples, layouts], for any layouts of that number."""
+    drawn = np.random.default_rng([seed, layouts]).integers(layouts, size=(RESAMPLES, layouts))
+    cells = drawn + layouts * np.arange(RESAMPLES)[:, None]
+    return np.bincount(cells.ravel(), minlength=RESAMPLES * layouts).reshape(drawn.shape).astype(float)
 
 
 def _known(*columns: Values) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

@@ -165,7 +165,7 @@ def _notes(page: Page) -> list[str]:
     if page.seeds:
         word = "Seed" if len(page.seeds) == 1 else "Seeds"
         notes.append(f"{word} of the evaluations: {', '.join(map(str, page.seeds))}.")
-    notes.append("Intervals are 95 %, by resampling paragraphs.")
+    notes.append("Intervals are 95 %, by resampling layouts.")
     return notes
 
 

@@ -29,7 +29,7 @@ from wordwing.evaluation.report.tables import Section, Table, slug
 
 METRES = ("distance", "distance_at_stop", "closest", "emd", "length", "first_goal_error", "last_goal_error")
 
-END_METRICS = ("success_at_stop", "distance", "oracle_success", "spl", "judge_goal")
+END_METRICS = ("stopped", "success_at_stop", "distance", "oracle_success", "spl", "judge_goal")
 PATH_METRICS = ("ndtw", "sdtw", "nemd", "semd", "judge_path")
 BELIEF_METRICS = ("first_goal_error", "last_goal_error", "first_unobserved")
 """What the paper's tables leave out: where a flight ends, how it gets there, where the goal is believed to be."""
@@ -46,7 +46,7 @@ SIGHT: tuple[tuple[Goal, Goal, str], ...] = (
 MAIN_TABLES = ("results", "gap", "differences")
 """How the names begin of those that a reader wants first."""
 
-BOOTSTRAP = f"In brackets 95 % intervals: percentiles of {RESAMPLES:,} resamples of paragraphs"
+BOOTSTRAP = f"In brackets 95 % intervals: percentiles of {RESAMPLES:,} resamples of layouts"
 INTERVALS = f"{BOOTSTRAP}; Wilson's where all flights of a share came out the same."
 NO_BOLD = "Nothing is bold: which system is better is for paired differences to say."
 

@@ -62,6 +62,7 @@ class Metric:
 
 METRICS = (
     Metric("success", "SR", share=True),
+    Metric("stopped", "ended by STOP", share=True),
     Metric("success_at_stop", "SR at STOP", share=True),
     Metric("distance", "NE", lower_is_better=True),
     Metric("distance_at_stop", "NE at STOP", lower_is_better=True),
@@ -97,7 +98,7 @@ class Score:
     domain: Domain
     segments: int
     id: str
-    paragraph: str
+    layout: str
     measures: Measures
 
     @classmethod
@@ -111,7 +112,7 @@ class Score:
             domain=episode.domain,
             segments=episode.segments,
             id=episode.id,
-            paragraph=episode.paragraph,
+            layout=episode.layout_id,
             measures=measures,
         )
 
@@ -239,7 +240,7 @@ class _Flown:
         self.systems = ordered(score.system for score in scores)
         any_score = {score.id: score for score in scores}
         ids = sorted(any_score)
-        self.paragraphs = np.array([any_score[name].paragraph for name in ids])
+        self.layouts = np.array([any_score[name].layout for name in ids])
         self.segments = np.array([any_score[name].segments for name in ids])
         self.ahead = np.array([any_score[name].measures.goal_ahead for name in ids])
         self.in_sight = np.array([any_score[name].measures.goal_in_sight for name in ids])
@@ -278,7 +279,7 @@ class _Flown:
 
 
 def _add_group(summary: Summary, group: Group, flown: _Flown, mask: NDArray[np.bool_]) -> None:
-    draws = Resampling.of(flown.paragraphs[mask].tolist())
+    draws = Resampling.of(flown.layouts[mask].tolist())
     column = {key: values[mask] for key, values in flown.columns.items()}
     present = [system for system in flown.systems if not np.isnan(column[system, "success"]).all()]
     for system in present:
@@ -306,7 +307,7 @@ def _column(measures: Sequence[Measures | None], name: str) -> NDArray[np.float6
 
 def _check_same_task(score: Score, other: Score) -> None:
     """Raise if two systems flew tasks of the same name that are not the same, such as corpora of different seeds."""
-    keys = attrgetter("paragraph", "segments", "measures.gold_length", "measures.stop_emd")
+    keys = attrgetter("layout", "segments", "measures.gold_length", "measures.stop_emd")
     if keys(score) != keys(other):
         raise WordwingError(
             f"{score.system} and {other.system} flew different tasks called {score.id} of {score.corpus}; "

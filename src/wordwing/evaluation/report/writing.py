@@ -10,6 +10,7 @@ Nothing but `episodes.jsonl` is read of an evaluation, so the same lines make th
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -74,7 +75,8 @@ def rescore(given: Given, tick: Callable[[int], None] = lambda flights: None) ->
             tick(1)
         if not own:
             raise WordwingError(f"{file}: there are no flights in it yet; wordwing evaluate flies them")
-        if file.name == EPISODES:  # a compressed file is somebody's archive, which stays as it is
+        # A compressed file, or one in a folder that is not ours to write to, is an archive, which stays as it is.
+        if file.name == EPISODES and os.access(file.parent, os.W_OK):
             with replacing(file.with_name(SUMMARY)) as temporary:
                 temporary.write_text(summarise(own).to_json(), "utf-8")
         scores += own
