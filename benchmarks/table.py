@@ -1,8 +1,8 @@
 """Turn JSON lines of `wordwing bench` and of the scripts here into Markdown tables.
 
 Usage: python benchmarks/table.py FILE.jsonl…     prints tables
-       python benchmarks/table.py DOCUMENT.md…    puts tables where <!-- table FILE.jsonl --> asks for them, and those of
-                                                  `wordwing report` where <!-- report NAME FOLDER… --> does
+       python benchmarks/table.py DOCUMENT.md…    puts tables where <!-- table FILE.jsonl --> asks for them,
+                                                  those of `wordwing report` where <!-- report NAME FOLDER… --> does
 """
 
 import json
