@@ -11,12 +11,11 @@ once when it has been flown. Who is interrupted goes on with the next piece, and
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,8 +26,8 @@ from wordwing.data.demonstrations.lab import flight_seed
 from wordwing.data.schema import Instruction
 from wordwing.data.subsets import instructions_of
 from wordwing.errors import WordwingError
+from wordwing.evaluation import ledger
 from wordwing.evaluation.episodes import DECIMALS, EPISODES, Episode, episode_line, read_lines, rounded
-from wordwing.evaluation.episodes import SCHEMA as LINE_SCHEMA
 from wordwing.evaluation.measures import Measures, measure
 from wordwing.evaluation.report.summary import SUMMARY, Score, Summary, summarise
 from wordwing.evaluation.rollout import Flight, fly_tasks
@@ -129,7 +128,7 @@ def evaluate(
     with locked(folder, "an evaluation", "evaluating"):
         names = _keep_settings(folder / EVALUATION, settings, systems)
         file, ids = folder / EPISODES, [entry.id for entry in instructions]
-        flown = _whole_lines(file, names, set(ids))
+        flown = ledger.whole_lines(file, names, set(ids))
         waiting = []
         for system in systems:
             for piece in pieces(system, settings, instructions):
@@ -140,15 +139,15 @@ def evaluate(
                     waiting.append(piece)
         again = {(piece.system.name, entry.id) for piece in waiting for entry in piece.instructions}
         if again & flown.keys():  # half a piece is flown again, so that it comes out as if it had never been cut
-            _rewrite(file, [line for key, line in flown.items() if key not in again])
+            ledger.keep(file, [line for key, line in flown.items() if key not in again])
         for piece, episodes in _flown(waiting, settings):
             measures = [measure(episode) for episode in episodes]
             text = "".join(
                 episode_line(episode, entry.to_json()) for episode, entry in zip(episodes, measures, strict=True)
             )
-            _append(file, text)
+            ledger.append(file, text)
             tick(piece.system, measures)
-        _sort(file, names, ids)
+        ledger.sort(file, names, ids)
         summary = summarise(_score(row) for _where, row in read_lines(file))
         with replacing(folder / SUMMARY) as temporary:
             temporary.write_text(summary.to_json(), "utf-8")
@@ -263,73 +262,3 @@ def _keep_settings(path: Path, settings: Settings, systems: Sequence[System]) ->
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", "utf-8")
     return list(document["systems"])
-
-
-class Line(NamedTuple):
-    """Where a flight's line is in its file, and what it says about the flight."""
-
-    begin: int
-    """Bytes."""
-    size: int
-    measures: Measures
-
-
-def _append(file: Path, text: str) -> None:
-    """Write lines behind those of a file, and see to it that they are on the disk."""
-    try:
-        with open(file, "a", encoding="utf-8") as lines:
-            lines.write(text)
-            lines.flush()
-            os.fsync(lines.fileno())
-    except OSError as error:
-        why = (error.strerror or "unknown").lower()
-        raise WordwingError(f"{file}: cannot be written ({why}); the same command goes on from what is there") from None
-
-
-def _whole_lines(file: Path, systems: Collection[str], ids: Collection[str]) -> dict[tuple[str, str], Line]:
-    """Lines of a file by system and instruction; one that was cut off is dropped, from the file too."""
-    found: dict[tuple[str, str], Line] = {}
-    if not file.is_file():
-        return found
-    begin = 0
-    with open(file, "rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.endswith(b"\n"):
-                break
-            try:
-                row = json.loads(line)
-                key, measures = (row["system"], row["id"]), Measures(**row["metrics"])
-                plain = all(isinstance(value, float | int | None) for value in row["metrics"].values())
-                whole = row["schema"] == LINE_SCHEMA and plain
-            except (ValueError, KeyError, TypeError):
-                whole = False
-            if not whole:
-                raise WordwingError(f"{file}: line {number} is damaged; delete it, and the same command goes on")
-            if key[0] not in systems or key[1] not in ids:
-                raise WordwingError(
-                    f"{file}: line {number}, {key[1]} flown by {key[0]}, is not of this evaluation; delete it, and the "
-                    "same command goes on"
-                )
-            found[key] = Line(begin, len(line), measures)
-            begin += len(line)
-    if begin < file.stat().st_size:
-        os.truncate(file, begin)
-    return found
-
-
-def _rewrite(file: Path, lines: Iterable[Line]) -> None:
-    """Keep some lines of a file, in their order."""
-    with replacing(file) as temporary, open(file, "rb") as old, open(temporary, "wb") as new:
-        for line in lines:
-            old.seek(line.begin)
-            new.write(old.read(line.size))
-
-
-def _sort(file: Path, systems: Sequence[str], ids: Sequence[str]) -> None:
-    """Bring lines into the order in which one process would have written them at one go, each once."""
-    places = {name: place for place, name in enumerate(ids)}
-    lines = _whole_lines(file, systems, places)
-    keys = sorted(lines, key=lambda key: (systems.index(key[0]), places[key[1]]))
-    twice = sum(line.size for line in lines.values()) < file.stat().st_size
-    if twice or keys != list(lines):
-        _rewrite(file, [lines[key] for key in keys])
