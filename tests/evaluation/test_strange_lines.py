@@ -79,7 +79,7 @@ def test_a_disk_that_is_full_ends_in_a_true_sentence_and_the_same_command_goes_o
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("wordwing.evaluation.evaluate.os.fsync", full)
+        patch.setattr("wordwing.evaluation.ledger.os.fsync", full)
         with pytest.raises(WordwingError) as caught:
             fly(tmp_path / "full")
     file = tmp_path / "full" / EPISODES
