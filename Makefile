@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+JOBS ?= 2
 INSTRUCTION ?= turn around, pass the barrel on its left and stop in front of the boat
 
 .DEFAULT_GOAL := help
@@ -12,7 +13,8 @@ INSTRUCTION ?= turn around, pass the barrel on its left and stop in front of the
 help:
 	@echo "make fly     set up, fly one instruction on the CPU, say where the film is"
 	@echo "             (make fly INSTRUCTION=\"go to the pumpkin\" to give your own)"
-	@echo "make test    set up, then ruff, mypy and the tests: about 10 minutes on two cores"
+	@echo "make test    set up, then ruff, mypy and the tests: about 5 minutes on two cores"
+	@echo "             (make test JOBS=8 to share them among more)"
 	@echo "make check   make test and the long checks"
 	@echo "make pictures  draw the picture sheets in docs/ again"
 	@echo "make clean   remove what make has made"
@@ -36,10 +38,10 @@ lint: $(READY)
 	$(BIN)/mypy
 
 test: lint
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m "not long"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) --dist loadfile -m "not long"
 
 check: lint
-	OMP_NUM_THREADS=1 $(BIN)/pytest
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) --dist loadfile
 
 pictures: $(READY)
 	$(BIN)/wordwing data show landmarks --out docs/landmarks
