@@ -72,7 +72,7 @@ def test_the_tables_of_reports_in_the_documents_are_those_of_the_episodes_beside
     from table import fill
 
     document = (ROOT / "docs" / "results.md").read_text("utf-8")
-    assert document.count("<!-- report ") == 1
+    assert document.count("<!-- report ") == 2
     assert fill(document) == document
 
 
