@@ -7,13 +7,13 @@ import json
 import sys
 
 import numpy as np
-from scipy.stats import binomtest
 
 from wordwing.baselines import Oracle
 from wordwing.evaluation.metrics import emd, final_distance, succeeded
 from wordwing.evaluation.rollout import Flight, fly_tasks
 from wordwing.flight.lab import LabVehicle
 from wordwing.flight.pilot import fly_vehicle
+from wordwing.intervals import wilson
 from wordwing.sim.simulator import Simulator
 from wordwing.world.tasks import Task, sample_tasks
 
@@ -21,8 +21,7 @@ from wordwing.world.tasks import Task, sample_tasks
 def interval(values: np.ndarray, rng: np.random.Generator) -> list[float]:
     """95 % interval of the mean: Wilson's for a share, a bootstrap's for lengths."""
     if values.dtype == bool:
-        bounds = binomtest(int(values.sum()), len(values)).proportion_ci(method="wilson")
-        return [round(100 * bounds.low, 2), round(100 * bounds.high, 2)]
+        return [round(100 * bound, 2) for bound in wilson(int(values.sum()), len(values))]
     means = rng.choice(values, (2000, len(values))).mean(axis=1)
     return [round(float(bound), 3) for bound in np.percentile(means, [2.5, 97.5])]
 

@@ -1,14 +1,17 @@
-"""A small cage to fly in, and policies that nobody has trained."""
+"""A small cage to fly in, policies that nobody has trained, and flights that nobody has flown."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 
 from small_policy import VOCABULARY, small_network
 from wordwing.data.dataset import Dataset, Source, write_dataset
 from wordwing.data.generating import Chunk, make
 from wordwing.data.schema import Paragraph, Segment
+from wordwing.evaluation.episodes import Episode
 from wordwing.model.policy import LearnedPolicy
 from wordwing.world.layout import Layout
 
@@ -38,3 +41,32 @@ def save_policy(folder: Path, seed: int = 0, stop: float = 0.0) -> Path:
         network.stage2.network.last.bias[4] += stop
     LearnedPolicy(network, VOCABULARY).save(folder)
     return folder
+
+
+def plain_episode(path: ArrayLike, **changes: object) -> Episode:
+    """A level flight [P, 2] at 0.7 m that heads along x and stops at its end, one segment, among no landmarks."""
+    flown = np.array(path, float)
+    level = np.column_stack([flown, np.full(len(flown), 0.7), np.zeros((len(flown), 3))])
+    plain = Episode(
+        system="oracle",
+        corpus="cage",
+        text="generated",
+        split="test",
+        domain="sim",
+        seed=0,
+        id="cage-0001/2",
+        segments=1,
+        instruction="fly on",
+        meaning=None,
+        layout_id="cage-0001",
+        layout=Layout(()),
+        start=(flown[0, 0], flown[0, 1], 0.0),
+        gold=flown,
+        poses=level,
+        setpoints=np.zeros((len(flown) - 1, 2)),
+        decisions=len(flown) - 1,
+        ended_by="stop",
+        seconds_inside_landmarks=0.0,
+        goals=np.zeros((0, 3)),
+    )
+    return replace(plain, **changes)

@@ -13,6 +13,7 @@ import pytest
 import torch
 from PIL import Image
 
+from command_line import refused
 from wordwing import __version__
 from wordwing.cli import main
 from wordwing.language.tokenizer import Vocabulary
@@ -22,18 +23,6 @@ from wordwing.model.policy import LearnedPolicy, ModelConfig, PolicyNetwork
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "wordwing", *arguments]
     return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
-
-
-def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """The one sentence on stderr of a command that must exit with 2."""
-    with pytest.raises(SystemExit) as stop:
-        main(list(arguments))
-    assert stop.value.code == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith("wordwing: ")
-    assert said.err.count("\n") == 1
-    return said.err
 
 
 def test_it_tells_its_version():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from command_line import refused
 from small_evaluation import bare_dataset, save_policy
 from wordwing.cli import main
 from wordwing.data.corpora import corpus
@@ -22,18 +23,6 @@ def rows_of(folder: Path) -> list[dict]:
 
 def files_of(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def refused(capsys, *arguments: str) -> str:
-    """The one sentence on stderr of a command that must exit with 2."""
-    with pytest.raises(SystemExit) as stop:
-        main(list(arguments))
-    assert stop.value.code == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith("wordwing: ")
-    assert said.err.count("\n") == 1
-    return said.err
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from command_line import refused
 from small_evaluation import small_cage
 from wordwing.cli import main
 
@@ -37,11 +38,5 @@ def test_a_report_lies_in_the_evaluations_folder_unless_told_otherwise(flown, tm
 )
 def test_mistakes_are_answered_with_one_sentence(arguments, sentence, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as exit_info:
-        main(["report", *arguments])
-    said = capsys.readouterr().err
-    assert exit_info.value.code == 2
-    assert sentence in said
-    assert said.startswith("wordwing: ")
-    assert said.count("\n") == 1
+    assert sentence in refused(capsys, "report", *arguments)
     assert list(tmp_path.iterdir()) == []

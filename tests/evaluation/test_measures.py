@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
+from small_evaluation import plain_episode
 from wordwing.evaluation.episodes import Episode, episode_line
 from wordwing.evaluation.measures import Measures, measure
 from wordwing.language.judge import judge
@@ -19,36 +20,8 @@ BARREL = Layout((Placement("Barrel", 2.0, 1.0),))
 REACH = Clause("reach", 0)
 
 
-def poses_of(path: np.ndarray) -> np.ndarray:
-    """[P, 6] level, at flight height."""
-    return np.column_stack([path, np.full(len(path), 0.7), np.zeros((len(path), 3))])
-
-
 def episode(path: list[list[float]], **changes: object) -> Episode:
-    flown = np.array(path, float)
-    plain = Episode(
-        system="oracle",
-        corpus="cage",
-        text="generated",
-        split="test",
-        domain="sim",
-        seed=0,
-        id="cage-0001/2",
-        segments=1,
-        instruction="fly to the end of the line",
-        meaning=None,
-        layout_id="cage-0001",
-        layout=Layout(()),
-        start=(0.0, 0.0, 0.0),
-        gold=GOLD,
-        poses=poses_of(flown),
-        setpoints=np.zeros((len(flown) - 1, 2)),
-        decisions=len(flown) - 1,
-        ended_by="stop",
-        seconds_inside_landmarks=0.0,
-        goals=np.zeros((0, 3)),
-    )
-    return replace(plain, **changes)
+    return plain_episode(path, **{"start": (0.0, 0.0, 0.0), "gold": GOLD, **changes})
 
 
 def test_a_perfect_flight_has_all_that_can_be_had():

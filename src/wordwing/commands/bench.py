@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from wordwing.commands.options import check_positive, check_seed
-from wordwing.errors import WordwingError
+from wordwing.commands.options import check_limit, check_positive, check_seed
 
 
 def sim(
@@ -102,6 +101,4 @@ def learn(
     """
     from wordwing.learning.speed import Plan, bench_learn
 
-    if limit is not None and limit < 1:
-        raise WordwingError(f"--limit is {limit}; it must be 1 or more")
-    bench_learn(Plan(device, check_positive("seconds", seconds), compile, corpus, limit, check_seed(seed)))
+    bench_learn(Plan(device, check_positive("seconds", seconds), compile, corpus, check_limit(limit), check_seed(seed)))

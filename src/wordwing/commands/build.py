@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Literal
 
-from wordwing.commands.options import check_seed
+from wordwing.commands.options import check_processes, check_seed
 from wordwing.commands.progress import bar
 
 
@@ -45,8 +45,7 @@ def build(
         raise WordwingError(f"--house is {house}; there is no such folder")
     if not corpora and house is None:
         raise WordwingError("there is nothing to build; name --corpora, --house or both")
-    if processes < 0:
-        raise WordwingError(f"--processes is {processes}; it must be 0 or more")
+    check_processes(processes)
 
     def folder(name: str) -> Path:
         return corpus_folder(name, seed) if out is None else out / name

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from wordwing.commands.options import check_seed
+from wordwing.commands.options import check_limit, check_processes, check_seed
 from wordwing.commands.progress import bar
 from wordwing.commands.statistics import opened
 from wordwing.errors import WordwingError
@@ -49,10 +49,8 @@ def demonstrate(
         out: Folder for the files; by default the folder demonstrations in the dataset's.
     """
     check_seed(seed)
-    if limit is not None and limit < 1:
-        raise WordwingError(f"--limit is {limit}; it must be 1 or more")
-    if processes < 0:
-        raise WordwingError(f"--processes is {processes}; it must be 0 or more")
+    check_limit(limit)
+    check_processes(processes)
     from wordwing.data.dataset import DERIVED
 
     dataset = opened(folder, corpus, seed)

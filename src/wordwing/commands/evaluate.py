@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from wordwing.commands.options import check_seed
+from wordwing.commands.options import check_limit, check_processes, check_seed
 from wordwing.commands.progress import bar
 from wordwing.commands.statistics import opened, plain_console, plain_table
 from wordwing.errors import WordwingError
@@ -57,10 +57,8 @@ def evaluate(
         out: Folder for the results; by default out/evaluate/CORPUS-SPLIT-DOMAIN.
     """
     check_seed(seed)
-    if limit is not None and limit < 1:
-        raise WordwingError(f"--limit is {limit}; it must be 1 or more")
-    if processes < 0:
-        raise WordwingError(f"--processes is {processes}; it must be 0 or more")
+    check_limit(limit)
+    check_processes(processes)
     if not systems:
         raise WordwingError("who is to fly? Name systems: wordwing evaluate average oracle")
     if not segments or not set(segments) <= {1, 2}:

@@ -29,3 +29,17 @@ def check_positive(name: str, value: float) -> float:
     if not (math.isfinite(value) and value > 0):
         raise WordwingError(f"--{name} is {value}; it must be more than 0")
     return value
+
+
+def check_limit(limit: int | None) -> int | None:
+    """How many at most; None is all."""
+    if limit is not None and limit < 1:
+        raise WordwingError(f"--limit is {limit}; it must be 1 or more")
+    return limit
+
+
+def check_processes(processes: int) -> int:
+    """How many share the work; 0 stands for one on each core."""
+    if processes < 0:
+        raise WordwingError(f"--processes is {processes}; it must be 0 or more")
+    return processes

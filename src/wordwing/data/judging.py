@@ -25,11 +25,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.stats import binomtest
 
 from wordwing.data.dataset import Dataset
 from wordwing.data.schema import Instruction, Segment
 from wordwing.errors import WordwingError
+from wordwing.intervals import wilson
 from wordwing.language.clauses import score
 from wordwing.language.judge import judge, sections
 from wordwing.language.semantics import Clause, Kind
@@ -64,10 +64,7 @@ class Rate:
     @property
     def interval(self) -> tuple[float, float]:
         """Wilson's 95 % interval; (0, 1) of nothing."""
-        if not self.total:
-            return 0.0, 1.0
-        bounds = binomtest(self.hits, self.total).proportion_ci(method="wilson")
-        return float(bounds.low), float(bounds.high)
+        return wilson(self.hits, self.total)
 
     def to_json(self) -> dict[str, object]:
         """Share, number and interval; the share of nothing is null."""

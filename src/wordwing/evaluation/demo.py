@@ -16,6 +16,7 @@ from wordwing.errors import WordwingError
 from wordwing.evaluation.animation import MAP_SIZE, filmstrip, flight_frames, still_states, write_video
 from wordwing.evaluation.drawing import MAP_EXTENT
 from wordwing.evaluation.metrics import SUCCESS_DISTANCE, emd, final_distance, succeeded
+from wordwing.evaluation.report.summary import title
 from wordwing.evaluation.rollout import MAX_STEPS, Flight, fly_tasks, start_poses
 from wordwing.evaluation.systems import load_policy
 from wordwing.evaluation.thinking import thinking_frames, thinking_strip
@@ -30,7 +31,6 @@ from wordwing.world.layout import Layout
 from wordwing.world.paths import path_length
 from wordwing.world.tasks import sample_task_in, sample_tasks
 
-TITLES = {"oracle": "ORACLE", "average": "AVERAGE", "stop": "STOP"}
 MANNERS = {
     "oracle": "follows the demonstration; it does not read the text",
     "average": "flies straight on; it does not read the text",
@@ -77,14 +77,14 @@ def film_flight(
         name = Path(policy_name).resolve().name
         unknown = list(dict.fromkeys(policy.vocabulary.unknown(instruction)))
         threshold = policy.network.config.stop_threshold
-        title = f"{name} in {vehicle}"
-        frames = thinking_frames(flight, overhead, title, unknown, threshold)
+        heading = f"{name} in {vehicle}"
+        frames = thinking_frames(flight, overhead, heading, unknown, threshold)
         strip: Callable[[list[Image.Image]], Image.Image] = partial(
-            thinking_strip, flight, title=title, unknown_words=unknown
+            thinking_strip, flight, title=heading, unknown_words=unknown
         )
         said = [f"it does not know: {', '.join(unknown)}"] * bool(unknown) + [ending(flight, name)]
     else:
-        name, habit = TITLES[policy_name], MANNERS[policy_name]
+        name, habit = title(policy_name), MANNERS[policy_name]
         frames = flight_frames(flight, overhead, f"{name} in {vehicle}: {habit}")
         strip = filmstrip
         said = [f"{name} {habit}", summary(flight, policy_name)]
@@ -123,7 +123,7 @@ def summary(flight: Flight, policy_name: str) -> str:
     distance = final_distance(flight.path, flight.task.gold_path)
     verdict = "within" if succeeded(distance) else "not within"
     return (
-        f"{TITLES[policy_name]} came to rest {distance:.2f} m from the end of the path, {verdict} "
+        f"{title(policy_name)} came to rest {distance:.2f} m from the end of the path, {verdict} "
         f"{SUCCESS_DISTANCE} m (EMD {emd(flight.path, flight.task.gold_path):.2f} m){_through(flight)}"
     )
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from small_evaluation import plain_episode
 from small_scores import score
 from wordwing.baselines import Average
 from wordwing.evaluation.animation import write_video
@@ -36,32 +37,12 @@ LAYOUT = Layout((Placement("Barrel", 1.5, 1.5, 0.3), Placement("Well", -1.6, 1.2
 
 
 def episode(system: str = "average", name: str = "p/0", **others) -> Episode:
-    """A flight ahead along x from −1 to 1; the demonstration goes to the left, along y."""
-    xs = np.linspace(-1.0, 1.0, 9)
-    poses = np.stack([xs, 0 * xs, 0.7 + 0 * xs, 0 * xs, 0 * xs, 0 * xs], axis=-1)
-    fields = {
-        "system": system,
-        "corpus": "cage",
-        "text": "generated",
-        "split": "test",
-        "domain": "sim",
-        "seed": 0,
-        "id": name,
-        "segments": 1,
-        "instruction": "fly on",
-        "meaning": None,
-        "layout_id": "l",
-        "layout": LAYOUT,
-        "start": (-1.0, 0.0, 0.0),
-        "gold": np.array([[-1.0, 0.0], [-1.0, -1.5]]),
-        "poses": poses,
-        "setpoints": np.zeros((8, 2)),
-        "decisions": 2,
-        "ended_by": "stop",
-        "seconds_inside_landmarks": 0.0,
-        "goals": np.zeros((0, 3)),
-    }
-    return Episode(**{**fields, **others})
+    """A flight ahead along x from −1 to 1; the demonstration goes to the right, along −y."""
+    gold = np.array([[-1.0, 0.0], [-1.0, -1.5]])
+    path = np.stack([np.linspace(-1.0, 1.0, 9), np.zeros(9)], axis=-1)
+    return plain_episode(
+        path, **{"system": system, "id": name, "layout": LAYOUT, "gold": gold, "decisions": 2} | others
+    )
 
 
 def flights(system: str, distances: dict[str, float]):

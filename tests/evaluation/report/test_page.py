@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from small_evaluation import plain_episode
 from small_scores import measures, score
-from wordwing.evaluation.episodes import Episode
 from wordwing.evaluation.report.charts import gap_chart
 from wordwing.evaluation.report.figures import Chart, charts_of, origin_title
 from wordwing.evaluation.report.gallery import Choice, Exhibit, Flown
@@ -22,7 +22,6 @@ from wordwing.evaluation.report.page import Curves, Page, flown_rows, inline_svg
 from wordwing.evaluation.report.style import CSS
 from wordwing.evaluation.report.summary import Origin, summarise
 from wordwing.evaluation.report.tables import Section, Table
-from wordwing.world.layout import Layout
 
 SIM = Origin("cage", "generated", "test", "sim")
 LAB = replace(SIM, domain="lab")
@@ -36,11 +35,7 @@ def picture() -> bytes:
 
 
 def flown(system: str, success: bool = True, film: str | None = None, **others) -> Flown:
-    points = np.zeros((4, 6))
-    episode = Episode(
-        system, "cage", "generated", "test", "sim", 0, "p/0", 1, "fly on", None, "l", Layout(()), (0.0, 0.0, 0.0),
-        np.zeros((2, 2)), points, np.zeros((3, 2)), 2, "stop", 0.0, np.zeros((0, 3)),
-    )  # fmt: skip
+    episode = plain_episode(np.zeros((4, 2)), system=system, id="p/0", decisions=2)
     return Flown(episode, measures(success, **others), picture(), film)
 
 

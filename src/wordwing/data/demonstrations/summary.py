@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binomtest
 
 from wordwing.data.demonstrations.records import Demonstrations
 from wordwing.data.schema import Instruction
 from wordwing.evaluation.metrics import emd, final_distance, succeeded
+from wordwing.intervals import wilson
 
 SAMPLE = 200
 """Flights whose EMD is taken; all would take longer than flying them."""
@@ -40,12 +40,11 @@ def summarise(demonstrations: Demonstrations, instructions: Sequence[Instruction
     gold = [instruction.segment.path for instruction in instructions]
     reached = [succeeded(final_distance(demonstrations.path(index), path)) for index, path in enumerate(gold)]
     count = len(demonstrations)
-    bounds = binomtest(sum(reached), count).proportion_ci(method="wilson")
     sample = np.random.default_rng(0).choice(count, min(SAMPLE, count), replace=False)
     return Summary(
         flights=count,
         success=sum(reached) / count,
-        interval=(float(bounds.low), float(bounds.high)),
+        interval=wilson(sum(reached), count),
         timed_out=int((~demonstrations.stopped).sum()),
         steps=float(demonstrations.decisions.mean()),
         emd=float(np.mean([emd(demonstrations.path(index), gold[index]) for index in sample.tolist()])),

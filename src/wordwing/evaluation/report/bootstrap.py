@@ -6,15 +6,15 @@ drawn, with replacement, not flights. All systems meet the same draws.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from wordwing.intervals import wilson
 
 Values = Sequence[float | None] | NDArray[np.floating]
 """One for each instruction; None or NaN where there is none."""
@@ -137,18 +137,6 @@ class Resampling:
             return Estimate(mean, None, None, n)
         low, high = np.quantile(resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
         return Estimate(mean, float(low), float(high), n)
-
-
-def wilson(hits: int, total: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share; (0, 1) of nothing."""
-    if not total:
-        return 0.0, 1.0
-    z = NormalDist().inv_cdf((1 + LEVEL) / 2)
-    share = hits / total
-    centre = share + z * z / (2 * total)
-    reach = z * math.sqrt(share * (1 - share) / total + z * z / (4 * total * total))
-    low, high = ((centre + side * reach) / (1 + z * z / total) for side in (-1, 1))
-    return (low if hits else 0.0), (high if hits < total else 1.0)
 
 
 @lru_cache(maxsize=4)
