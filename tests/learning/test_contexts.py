@@ -16,6 +16,7 @@ from wordwing.learning.contexts import (
     Contexts,
     ContextSource,
     FlightCamera,
+    example_chances,
     look_around,
     transplant,
     turned,
@@ -257,6 +258,19 @@ def test_shares_of_own_foreign_and_turning_executions_are_the_configured_ones(ru
     # whatever the motion is, it begins at the instruction's own start
     assert (pose.xy[:, 0] - start.xy).abs().max() < 2e-4
     assert abs(np.sin(pose.yaw[:, 0].numpy() - start.yaw.numpy())).max() < 1e-3
+
+
+def test_corpora_are_drawn_by_their_shares_and_the_instructions_of_one_alike(run):
+    corpus = run.examples.examples.corpus
+    assert len(run.examples.corpora) == 3
+    chances = example_chances(run.examples, (3, 1, 2))
+    for number, share in enumerate((1 / 2, 1 / 6, 1 / 3)):
+        of_it = chances[corpus == number]
+        assert float(of_it.sum()) == pytest.approx(share)
+        assert float(of_it.min()) == float(of_it.max())
+    source = ContextSource(run.examples, run.executions(), None, replace(STILL, shares=(3, 1, 2)), (600, 0, 0))
+    drawn = corpus[source.motions(seeded(3)).example]
+    assert float((drawn == 0).float().mean()) == pytest.approx(0.5, abs=4 * (0.25 / 600) ** 0.5)
 
 
 def test_what_oracle_decided_is_known_only_in_its_own_executions(run):

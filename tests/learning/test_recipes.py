@@ -187,6 +187,8 @@ def test_a_setting_is_changed_by_its_name(setting, name, value):
         ("supervised.weight_decay=-1", r"must be at least 0"),
         ("reinforcement.ppo.discount=1.1", r"must be at most 1"),
         ("supervised.contexts.others=0.95", r"others and look_arounds are more than 1 together"),
+        ("supervised.contexts.shares=1,2,3", r"shares has 3 and data.corpora 1; there must be one share for each"),
+        ("supervised.contexts.shares=1,0", r"supervised.contexts.shares is 1.0,0.0; it must be numbers above 0"),
         ("model.stage1.lingunet.levels=9", r"levels is 9; it must be from 2 to 6"),
         ("model.stage2.first_deviation=0.01", r"first_deviation must be above model\.stage2\.min_deviation"),
     ],

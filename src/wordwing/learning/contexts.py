@@ -42,6 +42,8 @@ class ContextConfig:
     """Share that turn on the spot."""
     rotation: float = 0.5
     """Standard deviation by which the start heading, and with it every map, is turned, radians."""
+    shares: tuple[float, ...] = ()
+    """Of the corpora among executions of any corpus, in their order; by default each instruction is as likely."""
 
 
 @dataclass(frozen=True)
@@ -179,6 +181,8 @@ class ContextSource:
         """[M] int64 examples of the cage, where they are needed."""
         self.demonstrated = None if self.cage is None else executions.copy(self.cage)
         """Of the cage, as they were in the beginning: what they show is like what the lab's show."""
+        self.chances = example_chances(examples, config.shares) if config.shares else None
+        """[N] of each example to be drawn, where corpora have shares."""
         self._drawing = FlightCamera(sizes[0] + sizes[1], config.pictures, self.device)
         self._alike = FlightCamera(ALIKE * sizes[1], 1, self.device) if sizes[1] else None
 
@@ -215,7 +219,10 @@ class ContextSource:
 
     def motions(self, generator: torch.Generator) -> Motions:
         """Of a batch's drones in `sim`: examples of any corpus, then of the cage."""
-        index = torch.randint(len(self.examples), self.sizes[:1], device=self.device, generator=generator)
+        if self.chances is None:
+            index = torch.randint(len(self.examples), self.sizes[:1], device=self.device, generator=generator)
+        else:
+            index = self.chances.multinomial(self.sizes[0], replacement=True, generator=generator)
         if self.cage is not None:
             chosen = torch.randint(len(self.cage), self.sizes[1:2], device=self.device, generator=generator)
             index = torch.cat([index, self.cage[chosen]])
@@ -261,6 +268,13 @@ class ContextSource:
         pictures = self.config.pictures
         motions, frames = Motions.flown(lab.example[chosen], lab.executions, chosen, pictures, generator)
         return motions, lab.pictures(chosen, frames)
+
+
+def example_chances(examples: ExampleSet, shares: Sequence[float]) -> Tensor:
+    """[N] how likely each example is if its corpus has one of these shares and all of a corpus are alike."""
+    count = examples.examples.corpus.bincount(minlength=len(shares))
+    share = torch.tensor(shares, dtype=torch.float32, device=examples.device)
+    return (share / share.sum() / count)[examples.examples.corpus]
 
 
 def turned(examples: Examples, deviation: float, generator: torch.Generator) -> Examples:

@@ -72,6 +72,12 @@ def check_settings(config: RunConfig) -> None:
     contexts, stage2 = config.supervised.contexts, config.model.stage2
     if contexts.others + contexts.look_arounds > 1:
         raise WordwingError("--set: supervised.contexts.others and look_arounds are more than 1 together")
+    given, corpora = len(contexts.shares), len(config.data.corpora)
+    if given not in (0, corpora):
+        raise WordwingError(
+            f"--set: supervised.contexts.shares has {given} and data.corpora {corpora}; there must be one share for "
+            "each corpus, or none at all"
+        )
     if config.data.first == "standing" and config.schedule.cloned:
         raise WordwingError(
             "drones that stand (data.first=standing, from-standing) show nothing to clone: "
@@ -96,6 +102,8 @@ def _wrong(name: str, value: Any) -> str:
     if isinstance(value, tuple):
         if name == "data.segments" and not (value and set(value) <= {1, 2}):
             return "1, 2 or 1,2"
+        if name == "supervised.contexts.shares":
+            return "" if all(0 < share < math.inf for share in value) else "numbers above 0"
         return "" if value else "one name or several"
     if value is None or isinstance(value, bool | str):
         return ""
