@@ -12,6 +12,7 @@ from scipy import stats
 from small_policy import CONFIG
 from wordwing.baselines import Average, Oracle, Stop
 from wordwing.evaluation.rollout import Flight, fly_tasks, start_poses
+from wordwing.frames import Pose
 from wordwing.learning.examination import Examination, Marks, mean_interval
 from wordwing.learning.gold import GoldConfig, gold_visitation
 from wordwing.model.policy import LearnedPolicy
@@ -186,7 +187,8 @@ def test_first_looks_differ_without_the_text_for_who_reads_and_do_not_for_who_do
 
 
 @torch.no_grad()
-def test_goal_errors_are_means_over_the_goals_in_view(examination, run):
+@pytest.mark.parametrize(("kind", "headings"), [("first_look", 1), ("look_around", 6)])
+def test_goal_errors_are_means_over_the_goals_in_view(examination, run, kind, headings):
     network = run.network()
     figures = examination.first_looks(network, GoldConfig())
     policy = LearnedPolicy(network, run.material.vocabulary)
@@ -194,11 +196,13 @@ def test_goal_errors_are_means_over_the_goals_in_view(examination, run):
     for dataset, part in zip(run.material.datasets, run.material.dev, strict=True):
         errors = []
         for task in [dataset.task(one) for one in part]:
-            observation = Simulator(1).reset([task.layout], start_poses([task]))
-            policy.reset([task.instruction], observation.pose)
-            policy.act(observation)
+            start = start_poses([task])
+            policy.reset([task.instruction], start)
+            for heading in range(headings):
+                turned = Pose.level(start.xy, start.yaw + math.tau * heading / headings, 0.7)
+                policy.act(Simulator(1).reset([task.layout], turned))
             points = torch.from_numpy(evenly(task.gold_path, 64)).float()[None]
-            goal = gold_visitation(points, observation.pose, GoldConfig()).goal
+            goal = gold_visitation(points, start, GoldConfig()).goal
             if float(goal[policy.beliefs.observed].sum()) <= 0.5:
                 hidden += 1
                 continue
@@ -208,10 +212,11 @@ def test_goal_errors_are_means_over_the_goals_in_view(examination, run):
             errors.append(abs(complex(*task.start_xy) + best * turn - complex(*task.gold_path[-1])))
         seen += len(errors)
         if errors:
-            assert figures[f"first_look/{dataset.name}_error"] == pytest.approx(np.mean(errors), abs=1e-3)
+            assert figures[f"{kind}/{dataset.name}_error"] == pytest.approx(np.mean(errors), abs=1e-3)
             within = np.mean([error < 0.47 for error in errors])
-            assert figures[f"first_look/{dataset.name}_within"] == pytest.approx(within)
-    assert min(seen, hidden) > 2
+            assert figures[f"{kind}/{dataset.name}_within"] == pytest.approx(within)
+    assert seen > 2
+    assert hidden > 2 if headings == 1 else seen > 2 * hidden, "who looks around sees most goals"
 
 
 def test_a_picture_shows_what_the_policy_thinks(examination, run):

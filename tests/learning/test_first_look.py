@@ -35,7 +35,7 @@ def excess(looks: FirstLooks, vocabulary: Vocabulary, stage1: Stage1Config, step
 def test_every_drone_looks_from_its_own_start():
     tasks = four_ways(0, places=3)
     looks, _vocabulary = looks_of(tasks)
-    assert looks.image.shape == (12, 72, 128, 3)
+    assert looks.image.shape == (12, 1, 72, 128, 3)
     assert torch.equal(looks.image[0], looks.image[3])
     assert not torch.equal(looks.image[3], looks.image[4])
     part = looks[torch.tensor([5])]

@@ -20,7 +20,7 @@ from wordwing.evaluation.rollout import Flight, fly_tasks, start_poses
 from wordwing.evaluation.systems import habit_of
 from wordwing.evaluation.thinking import thinking_frames, thinking_strip
 from wordwing.interface import Policy
-from wordwing.learning.first_look import FirstLooks, assess
+from wordwing.learning.first_look import Assessment, FirstLooks, assess
 from wordwing.learning.gold import GoldConfig
 from wordwing.learning.material import Material
 from wordwing.model.policy import LearnedPolicy, PolicyNetwork
@@ -30,6 +30,9 @@ from wordwing.world.tasks import Task
 
 LOOKS = 1000
 """First pictures of each corpus at most."""
+
+LOOKS_OF = {"first_look": 1, "look_around": 6}
+"""How many pictures all around a drone takes at the start, by what it is called in the log."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ class Examination:
             for dataset, part in zip(material.datasets, material.dev, strict=True)
         }
         self.steps = {dataset.name: dataset.steps for dataset in material.datasets}
-        self._looks: dict[str, FirstLooks] = {}
+        self._looks: dict[tuple[str, str], FirstLooks] = {}
         self._average: dict[str, Marks] = {}
 
     def fly(self, policy: Policy) -> dict[str, Marks]:
@@ -108,21 +111,16 @@ class Examination:
 
     def first_looks(self, network: PolicyNetwork, gold: GoldConfig) -> dict[str, float]:
         """Where the goal is believed to be before the drone moves: with the text, and with every word unknown."""
-        figures = {}
+        network.eval()
+        figures: dict[str, float] = {}
         for name, tasks in self.tasks.items():
-            if name not in self._looks:
-                self._looks[name] = FirstLooks.of(tasks[:LOOKS], self.material.vocabulary, self.device)
-            looks = self._looks[name]
-            silent = FirstLooks(looks.tokens.blank(), looks.image, looks.start, looks.points)
-            network.eval()
-            for kind, given in (("", looks), ("_without_text", silent)):
-                found = assess(network, given, gold)
-                visible = found.gold_unobserved < 0.5
-                error = found.goal_error[visible]
-                figures[f"first_look/{name}_error{kind}"] = float(error.mean())
-                figures[f"first_look/{name}_within{kind}"] = float(succeeded(error).float().mean())
-                divergence = (found.cross_entropy - found.gold_entropy).mean(0)
-                figures[f"first_look/{name}_goal_kl{kind}"] = float(divergence[1])
+            for kind, headings in LOOKS_OF.items():
+                if (name, kind) not in self._looks:
+                    drawn = FirstLooks.of(tasks[:LOOKS], self.material.vocabulary, self.device, headings)
+                    self._looks[name, kind] = drawn
+                looks = self._looks[name, kind]
+                figures |= _understood(f"{kind}/{name}_{{}}", assess(network, looks, gold))
+                figures |= _understood(f"{kind}/{name}_{{}}_without_text", assess(network, looks.silent(), gold))
         return figures
 
     def picture(self, policy: LearnedPolicy, number: int = 0) -> NDArray[np.uint8]:
@@ -135,3 +133,14 @@ class Examination:
         overhead = viewer.overhead(MAP_SIZE, MAP_EXTENT)[0].cpu().numpy()
         frames = list(thinking_frames(flight, overhead, name, states=still_states(flight)))
         return np.asarray(thinking_strip(flight, frames, name).convert("RGB"))
+
+
+def _understood(label: str, found: Assessment) -> dict[str, float]:
+    """Errors and hits of the goals that are in view, and the divergence of all; `label` has a gap for the figure."""
+    error = found.goal_error[found.gold_unobserved < 0.5]
+    divergence = (found.cross_entropy - found.gold_entropy).mean(0)
+    return {
+        label.format("error"): float(error.mean()),
+        label.format("within"): float(succeeded(error).float().mean()),
+        label.format("goal_kl"): float(divergence[1]),
+    }

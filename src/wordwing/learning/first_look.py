@@ -1,13 +1,14 @@
-"""What can be planned from the first picture: the smallest test of whether stage 1 learns, and of what it learns from.
+"""What can be planned from the start: the smallest test of whether stage 1 learns, and of what it learns from.
 
-A drone that has not moved yet cannot betray by its flight where the goal is. So the goal's distance from the prediction
-at the first look, with the text and with it blanked, says how much was understood.
+A drone that has not moved yet, or has turned on the spot once, cannot betray by its flight where the goal is. So the
+goal's distance from the prediction, with the text and with it blanked, says how much was understood.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -31,31 +32,39 @@ WORLDS = 2048
 
 @dataclass(frozen=True)
 class FirstLooks:
-    """N instructions, what their drones see before they move, and the paths that they mean; all on one device."""
+    """N instructions, K pictures that their drones see from the start, and the paths that they mean; on one device."""
 
     tokens: Tokens
     """[N]."""
     image: Tensor
-    """[N, 72, 128, 3] uint8, of `sim`."""
+    """[N, K, 72, 128, 3] uint8, of `sim`."""
+    pose: Pose
+    """[N, K] where they are from, world frame."""
     start: Pose
     """[N] world frame, at flight height."""
     points: Tensor
     """[N, 64, 2] along the demonstrations, world frame, metres."""
 
     @classmethod
-    def of(cls, tasks: Sequence[Task], vocabulary: Vocabulary, device: torch.device | str = "cpu") -> FirstLooks:
-        """Draw what the drones of some tasks see in `sim`."""
+    def of(
+        cls, tasks: Sequence[Task], vocabulary: Vocabulary, device: torch.device | str = "cpu", headings: int = 1
+    ) -> FirstLooks:
+        """Draw what the drones of some tasks see in `sim`: ahead, or in so many directions all around."""
         xy = torch.tensor([task.start_xy for task in tasks], dtype=torch.float32)
         yaw = torch.tensor([task.start_yaw for task in tasks], dtype=torch.float32)
-        start = Pose.level(xy, yaw, FLIGHT_HEIGHT)
+        turns = 2 * math.pi / headings * torch.arange(headings)
+        pose = Pose.level(xy[:, None].expand(-1, headings, -1), yaw[:, None] + turns, FLIGHT_HEIGHT)
         images = []
         for begin in range(0, len(tasks), WORLDS):
             layouts = [task.layout for task in tasks[begin : begin + WORLDS]]
-            images.append(Simulator(len(layouts), device).reset(layouts, start[begin : begin + WORLDS]).image)
+            simulator = Simulator(len(layouts), device)
+            seen = [simulator.reset(layouts, pose[begin : begin + WORLDS, turn]).image for turn in range(headings)]
+            images.append(torch.stack(seen, dim=1))
         return cls(
             tokens=Tokens.encode([task.instruction for task in tasks], vocabulary, device),
             image=torch.cat(images),
-            start=start.to(device),
+            pose=pose.to(device),
+            start=pose[:, 0].to(device),
             points=even_points([task.gold_path for task in tasks]).to(device),
         )
 
@@ -65,6 +74,10 @@ class FirstLooks:
     def __getitem__(self, index: Tensor | slice) -> FirstLooks:
         """Some of them."""
         return each(lambda tensor: tensor[index], self)
+
+    def silent(self) -> FirstLooks:
+        """The same without any instruction."""
+        return replace(self, tokens=self.tokens.blank())
 
 
 @dataclass(frozen=True)
@@ -85,8 +98,10 @@ class Outcome:
 
 
 def predict(network: PolicyNetwork, looks: FirstLooks, config: GoldConfig) -> Outcome:
-    """Look once, plan once."""
-    state, _features = network.observe(network.begin(looks.tokens, looks.start), looks.image, looks.start, "sim")
+    """Look, and plan once."""
+    state = network.begin(looks.tokens, looks.start)
+    for turn in range(looks.image.shape[1]):
+        state, _features = network.observe(state, looks.image[:, turn], looks.pose[:, turn], "sim")
     _grounding_map, scores = network.plan(state)
     support = network.stage1.support(state.observed)
     gold = gold_visitation(looks.points, looks.start, config)
