@@ -264,8 +264,13 @@ def test_a_finished_process_b_keeps_a_policy_that_flies_and_a_card_with_what_was
         assert same(copy(policy.network), copy(b.network))
     again = b.examination.fly(LearnedPolicy.from_pretrained(tmp_path / "policy"))
     card = (tmp_path / "policy" / "README.md").read_text()
-    assert "Made by `wordwing train sureal`" in card
-    assert f"Stage 1 after 2 supervised updates, stage 2 after 4 flights ({b.teacher.decisions:,} decisions)." in card
+    assert "- command: `wordwing train sureal`" in card
+    contexts = a.teacher.contexts
+    assert f"- stage 1: 2 supervised updates of {contexts} contexts" in card
+    assert f"of cloning, then 4 flights ({b.teacher.decisions:,} decisions)" in card
+    for dataset, part in zip(b.material.datasets, b.material.training, strict=True):
+        assert f"- data: {dataset.name}, {len(part):,} {dataset.meta['text']} instructions" in card
+        assert str(dataset.folder) not in card
     assert float(re.search(r"dev/cage_emd: (\S+)", card)[1]) == pytest.approx(np.mean(again["cage"].emd), abs=1e-3)
     [row] = [row for row in read_scalars(tmp_path / "log-b") if "dev/emd" in row]
     assert row["step"] == 1

@@ -173,7 +173,9 @@ def _prepared(
         print(f"the recipe {recipe} is meant for a GPU; on the CPU, where quick is at home, it learns far too slowly")
     compiled = where.type == "cuda" if compile is None else compile
     together = synchronous or (where.type == "cpu" and recipe == "quick")
-    return Settings(out or Path("out") / f"{what}-{recipe}", where, compiled, together, what), config
+    options = ["--recipe", recipe, *(["--ablate", *ablate] * bool(ablate)), *(["--set", *set] * bool(set))]
+    typed = " ".join(["wordwing train", what, *options, "--seed", str(seed)])
+    return Settings(out or Path("out") / f"{what}-{recipe}", where, compiled, together, what, typed), config
 
 
 def _supervised_only(settings: Settings, config: RunConfig) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wordwing import __version__
 from wordwing.errors import WordwingError
+from wordwing.learning.cards import Work, card
 from wordwing.learning.config import RunConfig
 from wordwing.learning.examination import Examination
 from wordwing.learning.logbook import Logbook
@@ -154,22 +154,8 @@ class ProcessB:
 
     def card(self) -> str:
         """What a policy's README says about how it was made."""
-        config, teacher = self.config, self.teacher
-        lab = {"none": "no lab demonstrations"}.get(config.data.lab, f"lab demonstrations: {config.data.lab}")
-        lines = [
-            "# A wordwing policy",
-            "",
-            f"Made by `wordwing train {self.place.command}`, wordwing {__version__}, seed {config.seed}.",
-            f"Corpora: {', '.join(config.data.corpora)} (seed {config.data.seed}); {lab}.",
-            f"Stage 1 after {self.heard:,} supervised updates, stage 2 after {teacher.flights:,} flights "
-            f"({teacher.decisions:,} decisions).",
-            "",
-            "Measured in `sim` while it was trained, on a sample of dev instructions:",
-            "",
-            *(f"- {name}: {value:.3f}" for name, value in self.marks.items()),
-            "",
-        ]
-        return "\n".join(lines)
+        work = Work(self.clock.seconds / 60, max(self.heard, 0), self.teacher.flights, self.teacher.decisions)
+        return card(self.place.command, self.config, self.material, self.place.device, work, self.marks)
 
     def _note(self, figures: Mapping[str, Tensor]) -> None:
         self.log.scalars(

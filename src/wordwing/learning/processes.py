@@ -31,8 +31,8 @@ class Place:
     link: Link
     compiled: bool = False
     say: Say = lambda sentence: None
-    command: str = "sureal"
-    """Of `wordwing train`."""
+    command: str = "wordwing train sureal"
+    """That was typed."""
 
 
 class Clock:

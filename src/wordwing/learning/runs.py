@@ -42,6 +42,13 @@ class Settings:
     """Whether one process does the work of both."""
     command: str = "sureal"
     """Of `wordwing train`."""
+    typed: str = ""
+    """All of the command that decides what is learned."""
+
+    @property
+    def said(self) -> str:
+        """The command as a model card has it."""
+        return self.typed or f"wordwing train {self.command}"
 
 
 @contextmanager

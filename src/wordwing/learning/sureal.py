@@ -50,7 +50,7 @@ def train_synchronously(settings: Settings, config: RunConfig, until: Literal["w
     with Display(settings.folder.name) as display:
         say = _speaker(display)
         material = load_material(config.data, settings.device, say)
-        place = Place(settings.folder, settings.device, DirectLink(), settings.compiled, say, settings.command)
+        place = Place(settings.folder, settings.device, DirectLink(), settings.compiled, say, settings.said)
         a, b = ProcessA(place, config, material), ProcessB(place, config, material)
         state = settings.folder / STATES["both"]
         if is_saved(state):
@@ -249,7 +249,7 @@ def _surroundings(settings: Settings, config: RunConfig, pulse: Pulse) -> tuple[
 
     material = load_material(config.data, settings.device, say)
     link = FolderLink(settings.folder / EXCHANGE)
-    return Place(settings.folder, settings.device, link, settings.compiled, say, settings.command), config, material
+    return Place(settings.folder, settings.device, link, settings.compiled, say, settings.said), config, material
 
 
 def _restore(process: ProcessA | ProcessB, state: Path) -> None:

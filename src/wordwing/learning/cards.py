@@ -1,0 +1,92 @@
+"""What a policy's README says about how it was made: the beginning of its model card."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+
+from wordwing import __version__
+from wordwing.benchmarking import device_title
+from wordwing.learning.config import RunConfig
+from wordwing.learning.material import Material
+
+MADE, MEASURED = "## How it was made", "## Measured while it was trained"
+
+
+@dataclass(frozen=True)
+class Work:
+    """How much was done."""
+
+    minutes: float
+    """In all lives of the run, loading and examining included."""
+    updates: int
+    """Of stage 1."""
+    flights: int
+    decisions: int
+    """In these flights."""
+
+
+def card(
+    command: str, config: RunConfig, material: Material, device: torch.device, work: Work, marks: Mapping[str, float]
+) -> str:
+    """Markdown.
+
+    Args:
+        command: What was typed.
+        config: Settings of the run.
+        material: What it learned from.
+        device: Where.
+        work: How much.
+        marks: Figures of its examination, by name.
+    """
+    for name, dataset in zip(config.data.corpora, material.datasets, strict=True):
+        command = command.replace(name, dataset.name)  # where a dataset lies is nobody's business
+    lines = [
+        "# A wordwing policy",
+        "",
+        MADE,
+        "",
+        f"- command: `{command}`",
+        f"- version: wordwing {__version__}; seed {config.seed}, of the corpora {config.data.seed}",
+        *(f"- data: {_amount(material, number)}" for number in range(len(material.datasets))),
+        f"- lab: {_lab(config)}",
+        f"- hardware: {device_title(device, torch.get_num_threads())}; {work.minutes:.1f} minutes",
+        f"- stage 1: {work.updates:,} supervised updates of {contexts_of(config):,} contexts",
+        f"- stage 2: {_stage2(config, work)}",
+        "",
+        MEASURED,
+        "",
+        "In `sim`, on a sample of dev instructions:",
+        "",
+        *(f"- {name}: {value:.3f}" for name, value in marks.items()),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def contexts_of(config: RunConfig) -> int:
+    """Contexts that an update of Process A learns from."""
+    supervised = config.supervised
+    both = 0 if config.data.lab == "none" else 2 * supervised.common
+    return (supervised.executions + both) * supervised.contexts.pictures
+
+
+def _amount(material: Material, number: int) -> str:
+    dataset, count = material.datasets[number], len(material.training[number])
+    return f"{dataset.name}, {count:,} {dataset.meta['text']} instructions, in `sim`"
+
+
+def _lab(config: RunConfig) -> str:
+    shares = {"all": "all of", "half": "half of", "tenth": "a tenth of"}
+    if config.data.lab == "none":
+        return "none of its demonstrations"
+    return f"{shares[config.data.lab]} its demonstrations, in a stand-in for a real cage"
+
+
+def _stage2(config: RunConfig, work: Work) -> str:
+    parts = [f"{config.schedule.cloned:,} updates of cloning"] if config.schedule.cloned else []
+    if work.flights:
+        parts.append(f"{work.flights:,} flights ({work.decisions:,} decisions)")
+    return ", then ".join(parts) or "not trained"
