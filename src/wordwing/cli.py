@@ -18,6 +18,7 @@ from wordwing.commands import (
     exporting,
     fly,
     importing,
+    pack,
     report,
     show,
     statistics,
@@ -66,6 +67,7 @@ def application() -> tyro.extras.SubcommandApp:
     app.command(train_app, name="train", help="Learn policies.")
     app.command(evaluate.evaluate)
     app.command(report.report)
+    app.command(pack.pack)
     app.command(bench_app, name="bench", help="Measure speed; prints one JSON line for each figure.")
     return app
 

@@ -1,0 +1,102 @@
+"""The model card of a policy that is passed on: how it was made, what was measured, what it understands, its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+
+import torch
+
+from wordwing.errors import WordwingError
+from wordwing.evaluation.report.results import automated, gaps
+from wordwing.evaluation.report.summary import NOT_LEARNED, Score, summarise
+from wordwing.evaluation.report.tables import to_markdown
+from wordwing.frames import ARENA_SIZE
+from wordwing.interface import FLIGHT_HEIGHT
+from wordwing.language.tokenizer import Vocabulary
+from wordwing.learning.cards import MADE, MEASURED
+from wordwing.model.checkpoint import CARD, load_network, policy_folder, save_network
+from wordwing.world.catalogue import catalogue
+
+HALF = torch.float16
+
+
+def pack(policy: str | Path, name: str, scores: Sequence[Score], out: Path) -> None:
+    """Write a policy in half precision, with a card that says how well it flies.
+
+    Args:
+        policy: One that training made, whose card tells how.
+        name: What it is called from now on, and was called when it was evaluated.
+        scores: Flights of it, of AVERAGE and of ORACLE; others are left out.
+        out: Folder; replaced if it holds a policy.
+    """
+    network, vocabulary = load_network(policy)
+    made = how_made((policy_folder(policy) / CARD).read_text("utf-8"))
+    if not made:
+        raise WordwingError(f"{policy}: its {CARD} does not tell how it was made, so it is not one of wordwing train")
+    kept = [score for score in scores if score.system in (name, *NOT_LEARNED)]
+    if not any(score.system == name for score in kept):
+        flown = ", ".join(sorted({score.system for score in scores})) or "nobody"
+        raise WordwingError(f"the evaluations have no flight of {name}, only of {flown}; evaluate {name}={policy}")
+    save_network(out, network, vocabulary, model_card(name, made, vocabulary, kept), HALF)
+
+
+def how_made(card: str) -> str:
+    """The section of a training run's card that tells how; empty if there is none."""
+    _before, found, rest = card.partition(f"{MADE}\n")
+    return rest.partition(f"\n{MEASURED}")[0].strip() if found else ""
+
+
+def model_card(name: str, made: str, vocabulary: Vocabulary, scores: Sequence[Score]) -> str:
+    """Markdown.
+
+    Args:
+        name: Of the policy.
+        made: How it was made.
+        vocabulary: The words that it knows.
+        scores: Its flights, and those that they are compared with.
+    """
+    summary = summarise(scores)
+    measured = []
+    for _corpus, found in groupby(summary.origins, key=lambda origin: (origin.corpus, origin.text)):
+        origins = list(found)
+        tables = (automated(summary, origins), gaps(summary, origins))
+        measured += [to_markdown(table) for table in tables if table is not None]
+    parts = [
+        f"# {name}",
+        "A policy of wordwing: it flies a quadcopter by instructions in plain English and sees only its own camera and "
+        "a pose estimate. Its weights are in half precision.",
+        f"{MADE}\n\n{made}",
+        "## Measured",
+        *(part.strip() for part in measured),
+        f"## What it understands\n\n{_understood(vocabulary)}",
+        f"## Limits\n\n{_limits()}",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _understood(vocabulary: Vocabulary) -> str:
+    return _bullets(
+        f"English: {len(vocabulary) - 2:,} words (vocab.txt). A word with one typing mistake is read as the word that "
+        "was meant; other words it does not know, and `wordwing fly` says which.",
+        "Instructions like those it was trained on, named above: one or two things to do, in order. Generated ones are "
+        "made by a grammar with six voices; human ones were written by people for another task and fitted to rooms of "
+        "this size. Longer texts, questions and negations are hardly among them.",
+        f"{len(catalogue())} kinds of landmarks, those of wordwing's catalogue, and fences by their colour.",
+    )
+
+
+def _limits() -> str:
+    return _bullets(
+        f"Flat ground in a square of {ARENA_SIZE} m, flown {FLIGHT_HEIGHT} m above it with a camera like wordwing's. "
+        "It knows no obstacles, and flies through landmarks.",
+        "One training run with one seed.",
+        "`lab` is a stand-in for a real cage, with another camera, light, wind and a drone that answers late. The "
+        "policy has never flown a real drone.",
+        "It always flies somewhere, whatever it is told. The film of `wordwing fly` shows what it makes of a sentence.",
+    )
+
+
+def _bullets(*sentences: str) -> str:
+    return "\n".join(f"- {sentence}" for sentence in sentences)
