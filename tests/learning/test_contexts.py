@@ -11,6 +11,7 @@ from scipy import ndimage
 
 from small_run import angle_between
 from wordwing.frames import Pose
+from wordwing.learning.augmentation import turned
 from wordwing.learning.contexts import (
     ContextConfig,
     Contexts,
@@ -19,7 +20,6 @@ from wordwing.learning.contexts import (
     example_chances,
     look_around,
     transplant,
-    turned,
 )
 from wordwing.learning.executions import LabExecutions
 from wordwing.learning.gold import GoldConfig

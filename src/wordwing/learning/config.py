@@ -25,6 +25,8 @@ class DataConfig:
     """How many segments instructions have."""
     limit: int | None = None
     """Only the first so many training instructions of each corpus."""
+    wordings: int = 1
+    """Ways in which Process A hears each generated training instruction; what people wrote it hears as it is."""
     lab: Literal["all", "half", "tenth", "none"] = "all"
     """Which of the lab's demonstrations; without any, there is no discriminator either."""
     first: Literal["demonstrations", "standing"] = "demonstrations"

@@ -6,6 +6,7 @@ between them is as if the camera had been slower.
 
 What ORACLE looked at betrays where it was going. So part of the executions are none of their instruction's own: the
 motion of another instruction's flight, from this start, or a look around on the spot. Gold is that of the instruction.
+And what a network has met often it knows by heart, so instructions come in other words and mirrored.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from torch import Tensor
 from wordwing.camera import Camera
 from wordwing.frames import ARENA_HALF, Pose, in_start_frame, start_frame
 from wordwing.interface import FLIGHT_HEIGHT
+from wordwing.learning.augmentation import forgetful, mirrored_image, mirrored_points, mirrored_pose, turned
 from wordwing.learning.examples import Examples, ExampleSet
 from wordwing.learning.executions import Executions, LabExecutions
+from wordwing.learning.sayings import Sayings
 from wordwing.model.records import each
 from wordwing.sim.render import RenderConfig, Renderer
 from wordwing.sim.scene import PackedLayouts, Scene
@@ -42,6 +45,10 @@ class ContextConfig:
     """Share that turn on the spot."""
     rotation: float = 0.5
     """Standard deviation by which the start heading, and with it every map, is turned, radians."""
+    mirrored: float = 0.0
+    """Share of executions that are seen in a mirror, with the words for it."""
+    forgotten: float = 0.0
+    """Share of words that are unknown."""
     shares: tuple[float, ...] = ()
     """Of the corpora among executions of any corpus, in their order; by default each instruction is as likely."""
 
@@ -164,6 +171,7 @@ class ContextSource:
         lab: LabExecutions | None,
         config: ContextConfig,
         sizes: tuple[int, int, int],
+        sayings: Sayings | None = None,
     ) -> None:
         """Make batches from executions.
 
@@ -173,9 +181,12 @@ class ContextSource:
             lab: Flights of the lab; needed where the last size is not 0.
             config: What batches are like.
             sizes: Executions in a batch: any of `sim`, of the cage in `sim`, of the lab.
+            sayings: Other words for the examples; needed where some are mirrored.
         """
+        if config.mirrored and sayings is None:
+            raise ValueError("a mirrored execution needs the words for it")
         self.examples, self.executions, self.lab, self.config = examples, executions, lab, config
-        self.sizes = sizes
+        self.sizes, self.sayings = sizes, sayings
         self.device = examples.device
         self.cage = examples.of("cage") if sizes[1] else None
         """[M] int64 examples of the cage, where they are needed."""
@@ -197,25 +208,43 @@ class ContextSource:
         if self.lab is not None and self.sizes[2]:
             recorded, lab_image = self._recorded(self.lab, generator)
             motions = joined([sim, recorded])
-        examples = self.examples.examples[motions.example]
+        flip = torch.rand(len(motions.example), device=self.device, generator=generator) < self.config.mirrored
+        examples = self._said(motions.example, flip, generator)
         layouts = self.examples.layouts.take(examples.layout)
         slots = torch.arange(layouts.landmark.shape[1], device=self.device)
         places = (len(motions.example), 4, 2)
+        setpoint = mirrored_points(motions.setpoint, flip)  # a yaw rate changes its sign as a y does
         return Contexts(
             examples=turned(examples, self.config.rotation, generator),
-            pose=motions.pose,
-            sim_image=sim_image,
-            lab_image=lab_image,
+            pose=mirrored_pose(motions.pose, flip),
+            sim_image=mirrored_image(sim_image, flip[: len(sim_image)]),
+            lab_image=mirrored_image(lab_image, flip[len(sim_image) :]),
             alike_image=alike_image,
             landmark=layouts.landmark,
-            place=layouts.place[..., :2],
+            place=mirrored_points(layouts.place[..., :2], flip),
             present=slots < layouts.count[:, None],
             clearing=ARENA_HALF * (2 * torch.rand(places, device=self.device, generator=generator) - 1),
-            setpoint=motions.setpoint,
+            setpoint=setpoint,
             stop=motions.stop,
             known=motions.known & motions.own[:, None],
             own=motions.own,
         )
+
+    def _said(self, index: Tensor, flip: Tensor, generator: torch.Generator) -> Examples:
+        """Examples `index` [E] as they are said and seen this time, some of them mirrored, [E] bool."""
+        examples = self.examples.examples[index]
+        if self.sayings is not None:
+            tokens, mentioned = self.sayings.draw(index, flip, generator)
+            examples = replace(
+                examples,
+                tokens=tokens,
+                mentioned=mentioned,
+                start=mirrored_pose(examples.start, flip),
+                points=mirrored_points(examples.points, flip),
+            )
+        if self.config.forgotten:
+            examples = replace(examples, tokens=forgetful(examples.tokens, self.config.forgotten, generator))
+        return examples
 
     def motions(self, generator: torch.Generator) -> Motions:
         """Of a batch's drones in `sim`: examples of any corpus, then of the cage."""
@@ -275,13 +304,3 @@ def example_chances(examples: ExampleSet, shares: Sequence[float]) -> Tensor:
     count = examples.examples.corpus.bincount(minlength=len(shares))
     share = torch.tensor(shares, dtype=torch.float32, device=examples.device)
     return (share / share.sum() / count)[examples.examples.corpus]
-
-
-def turned(examples: Examples, deviation: float, generator: torch.Generator) -> Examples:
-    """Examples [E] whose start frames are turned by normally distributed angles.
-
-    Maps, masks and gold are drawn in the start frame, so all of them turn by that one angle, and nothing is resampled.
-    """
-    start = examples.start
-    angle = deviation * torch.randn(len(examples), device=start.position.device, generator=generator)
-    return replace(examples, start=Pose.level(start.xy, start.yaw + angle, FLIGHT_HEIGHT))

@@ -15,6 +15,7 @@ ZERO_TOO = {"seed", "data.seed", "schedule.warm_up", "schedule.cloned", "schedul
 """Whole numbers that may be 0; all others are at least 1."""
 
 AT_MOST = {
+    "data.wordings": 100,
     "supervised.executions": 10_000,
     "supervised.common": 10_000,
     "supervised.contexts.pictures": 1000,
@@ -49,6 +50,8 @@ POSITIVE = {
 SHARES = {
     "supervised.contexts.others",
     "supervised.contexts.look_arounds",
+    "supervised.contexts.mirrored",
+    "supervised.contexts.forgotten",
     "supervised.final_rate",
     "supervised.discriminator_rate",
     "supervised.learning_rate",

@@ -15,6 +15,7 @@ from wordwing.learning.contexts import ContextConfig, ContextSource, FlightCamer
 from wordwing.learning.examples import ExampleSet
 from wordwing.learning.executions import Executions, LabExecutions
 from wordwing.learning.losses import LossConfig, supervised_loss
+from wordwing.learning.sayings import Sayings
 from wordwing.learning.seeding import generator_of
 from wordwing.learning.stepping import adam, step
 from wordwing.model.auxiliary import AuxiliaryHeads
@@ -58,6 +59,7 @@ class Supervised:
         config: SupervisedConfig,
         seed: int = 0,
         compiled: bool = False,
+        sayings: Sayings | None = None,
     ) -> None:
         """Prepare to teach.
 
@@ -69,6 +71,7 @@ class Supervised:
             config: How.
             seed: Of all that is random.
             compiled: Whether to let torch compile the loss, which takes a minute or two.
+            sayings: Other words for the examples.
         """
         self.network, self.examples, self.executions, self.lab, self.config = network, examples, executions, lab, config
         self.seed = seed
@@ -78,7 +81,8 @@ class Supervised:
         self.discriminator = Discriminator(config.discriminator, network.config.stage1.vision.channels).to(self.device)
         self.discriminator.clamp_weights()
         common = config.common if lab is not None else 0
-        self.source = ContextSource(examples, executions, lab, config.contexts, (config.executions, common, common))
+        sizes = (config.executions, common, common)
+        self.source = ContextSource(examples, executions, lab, config.contexts, sizes, sayings)
         learned = [*network.stage1.parameters(), *self.heads.parameters()]
         self.optimizer = adam(learned, config.learning_rate, config.weight_decay)
         self.discriminator_optimizer = adam(list(self.discriminator.parameters()), config.discriminator_rate)

@@ -1,0 +1,144 @@
+"""Ways of saying the same: an instruction in other words, and of its mirrored flight.
+
+A network that meets an instruction often enough learns its words by heart instead of reading them. Of generated
+instructions the meaning is known, so the writer can put each into words again; people's are what they are. And every
+instruction has a mirror image, whoever wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wordwing.data.dataset import Dataset
+from wordwing.data.schema import Instruction, Paragraph
+from wordwing.language.mirroring import mirrored
+from wordwing.language.tokenizer import UNKNOWN, Vocabulary, tokenize
+from wordwing.language.writer import Persona, Writer
+from wordwing.model.text import Tokens
+from wordwing.world.catalogue import catalogue
+
+
+@dataclass(frozen=True)
+class Sayings:
+    """M ways of saying N instructions, those of one instruction in a row, the first as it stands in the dataset."""
+
+    tokens: Tokens
+    """[M], words as int16."""
+    mirrored: Tokens
+    """[M] of the mirrored flights."""
+    mentioned: Tensor
+    """[M, 89] bool, kinds of landmarks that the words are aligned with."""
+    first: Tensor
+    """[N] int64, where those of each instruction begin."""
+    count: Tensor
+    """[N] int64, how many there are."""
+
+    def draw(self, example: Tensor, mirrored: Tensor, generator: torch.Generator) -> tuple[Tokens, Tensor]:
+        """One way of saying each of some instructions.
+
+        Args:
+            example: [E] int64.
+            mirrored: [E] bool.
+            generator: Of the choice.
+
+        Returns:
+            Tokens [E], and the landmarks that they are aligned with, [E, 89] bool.
+        """
+        share = torch.rand(len(example), device=example.device, generator=generator)
+        row = self.first[example] + (share * self.count[example]).long()
+        words = torch.where(mirrored[:, None], self.mirrored.words[row], self.tokens.words[row]).long()
+        lengths = torch.where(mirrored, self.mirrored.lengths[row], self.tokens.lengths[row])
+        return Tokens(words, lengths), self.mentioned[row]
+
+
+def sayings_of(
+    datasets: Sequence[Dataset],
+    instructions: Sequence[Sequence[Instruction]],
+    vocabulary: Vocabulary,
+    device: torch.device | str = "cpu",
+    wordings: int = 1,
+    seed: int = 0,
+) -> Sayings:
+    """Put training instructions into words again.
+
+    Args:
+        datasets: Where they are from.
+        instructions: Those of each dataset.
+        vocabulary: The words that are known.
+        device: Where the result goes.
+        wordings: Ways of saying each instruction whose meaning is known.
+        seed: Of the writer.
+    """
+    kinds = {entry.name: index for index, entry in enumerate(catalogue())}
+    words: list[list[str]] = []
+    mentioned: list[list[int]] = []
+    counts: list[int] = []
+    for number, (dataset, part) in enumerate(zip(datasets, instructions, strict=True)):
+        others = _reworded(dataset, wordings - 1, np.random.default_rng([seed, number])) if wordings > 1 else {}
+        for one in part:
+            texts = [one.segment.instruction, *others.get(one.id, ())]
+            counts.append(len(texts))
+            for text in texts:
+                words.append(tokenize(text))
+                mentioned.append([kinds[name] for name in dataset.alignment.mentioned(text)])
+    table = torch.zeros(len(words), len(kinds), dtype=torch.bool)
+    rows = torch.arange(len(words)).repeat_interleave(torch.tensor([len(row) for row in mentioned]))
+    table[rows, torch.tensor([kind for row in mentioned for kind in row], dtype=torch.int64)] = True
+    count = torch.tensor(counts, device=device)
+    return Sayings(
+        tokens=_encoded(words, vocabulary, device),
+        mirrored=_encoded([mirrored(row) for row in words], vocabulary, device),
+        mentioned=table.to(device),
+        first=count.cumsum(0) - count,
+        count=count,
+    )
+
+
+def _reworded(dataset: Dataset, others: int, rng: np.random.Generator) -> dict[str, list[str]]:
+    """Other texts for the training instructions of a dataset, by id; none where meanings are not known."""
+    found: dict[str, list[str]] = {}
+    for paragraph in dataset.paragraphs("train"):
+        meanings = [segment.meaning for segment in paragraph.segments]
+        if paragraph.windows is not None or not all(meanings):
+            continue
+        layout = dataset.layout(paragraph.layout)
+        written = []  # [others][segments], each row by one person
+        for _ in range(others):
+            writer = Writer(layout, Persona.sample(rng), training=True, rng=rng)
+            written.append([writer.word(meaning) for meaning in meanings if meaning])
+        for name, span in _spans(paragraph):
+            found[name] = [" ".join(row[span]) for row in written]
+    return found
+
+
+def _spans(paragraph: Paragraph) -> list[tuple[str, slice]]:
+    """Ids of a paragraph's instructions, and which segments each has."""
+    spans = []
+    for one in paragraph.instructions():
+        place = [int(number) for number in one.id.rpartition("/")[2].split("-")]
+        spans.append((one.id, slice(place[0], place[-1] + 1)))
+    return spans
+
+
+def _encoded(words: Sequence[Sequence[str]], vocabulary: Vocabulary, device: torch.device | str) -> Tokens:
+    """[M] texts as indices that fit into two bytes; a text without words becomes one unknown word."""
+    if len(vocabulary) > torch.iinfo(torch.int16).max:
+        raise ValueError(f"{len(vocabulary)} words are too many for two bytes")
+    unknown = vocabulary.index[UNKNOWN]
+    known: dict[str, int] = {}  # typing mistakes take long to repair
+    rows = []
+    for text in words:
+        for word in text:
+            if word not in known:
+                known[word] = vocabulary.index.get(vocabulary.repair(word), unknown)
+        rows.append([known[word] for word in text] or [unknown])
+    lengths = [len(row) for row in rows]
+    table = np.zeros((len(rows), max(lengths)), np.int16)
+    for number, row in enumerate(rows):
+        table[number, : len(row)] = row
+    return Tokens(torch.from_numpy(table).to(device), torch.tensor(lengths, device=device))
