@@ -72,13 +72,23 @@ def paper() -> RunConfig:
 
 
 def gpu() -> RunConfig:
-    """Twenty-five minutes of one large GPU."""
+    """Twenty-five minutes of one large GPU, with what was found to learn more in them (docs/experiments.md)."""
     config = paper()
+    contexts = replace(config.supervised.contexts, pictures=4, mirrored=0.5, forgotten=0.05)
     return replace(
         config,
-        supervised=replace(config.supervised, final_rate=0.05),
+        data=replace(config.data, wordings=8),
+        model=replace(config.model, stage1=replace(config.model.stage1, text=TextConfig(words=128, hidden=128))),
+        supervised=replace(
+            config.supervised,
+            executions=192,
+            common=32,
+            contexts=contexts,
+            learning_rate=3e-3,
+            final_rate=0.05,
+        ),
         schedule=replace(
-            config.schedule, warm_up=6000, iterations=1_000_000, updates=16_000, minutes=25.0, look_every=1000
+            config.schedule, warm_up=10_000, iterations=1_000_000, updates=50_000, minutes=25.0, look_every=1000
         ),
     )
 
