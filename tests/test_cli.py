@@ -18,6 +18,7 @@ from wordwing import __version__
 from wordwing.cli import main
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.model.policy import LearnedPolicy, ModelConfig, PolicyNetwork
+from wordwing.release import release
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -26,7 +27,8 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 
 
 def test_it_tells_its_version():
-    assert run("--version").stdout == f"wordwing {__version__}\n"
+    assert run("--version").stdout == f"wordwing {release()}\n"
+    assert release().startswith(__version__)
 
 
 def test_help_names_every_command_and_teaches_the_first():

@@ -9,7 +9,6 @@ from typing import NoReturn
 
 import tyro
 
-from wordwing import __version__
 from wordwing.commands import (
     bench,
     build,
@@ -76,7 +75,9 @@ def main(arguments: list[str] | None = None) -> None:
     """Entry point; exits with 0, 2 for a mistake that the user can put right, 130 for Ctrl-C."""
     argv = sys.argv[1:] if arguments is None else arguments
     if argv == ["--version"]:
-        print(f"wordwing {__version__}")
+        from wordwing.release import release
+
+        print(f"wordwing {release()}")
         return
     try:
         application().cli(args=argv, prog="wordwing", description=DESCRIPTION)

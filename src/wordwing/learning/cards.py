@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import torch
 
-from wordwing import __version__
 from wordwing.benchmarking import device_title
 from wordwing.learning.config import RunConfig
 from wordwing.learning.material import Material
+from wordwing.release import release
 
 MADE, MEASURED = "## How it was made", "## Measured while it was trained"
 
@@ -49,7 +49,7 @@ def card(
         MADE,
         "",
         f"- command: `{command}`",
-        f"- version: wordwing {__version__}; seed {config.seed}, of the corpora {config.data.seed}",
+        f"- version: wordwing {release()}; seed {config.seed}, of the corpora {config.data.seed}",
         *(f"- data: {_amount(material, number)}" for number in range(len(material.datasets))),
         f"- lab: {_lab(config)}",
         f"- hardware: {device_title(device, torch.get_num_threads())}; {work.minutes:.1f} minutes",
