@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
+from wordwing.errors import WordwingError
 from wordwing.world.catalogue import landmark, landmarks
 from wordwing.world.fences import FENCES
 from wordwing.world.samplers import ROOMS, _scatter, sample_layout
@@ -191,3 +192,49 @@ def test_two_thirds_of_a_house_are_open_floor_in_one_piece(houses):
         apart = np.linalg.norm(cells[:, :, None] - layout.centres, axis=-1)
         parts, _ = ndimage.label((apart > layout.keep_out).all(axis=-1))
         assert np.bincount(parts.ravel())[1:].max() / parts.size > 2 / 3
+
+
+@pytest.mark.parametrize(
+    ("corpus", "wanted"),
+    [
+        ("cage", ("Boat", "Gorilla")),
+        ("field", ("Well", "Barrel", "Tank", "BigHouse", "Beacon")),
+        ("house", ("Bed", "DeskLamp")),
+        ("cage", tuple(entry.name for entry in landmarks("cage"))[:8]),
+    ],
+)
+def test_what_is_wanted_is_there_once_in_an_otherwise_usual_layout(corpus, wanted):
+    rng = np.random.default_rng(3)
+    others = set()
+    for _ in range(10):
+        layout = sample_layout(corpus, rng, wanted)
+        layout.validate()
+        names = [entry.name for entry in layout.landmarks]
+        assert set(wanted) <= set(names)
+        if corpus != "house":
+            assert len(set(names)) == len(names)
+        others |= set(names) - set(wanted)
+    assert len(others) > 4 or len(wanted) == 8
+
+
+def test_wanting_nothing_changes_nothing():
+    for corpus in ("field", "cage", "house"):
+        assert sample_layout(corpus, np.random.default_rng(1)) == sample_layout(corpus, np.random.default_rng(1), ())
+
+
+@pytest.mark.parametrize(
+    ("corpus", "wanted", "sentence"),
+    [
+        ("cage", ("Toilet",), "no cage has a toilet"),
+        ("house", ("Bed", "Toilet"), "no room has a bed and a toilet in it"),
+        (
+            "cage",
+            tuple(entry.name for entry in landmarks("cage")),
+            "15 landmarks are wanted in a cage, where at most 8",
+        ),
+        ("field", ("Barrell",), 'no landmark is called "Barrell"'),
+    ],
+)
+def test_what_cannot_be_together_is_told_in_a_sentence(corpus, wanted, sentence):
+    with pytest.raises(WordwingError, match=sentence):
+        sample_layout(corpus, np.random.default_rng(0), wanted)

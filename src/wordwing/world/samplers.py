@@ -7,12 +7,14 @@ rounded to millimetres so that layout files read well.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF, ARENA_SIZE, CONFIG_UNIT
 from wordwing.world.catalogue import Corpus, Landmark, landmark, landmarks
 from wordwing.world.fences import FENCES
@@ -28,20 +30,38 @@ CAGE_RADIUS = 100 * CONFIG_UNIT
 """Keep-out radius of all landmarks in the cage, whatever the catalogue says, metres."""
 
 
-def sample_layout(corpus: Corpus, rng: np.random.Generator) -> Layout:
+MOST: dict[Corpus, int] = {"field": 13, "cage": 8, "house": 14}
+"""Landmarks of a layout at most."""
+
+ROOM_TRIES = 300
+"""Rooms that are furnished in search of one with the pieces that are wanted; a rare pair is in one of fifty."""
+
+
+def sample_layout(corpus: Corpus, rng: np.random.Generator, wanted: Sequence[str] = ()) -> Layout:
     """Draw a layout of a corpus; every one passes `Layout.validate`.
 
     `field` scatters 6-13 of LANI's 63 landmarks, `cage` 5-8 of the 15 in REAL: the paper's counts,
     both ends included (the authors' generator truncates a uniform real, so never reaches the upper
     end). `house` furnishes a kitchen, bedroom, bathroom or living room with 5-14 pieces.
+
+    Args:
+        corpus: Which kind of world.
+        rng: Source of everything random.
+        wanted: Names of landmarks that must be there.
     """
-    return {"field": _field, "cage": _cage, "house": _house}[corpus](rng)
+    known = {entry.name for entry in landmarks(corpus)}
+    for name in wanted:
+        if name not in known:
+            raise WordwingError(f"no {corpus} has a {landmark(name).nouns[0]}")
+    if len(set(wanted)) > (most := MOST[corpus]):
+        raise WordwingError(f"{len(set(wanted))} landmarks are wanted in a {corpus}, where at most {most} have room")
+    return {"field": _field, "cage": _cage, "house": _house}[corpus](rng, tuple(dict.fromkeys(wanted)))
 
 
-def _field(rng: np.random.Generator) -> Layout:
-    count = int(rng.integers(6, 13, endpoint=True))
+def _field(rng: np.random.Generator, wanted: tuple[str, ...]) -> Layout:
+    count = max(int(rng.integers(6, MOST["field"], endpoint=True)), len(wanted))
     while True:
-        chosen = _draw(landmarks("field"), count, rng)
+        chosen = _draw(landmarks("field"), count, rng, wanted)
         scale = rng.uniform(1.0, 1.3, count)
         radii = (np.array([kind.radius for kind in chosen]) * scale).round(4)
         places = _scatter(radii, edge=90 * CONFIG_UNIT, tries=1000, rng=rng)
@@ -49,10 +69,10 @@ def _field(rng: np.random.Generator) -> Layout:
             return _layout(chosen, places, radii, rng)
 
 
-def _cage(rng: np.random.Generator) -> Layout:
-    count = int(rng.integers(5, 8, endpoint=True))
+def _cage(rng: np.random.Generator, wanted: tuple[str, ...]) -> Layout:
+    count = max(int(rng.integers(5, MOST["cage"], endpoint=True)), len(wanted))
     while True:
-        chosen = _draw(landmarks("cage"), count, rng)
+        chosen = _draw(landmarks("cage"), count, rng, wanted)
         # The authors' last check asks as much room for the Container as its own radius needs.
         reach = [kind.radius if kind.name == "Container" else CAGE_RADIUS for kind in chosen]
         places = _scatter(np.array(reach), edge=100 * CONFIG_UNIT, tries=100, rng=rng)
@@ -60,8 +80,11 @@ def _cage(rng: np.random.Generator) -> Layout:
             return _layout(chosen, places, np.full(count, CAGE_RADIUS), rng)
 
 
-def _draw(pool: tuple[Landmark, ...], count: int, rng: np.random.Generator) -> list[Landmark]:
-    return [pool[index] for index in rng.choice(len(pool), count, replace=False)]
+def _draw(pool: tuple[Landmark, ...], count: int, rng: np.random.Generator, wanted: tuple[str, ...]) -> list[Landmark]:
+    """So many of a pool, those that are wanted in the place of the first."""
+    drawn = [pool[index] for index in rng.choice(len(pool), count, replace=False)]
+    others = [entry for entry in drawn if entry.name not in wanted]
+    return [landmark(name) for name in wanted] + others[: count - len(wanted)]
 
 
 def _scatter(
@@ -182,12 +205,16 @@ ROOMS: dict[str, tuple[Furnishing, ...]] = {
 """Counts as in the rooms that the people of the `house` corpus wrote about; big pieces first."""
 
 
-def _house(rng: np.random.Generator) -> Layout:
-    furnishings = list(ROOMS.values())[rng.integers(len(ROOMS))]
-    while True:
-        layout = _furnish(furnishings, rng)
-        if layout is not None:
+def _house(rng: np.random.Generator, wanted: tuple[str, ...]) -> Layout:
+    for _ in range(ROOM_TRIES):
+        furnishings = list(ROOMS.values())[rng.integers(len(ROOMS))]
+        layout = None
+        while layout is None:
+            layout = _furnish(furnishings, rng)
+        if set(wanted) <= {piece.name for piece in layout.landmarks}:
             return layout
+    pieces = " and a ".join(landmark(name).nouns[0] for name in wanted)
+    raise WordwingError(f"no room has a {pieces} in it")
 
 
 def _furnish(furnishings: tuple[Furnishing, ...], rng: np.random.Generator) -> Layout | None:
