@@ -4,7 +4,8 @@ Usage: python benchmarks/control.py POLICY DATASET… [--flights N] [--dev N] [-
 
 Takes the policy's stage 1, a new stage 2, and flies the datasets' training instructions. Each `--vary` is one more run
 with settings of `ReinforcementConfig` or `Stage2Config` changed: `reward.step=0.02`, `flights=256,ppo.updates=8`,
-`stage2.first_stop=-5`. A line is printed for each examination: dev instructions flown as at test time. Minutes on a GPU.
+`stage2.first_stop=-5`. A line is printed for each examination: dev instructions flown as at test time. It takes minutes
+on a GPU.
 """
 
 import json

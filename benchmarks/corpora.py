@@ -19,7 +19,7 @@ from wordwing.data.statistics import describe
 
 def sizes() -> None:
     """The paper's table of dataset sizes, ours first."""
-    for name in ("field", "cage", "house"):
+    for name in ("field", "cage", "errands", "house"):
         found = describe(corpus(name))
         for row in found.rows:
             entry = {"corpus": name, "sentences": found.text, "segments": row.segments, "split": row.split}
@@ -46,7 +46,7 @@ def figures(row: dict) -> dict:
 
 def judge() -> None:
     """The judge's three rates on the dev splits."""
-    for name in ("cage", "field"):
+    for name in ("cage", "field", "errands"):
         for segments, rates in judge_rates(corpus(name), "dev").items():
             shown = {
                 "demonstrations accepted (0.95 or more)": rates.gold,
@@ -54,7 +54,8 @@ def judge() -> None:
                 "clauses with a side rejected when mirrored (below 0.5)": rates.all_mirrored,
             }
             for what, rate in shown.items():
-                print_row({"corpus": name, "segments": segments, "rate": what, **percent(rate)})
+                if rate.total:
+                    print_row({"corpus": name, "segments": segments, "rate": what, **percent(rate)})
 
 
 def percent(rate: Rate) -> dict:
@@ -65,7 +66,7 @@ def percent(rate: Rate) -> dict:
 
 def demonstrations() -> None:
     """How well ORACLE follows the gold paths."""
-    for name, domain in (("field", "sim"), ("cage", "sim"), ("house", "sim"), ("cage", "lab")):
+    for name, domain in (("field", "sim"), ("cage", "sim"), ("errands", "sim"), ("house", "sim"), ("cage", "lab")):
         dataset = corpus(name)
         for split in dataset.splits if domain == "sim" else ["train"]:
             file = dataset.folder / "demonstrations" / f"{domain}-{split}.npz"

@@ -220,7 +220,8 @@ def test_a_learned_policy_flies_and_is_not_measured_against_a_path_that_nobody_a
     said = capsys.readouterr().out.splitlines()
     assert said[:2] == ['"go to the grobnik"', "it does not know: grobnik"]
     assert re.fullmatch(r"hesitant decided to stop after 0\.0 s and 0\.\d\d m", said[2])
-    assert said[3:] == [f"film: {tmp_path / 'flight.mp4'}"]
+    assert said[3] == ('whether it stopped where the instruction means, nobody can say: "grobnik" is not understood')
+    assert said[4:] == [f"film: {tmp_path / 'flight.mp4'}"]
     assert {path.name for path in tmp_path.iterdir()} == {"flight.mp4", "filmstrip.png", "layout.json"}
     with av.open(str(tmp_path / "flight.mp4")) as film:
         assert (film.streams.video[0].width, film.streams.video[0].height) == (1600, 900)

@@ -26,6 +26,7 @@ def small(monkeypatch):
     """Corpora of a few paragraphs."""
     monkeypatch.setitem(generating.SIZES, "cage", {"train": 5})
     monkeypatch.setitem(generating.SIZES, "field", {"train": 3, "dev": 1, "test": 1})
+    monkeypatch.setitem(generating.SIZES, "errands", {"train": 4})
 
 
 @dataclass
@@ -98,7 +99,9 @@ def test_a_folder_without_a_whole_corpus_in_it_is_none(monkeypatch):
 def test_a_corpus_that_does_not_exist_is_answered_with_those_that_do():
     with pytest.raises(WordwingError, match=r'^there is no corpus "fields"; did you mean "field"\?$'):
         corpus("fields")
-    with pytest.raises(WordwingError, match=r'^there is no corpus "x"; there are field, cage, house, dev-mini$'):
+    with pytest.raises(
+        WordwingError, match=r'^there is no corpus "x"; there are field, cage, errands, house, dev-mini$'
+    ):
         corpus("x")
 
 

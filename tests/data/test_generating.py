@@ -14,21 +14,23 @@ import pytest
 from wordwing.data import generating
 from wordwing.data.corpora import Job, build
 from wordwing.data.dataset import Dataset
-from wordwing.data.generating import CUTS, Chunk, chunks, collect, make, paragraph_count
+from wordwing.data.generating import CUTS, RULES, Chunk, chunks, collect, make, paragraph_count
 from wordwing.data.schema import Paragraph
 from wordwing.frames import ARENA_HALF
 from wordwing.language.judge import judge
+from wordwing.world.catalogue import landmarks
 from wordwing.world.layout import Layout
 from wordwing.world.paths import path_length, resample
-from wordwing.world.walks import WalkConfig
 
 PAPER = {
     "field": {"train": 4200, "dev": 898, "test": 902},
     "cage": {"train": 698, "dev": 150, "test": 149},
 }
+CORPORA = PAPER | {"errands": {"train": 6000, "dev": 300, "test": 300}}
+"""Errands are wordwing's own."""
 
 
-@pytest.fixture(scope="module", params=["field", "cage"])
+@pytest.fixture(scope="module", params=list(CORPORA))
 def made(request) -> tuple[str, dict[str, Layout], list[Paragraph]]:
     """30 paragraphs of a corpus."""
     return request.param, *make(Chunk(request.param, "train", seed=5, first=50, count=30))
@@ -38,20 +40,20 @@ def as_text(paragraphs: list[Paragraph]) -> str:
     return json.dumps([paragraph.to_json() for paragraph in paragraphs])
 
 
-@pytest.mark.parametrize("corpus", PAPER)
+@pytest.mark.parametrize("corpus", CORPORA)
 def test_chunks_add_up_to_the_papers_table(corpus):
     counts = Counter()
     for chunk in chunks(corpus, seed=0):
         counts[chunk.split] += chunk.count
-    assert counts == PAPER[corpus]
-    assert paragraph_count(corpus) == sum(PAPER[corpus].values())
+    assert counts == CORPORA[corpus]
+    assert paragraph_count(corpus) == sum(CORPORA[corpus].values())
 
 
-@pytest.mark.parametrize("corpus", PAPER)
+@pytest.mark.parametrize("corpus", CORPORA)
 @pytest.mark.parametrize("share", [1.0, 0.31, 0.02, 1e-6])
 def test_chunks_follow_one_another_begin_with_a_block_and_are_not_empty(corpus, share):
-    block = {"field": 1, "cage": 5}[corpus]
-    for split, size in PAPER[corpus].items():
+    block = {"field": 1, "cage": 5, "errands": 1}[corpus]
+    for split, size in CORPORA[corpus].items():
         expected = 0
         for chunk in (chunk for chunk in chunks(corpus, 3, share) if chunk.split == split):
             assert (chunk.corpus, chunk.seed, chunk.first) == (corpus, 3, expected)
@@ -73,10 +75,13 @@ def test_a_chunk_makes_the_paragraphs_it_was_asked_for_and_names_them(made):
 
 
 def test_every_paragraph_has_several_segments(made):
-    _, _, paragraphs = made
+    corpus, _, paragraphs = made
     counts = [len(paragraph.segments) for paragraph in paragraphs]
-    assert min(counts) >= 2
-    assert 3 < np.mean(counts) < 7
+    if corpus == "errands":
+        assert set(counts) == {2}
+    else:
+        assert min(counts) >= 2
+        assert 3 < np.mean(counts) < 7
 
 
 def test_segments_chain(made):
@@ -90,7 +95,7 @@ def test_segments_chain(made):
 
 def test_paths_stay_in_the_arena_and_out_of_footprints(made):
     corpus, layouts, paragraphs = made
-    margin = WalkConfig.of(corpus).edge_margin
+    margin = RULES[corpus].edge_margin
     for paragraph in paragraphs:
         for segment in paragraph.segments:
             path = resample(segment.path, 0.01)
@@ -103,8 +108,33 @@ def test_paths_stay_in_the_arena_and_out_of_footprints(made):
 def test_segments_are_about_as_long_as_configured(made):
     corpus, _, paragraphs = made
     lengths = [path_length(segment.path) for paragraph in paragraphs for segment in paragraph.segments]
-    assert np.mean(lengths) == pytest.approx(CUTS[corpus].length, rel=0.2)
-    assert np.std(lengths) > 0.2 * CUTS[corpus].length
+    usual = 2.1 if corpus == "errands" else CUTS[corpus].length
+    assert np.mean(lengths) == pytest.approx(usual, rel=0.2)
+    assert np.std(lengths) > 0.2 * usual
+
+
+def test_errands_begin_with_any_heading_and_end_at_a_landmark_anywhere():
+    layouts, paragraphs = make(Chunk("errands", "dev", seed=1, first=0, count=50))
+    turns, distances = [], []
+    for paragraph in paragraphs:
+        first = paragraph.segments[0]
+        for segment in paragraph.segments:
+            gaps = [math.dist(segment.path[-1], (entry.x, entry.y)) for entry in layouts[paragraph.layout].landmarks]
+            reach = [entry.keep_out for entry in layouts[paragraph.layout].landmarks]
+            assert min(gap - radius for gap, radius in zip(gaps, reach, strict=True)) < 0.25
+        goal = first.path[-1] - first.path[0]
+        turns.append(math.remainder(math.atan2(goal[1], goal[0]) - first.start_yaw, math.tau))
+        distances.append(math.hypot(*goal))
+    assert np.abs(np.histogram(turns, 4, (-math.pi, math.pi))[0] - 12.5).max() < 9, "in all four quarters"
+    assert np.percentile(distances, 10) < 1.2
+    assert np.percentile(distances, 90) > 2.3
+    kinds = {landmark_name(layouts[paragraph.layout]) for paragraph in paragraphs}
+    assert kinds == {"cage", "field"}, "worlds of both kinds"
+
+
+def landmark_name(layout: Layout) -> str:
+    cage = {kind.name for kind in landmarks("cage")}
+    return "cage" if all(entry.name in cage for entry in layout.landmarks) else "field"
 
 
 def test_sentences_are_true_of_their_segments_as_they_are_stored(made):
@@ -126,7 +156,7 @@ def test_sentences_differ(made):
 def test_every_field_paragraph_has_a_layout_of_its_own_and_five_of_the_cage_share_one(made):
     corpus, layouts, paragraphs = made
     shared = Counter(paragraph.layout for paragraph in paragraphs)
-    assert set(shared.values()) == {1 if corpus == "field" else 5}
+    assert set(shared.values()) == {5 if corpus == "cage" else 1}
     assert len({layout.to_json() for layout in layouts.values()}) == len(layouts)
     for before, after in pairwise(paragraphs):
         assert before.layout <= after.layout
@@ -145,9 +175,9 @@ def test_what_a_sentence_must_not_mean_are_the_other_walks_of_its_layout(monkeyp
     asked = []
     write = generating.write_segments
 
-    def spy(layout, path, rivals, config, training, rng):
+    def spy(layout, path, rivals, config, training, rng, yaw):
         asked.append((layout, path, rivals, training))
-        return write(layout, path, rivals, config, training, rng)
+        return write(layout, path, rivals, config, training, rng, yaw)
 
     monkeypatch.setattr(generating, "write_segments", spy)
     make(Chunk("cage", "dev", seed=1, first=0, count=5))

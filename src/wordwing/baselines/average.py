@@ -26,6 +26,7 @@ class Habit(NamedTuple):
 HABITS = {
     "cage": Habit(0.454, -0.006, 12),
     "field": Habit(0.459, -0.001, 17),
+    "errands": Habit(0.403, 0.0, 27),
     "house": Habit(0.358, -0.045, 31),
     "dev-mini": Habit(0.458, -0.001, 17),
 }

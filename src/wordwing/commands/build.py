@@ -11,7 +11,7 @@ from wordwing.commands.progress import bar
 
 
 def build(
-    corpora: tuple[Literal["field", "cage"], ...] = ("field", "cage"),
+    corpora: tuple[Literal["field", "cage", "errands"], ...] = ("field", "cage", "errands"),
     house: Path | None = None,
     seed: int = 0,
     out: Path | None = None,
@@ -20,8 +20,8 @@ def build(
 ) -> None:
     """Build the corpora that policies are trained and tested on.
 
-    The sentences of field and cage are generated, with a known meaning each; those of house were written by people and
-    are read from a folder that you have (docs/data.md). The same seed makes the same corpora, byte for byte.
+    The sentences of field, cage and errands are generated, with a known meaning each; those of house were written by
+    people and are read from a folder that you have (docs/data.md). The same seed makes the same corpora, byte for byte.
 
     Args:
         corpora: Which to generate.

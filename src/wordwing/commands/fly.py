@@ -15,7 +15,7 @@ def fly(
     text: Annotated[str, tyro.conf.Positional],
     /,
     layout: Path | None = None,
-    corpus: Corpus = "cage",
+    corpus: Corpus | None = None,
     seed: int = 0,
     policy: str = "oracle",
     vehicle: Literal["sim", "lab"] = "sim",
@@ -29,8 +29,9 @@ def fly(
 
     Args:
         text: What the drone is told, in plain English.
-        layout: A layout file; without one a random layout of the corpus is drawn.
-        corpus: Which kind of random layout, and by which rules the path is drawn.
+        layout: A layout file; without one a random layout is drawn, with the landmarks that the text names.
+        corpus: Which kind of random layout, and by which rules the start is drawn; by default the first of cage, field
+            and house that has what the text names.
         seed: Chooses the layout and the path; the same seed gives the same flight.
         policy: Who flies: oracle, average or stop, which do not read; or a learned policy's folder or name.
         vehicle: Where: the batched simulator or the lab.

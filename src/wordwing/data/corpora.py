@@ -12,7 +12,7 @@ from pathlib import Path
 
 from wordwing import __version__
 from wordwing.data.dataset import SCHEMA, Dataset, Source, check_place, write_dataset
-from wordwing.data.generating import SIZES, Generated, chunks, collect, make
+from wordwing.data.generating import SIZES, STEPS, Generated, chunks, collect, make
 from wordwing.data.schema import Paragraph
 from wordwing.errors import WordwingError, did_you_mean
 from wordwing.world.layout import Layout
@@ -59,7 +59,8 @@ def corpus(name: str, seed: int = 0, tick: Callable[[int], None] = lambda paragr
             "the corpus house is not there yet: its sentences were written by people and are not part of wordwing; "
             "wordwing data build --house FOLDER makes it (docs/data.md says from what)"
         )
-    [dataset] = build([Job("cage" if name == "cage" else "field", folder, seed)], tick=tick)
+    [generated] = [known for known in SIZES if known == name]
+    [dataset] = build([Job(generated, folder, seed)], tick=tick)
     return dataset
 
 
@@ -134,4 +135,5 @@ def _write(job: Job, layouts: dict[str, Layout], paragraphs: list[Paragraph]) ->
     command = f"wordwing data build --corpora {job.name} --seed {job.seed}"
     if job.share != 1:
         command += f" --share {job.share} --out DIR"
-    write_dataset(job.folder, Source(job.name, "generated", job.seed, command), layouts, paragraphs)
+    source = Source(job.name, "generated", job.seed, command, steps=STEPS[job.name])
+    write_dataset(job.folder, source, layouts, paragraphs)

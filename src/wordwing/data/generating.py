@@ -1,4 +1,8 @@
-"""The generated corpora `field` and `cage`: layouts, walks and sentences, in the paper's numbers.
+"""The generated corpora: layouts, walks and sentences.
+
+`field` and `cage` stand for LANI and REAL, in the paper's numbers: a walk goes from landmark to neighbouring landmark
+and is cut into short segments, most of which end in what the drone sees. `errands` are what people ask for who type:
+the drone stands anywhere, looks anywhere, and is sent to something, wherever that is. Two in a row make a paragraph.
 
 Work is cut into chunks that are seeded by what they are, so the result is the same however many processes share it.
 """
@@ -12,24 +16,45 @@ from typing import Literal
 import numpy as np
 
 from wordwing.data.schema import Paragraph, Segment
-from wordwing.data.segmenting import CutConfig, smooth, write_segments
+from wordwing.data.segmenting import CutConfig, heading, smooth, write_segments
+from wordwing.world.catalogue import Corpus
 from wordwing.world.layout import Layout
 from wordwing.world.paths import Floats, lengths
 from wordwing.world.samplers import sample_layout
 from wordwing.world.walks import Walk, WalkConfig, sample_walks
 
-Generated = Literal["field", "cage"]
+Generated = Literal["field", "cage", "errands"]
 
 SIZES: dict[Generated, dict[str, int]] = {
     "field": {"train": 4200, "dev": 898, "test": 902},
     "cage": {"train": 698, "dev": 150, "test": 149},
+    "errands": {"train": 6000, "dev": 300, "test": 300},
 }
-"""Paragraphs in each split (paper: Table of dataset and split sizes)."""
+"""Paragraphs in each split; of field and cage by the paper's table of dataset and split sizes."""
 
-CUTS: dict[Generated, CutConfig] = {"field": CutConfig(1.65, segments=4.8), "cage": CutConfig(1.07, segments=4.9)}
+CUTS: dict[Generated, CutConfig] = {
+    "field": CutConfig(1.65, segments=4.8),
+    "cage": CutConfig(1.07, segments=4.9),
+    "errands": CutConfig(100.0, looks_away=1.0),  # no cut: an errand ends where its walk does
+}
 
-BLOCK: dict[Generated, int] = {"field": 1, "cage": 5}
+BLOCK: dict[Generated, int] = {"field": 1, "cage": 5, "errands": 1}
 """Paragraphs that share a layout, each beginning where the one before ends."""
+
+WALKS: dict[Generated, int] = {"field": 1, "cage": 1, "errands": 2}
+"""Walks in a paragraph."""
+
+WORLDS: dict[Generated, tuple[Corpus, ...]] = {"field": ("field",), "cage": ("cage",), "errands": ("cage", "field")}
+"""Kinds of layouts, one as often as the other."""
+
+RULES: dict[Generated, WalkConfig] = {
+    "field": WalkConfig.field(),
+    "cage": WalkConfig.cage(),
+    "errands": WalkConfig.errand(),
+}
+
+STEPS: dict[Generated, int] = {"field": 50, "cage": 50, "errands": 100}
+"""Most control steps that a flight is given; who has to look around first needs more."""
 
 TRIES = 8
 """Writers that try their hand at a path."""
@@ -107,16 +132,34 @@ def _write_block(
 ) -> list[tuple[Segment, ...]] | None:
     """The paragraphs of one layout, each by somebody else; None if one of them cannot be written."""
     written = []
-    for path in paths:
-        rivals = [other for other in paths if other is not path] or paths
-        for _ in range(TRIES):
-            segments = write_segments(layout, path, rivals, CUTS[chunk.corpus], chunk.split == "train", rng)
-            if segments:
-                break
-        else:
-            return None
+    each = WALKS[chunk.corpus]
+    for first in range(0, len(paths), each):
+        segments: list[Segment] = []
+        for path in paths[first : first + each]:
+            found = _write(layout, path, paths, segments, chunk, rng)
+            if not found:
+                return None
+            segments += found
         written.append(tuple(segments))
     return written
+
+
+def _write(
+    layout: Layout,
+    path: Floats,
+    paths: list[Floats],
+    before: list[Segment],
+    chunk: Chunk,
+    rng: np.random.Generator,
+) -> list[Segment]:
+    """What one of several writers finds to say of a path that goes on from some segments; [] if none of them does."""
+    rivals = [other for other in paths if other is not path] or paths
+    yaw = heading(before[-1].path) if before else None
+    for _ in range(TRIES):
+        segments = write_segments(layout, path, rivals, CUTS[chunk.corpus], chunk.split == "train", rng, yaw)
+        if segments:
+            return segments
+    return []
 
 
 def _walked_layouts(
@@ -126,19 +169,24 @@ def _walked_layouts(
 
     Walks are cut to the length of a paragraph before the next one begins where they end.
     """
-    block, config = BLOCK[corpus], WalkConfig.of(corpus)
-    layouts = [sample_layout(corpus, rng) for _ in range(-(-paragraphs // block))]
+    block = BLOCK[corpus]
+    layouts = [sample_layout(_world(corpus, rng), rng) for _ in range(-(-paragraphs // block))]
     walks: list[list[Walk]] = [[] for _ in layouts]
     alive = list(range(len(layouts)))
-    for turn in range(min(block, paragraphs)):
+    for turn in range(min(block, paragraphs) * WALKS[corpus]):
         starts = None if turn == 0 else [walks[index][-1] for index in alive]
-        found = sample_walks([layouts[index] for index in alive], rng, config, starts=starts)
+        found = sample_walks([layouts[index] for index in alive], rng, RULES[corpus], starts=starts)
         for index, walk in zip(alive, found, strict=True):
             if walk is not None:
                 walks[index].append(_shortened(walk, layouts[index], CUTS[corpus].sample_length(rng)))
         alive = [index for index, walk in zip(alive, found, strict=True) if walk is not None]
     for index in alive:
         yield layouts[index], [walk.points for walk in walks[index]]
+
+
+def _world(corpus: Generated, rng: np.random.Generator) -> Corpus:
+    worlds = WORLDS[corpus]
+    return worlds[int(rng.integers(len(worlds)))] if len(worlds) > 1 else worlds[0]
 
 
 def _shortened(walk: Walk, layout: Layout, length: float) -> Walk:

@@ -65,7 +65,13 @@ def smooth(path: Floats) -> Floats:
 
 
 def write_segments(
-    layout: Layout, path: Floats, rivals: Sequence[Floats], config: CutConfig, training: bool, rng: np.random.Generator
+    layout: Layout,
+    path: Floats,
+    rivals: Sequence[Floats],
+    config: CutConfig,
+    training: bool,
+    rng: np.random.Generator,
+    yaw: float | None = None,
 ) -> list[Segment]:
     """Cut a smooth path into segments and write a sentence for each, in one person's words.
 
@@ -76,6 +82,7 @@ def write_segments(
         config: How long segments are.
         training: Whether phrasings that are kept for dev and test must not be used.
         rng: Source of every choice.
+        yaw: Heading at the beginning, radians; by default any that suits.
 
     Returns:
         Segments that follow each other from the path's beginning to its end; [] if no words were found for a part.
@@ -84,7 +91,7 @@ def write_segments(
     whole = path_length(path)
     others = [_stretch(rival, config, rng) for rival in rivals for _ in range(3)]
     rival_tracks = [Track(points, yaw, layout) for points, yaw in others]
-    begin, yaw = 0.0, _first_heading(path, config, rng)
+    begin, yaw = 0.0, _first_heading(path, config, rng) if yaw is None else yaw
     segments: list[Segment] = []
     while begin < whole:
         found = None
@@ -100,7 +107,7 @@ def write_segments(
         end, points, sentence = found
         x, y = points[0].tolist()
         segments.append(Segment(sentence.text, (x, y), yaw, points, sentence.meaning))
-        begin, yaw = end, _heading(points)
+        begin, yaw = end, heading(points)
     return segments
 
 
@@ -118,7 +125,7 @@ def _part(path: Floats, begin: float, end: float) -> Floats:
     return points_along(path, np.linspace(begin, end, count + 1)).round(4)
 
 
-def _heading(points: Floats) -> float:
+def heading(points: Floats) -> float:
     """Direction of flight at the end of a path, radians."""
     back = max(round(HEADING_REACH / STORED), 1)
     offset = points[-1] - points[max(len(points) - 1 - back, 0)]
@@ -140,7 +147,7 @@ def _stretch(path: Floats, config: CutConfig, rng: np.random.Generator) -> tuple
     begin = rng.uniform(0.0, whole - length)
     before = _part(path, max(begin - HEADING_REACH, 0.0), begin) if begin > STEP else None
     points = _part(path, begin, begin + length)
-    return points, _heading(before if before is not None else points[:2])
+    return points, heading(before if before is not None else points[:2])
 
 
 def _ahead(
@@ -148,4 +155,4 @@ def _ahead(
 ) -> Track:
     """The way on after a segment's end, which its sentence should not mean."""
     points = _part(path, begin, min(whole, begin + config.length))
-    return Track(points, _heading(points[:2]), layout)
+    return Track(points, heading(points[:2]), layout)

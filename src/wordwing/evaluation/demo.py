@@ -18,10 +18,13 @@ from wordwing.evaluation.drawing import MAP_EXTENT
 from wordwing.evaluation.metrics import SUCCESS_DISTANCE, emd, final_distance, succeeded
 from wordwing.evaluation.report.summary import title
 from wordwing.evaluation.rollout import MAX_STEPS, Flight, fly_tasks, start_poses
+from wordwing.evaluation.staging import stage
 from wordwing.evaluation.systems import load_policy
 from wordwing.evaluation.thinking import thinking_frames, thinking_strip
 from wordwing.files import replacing
 from wordwing.interface import CONTROL_PERIOD, Domain
+from wordwing.language.judge import judge
+from wordwing.language.parsing import parse
 from wordwing.language.tokenizer import tokenize
 from wordwing.model.policy import LearnedPolicy
 from wordwing.sim.render import RenderConfig
@@ -29,7 +32,10 @@ from wordwing.sim.simulator import Simulator
 from wordwing.world.catalogue import Corpus
 from wordwing.world.layout import Layout
 from wordwing.world.paths import path_length
-from wordwing.world.tasks import sample_task_in, sample_tasks
+from wordwing.world.tasks import sample_task_in
+
+GOOD = 0.5
+"""From here on the judge's score of a goal is a yes."""
 
 MANNERS = {
     "oracle": "follows the demonstration; it does not read the text",
@@ -41,7 +47,7 @@ MANNERS = {
 def film_flight(
     instruction: str,
     layout_file: Path | None,
-    corpus: Corpus,
+    corpus: Corpus | None,
     seed: int,
     policy_name: str,
     vehicle: Domain,
@@ -50,16 +56,17 @@ def film_flight(
     """Fly once and write the film, a still of it and the layout into a folder.
 
     A learned policy reads the text, so the path that was sampled with the start is not what it is asked to fly: it is
-    neither drawn nor measured against.
+    neither drawn nor measured against. The judge says whether it stopped where the text means.
     """
-    policy = load_policy(policy_name, vehicle, habit=HABITS[corpus])
-    if isinstance(policy, LearnedPolicy) and not tokenize(instruction):
+    if not tokenize(instruction):
         raise WordwingError(f'there is no word in "{instruction}"; try: wordwing fly "go to the barrel"')
     rng = np.random.default_rng(seed)
     if layout_file:
+        corpus = corpus or "cage"
         task = sample_task_in(Layout.load(layout_file), corpus, rng)
     else:
-        [task] = sample_tasks(corpus, 1, rng)
+        corpus, task = stage(instruction, corpus, rng)
+    policy = load_policy(policy_name, vehicle, habit=HABITS[corpus])
     task = replace(task, instruction=instruction)
     viewer = Simulator(1, render=RenderConfig(shadows=True))
     steps = HOUSE_STEPS if corpus == "house" else MAX_STEPS
@@ -82,7 +89,7 @@ def film_flight(
         strip: Callable[[list[Image.Image]], Image.Image] = partial(
             thinking_strip, flight, title=heading, unknown_words=unknown
         )
-        said = [f"it does not know: {', '.join(unknown)}"] * bool(unknown) + [ending(flight, name)]
+        said = [f"it does not know: {', '.join(unknown)}"] * bool(unknown) + [ending(flight, name), verdict(flight)]
     else:
         name, habit = title(policy_name), MANNERS[policy_name]
         frames = flight_frames(flight, overhead, f"{name} in {vehicle}: {habit}")
@@ -133,6 +140,19 @@ def ending(flight: Flight, name: str) -> str:
     seconds = flight.decisions * CONTROL_PERIOD
     ended = "decided to stop after" if flight.ended_by == "stop" else "had not stopped when its time was up after"
     return f"{name} {ended} {seconds:.1f} s and {path_length(flight.path.astype(np.float64)):.2f} m{_through(flight)}"
+
+
+def verdict(flight: Flight) -> str:
+    """One line on whether a flight ended where its instruction means, as far as that can be judged."""
+    task = flight.task
+    parsed = parse(task.instruction, task.layout, task.start_xy)
+    if not parsed.ends:
+        why = f'"{parsed.unclear[-1]}"' if parsed.unclear else "it"
+        return f"whether it stopped where the instruction means, nobody can say: {why} is not understood"
+    goal = judge(parsed.meaning, flight.path, task.start_yaw, task.layout).goal
+    where = "stopped where the instruction means" if goal >= GOOD else "did not stop where the instruction means"
+    doubt = f"; by {parsed.ambiguous[0]!r} it may mean another one" if parsed.ambiguous else ""
+    return f"it {where} (the judge gives {goal:.2f} of 1{doubt})"
 
 
 def _through(flight: Flight) -> str:

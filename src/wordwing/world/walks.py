@@ -86,6 +86,11 @@ class WalkConfig:
         """A walk for furnished rooms, where walls and neighbours take much of each circle."""
         return cls(visits=4, linger=3, aims=16)
 
+    @classmethod
+    def errand(cls) -> WalkConfig:
+        """A walk to any landmark, however far, without detours."""
+        return cls(noise=0.75, visits=2, closest=100, min_leg=0.6, linger=1, edge_margin=0.3, aims=4)
+
 
 @dataclass(frozen=True)
 class Walk:

@@ -1,0 +1,89 @@
+"""Twenty sentences that are in no corpus, flown in `sim`: a sheet of the films' last frames, JSON lines with verdicts.
+
+Usage: python benchmarks/own_sentences.py POLICY SHEET.webp
+
+The sentences paraphrase, turn the word order round, use other names and misspell. Each is flown once, in a random
+layout with what it names, from a random start. The judge's verdict is that of `wordwing fly`: whether the flight ended
+as the last thing that was said asks. Two minutes on a CPU.
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import tyro
+from PIL import Image
+
+from wordwing.data.importers.rooms import STEPS as HOUSE_STEPS
+from wordwing.evaluation.animation import MAP_SIZE
+from wordwing.evaluation.demo import verdict
+from wordwing.evaluation.drawing import MAP_EXTENT, save
+from wordwing.evaluation.rollout import MAX_STEPS, fly_tasks, start_poses
+from wordwing.evaluation.sheets import contact_sheet
+from wordwing.evaluation.staging import stage
+from wordwing.evaluation.systems import load_policy
+from wordwing.evaluation.thinking import thinking_frames
+from wordwing.interface import CONTROL_PERIOD
+from wordwing.model.policy import LearnedPolicy
+from wordwing.sim.render import RenderConfig
+from wordwing.sim.simulator import Simulator
+
+SENTENCES = (
+    "Could you hover over to the big orange pumpkin please?",
+    "The boat. Go there, stop in front of it.",
+    "Keep the gorilla to your left while you sneak past it.",
+    "swing round 180 and make for the wooden crate",
+    "squeeze through the gap that separates the bananna from the traffic cone",
+    "I'd like you beside the stump",
+    "Before you stop at the mushroom, fly by the palm tree keeping it on your right.",
+    "cirle halfway around the pumpkin clockwize",
+    "head strait for the blue contaner and park in front of it",
+    "to the airplane, quick!",
+    "end up halfway from the cottage to the boulder",
+    "On your left is where the tombstone should be when you go by; do that, then stop at the crate.",
+    "Leave the windmill on your left and land at the phone booth.",
+    "find the red telephone box and stop just short of it",
+    "the lighthouse: fly to its far side",
+    "go arround the well and stop when you are looking at the tank",
+    "walk over to the couch",
+    "turn right and go up to the refrigerator",
+    "go and stand by the bed",
+    "turn around, cross the room and stop at the chest of drawers",
+)
+
+SIZE = (480, 270)
+"""Of a frame on the sheet, pixels."""
+
+
+def main(
+    policy: Annotated[str, tyro.conf.Positional], sheet: Annotated[Path, tyro.conf.Positional], /, seed: int = 0
+) -> None:
+    """Fly them all."""
+    flier = load_policy(policy, "sim")
+    assert isinstance(flier, LearnedPolicy)
+    frames, captions = [], []
+    for number, sentence in enumerate(SENTENCES):
+        corpus, task = stage(sentence, None, np.random.default_rng([seed, number]))
+        task = replace(task, instruction=sentence)
+        viewer = Simulator(1, render=RenderConfig(shadows=True))
+        steps = HOUSE_STEPS if corpus == "house" else MAX_STEPS
+        [flight] = fly_tasks(flier, viewer, [task], max_steps=steps, keep_images=True)
+        viewer.reset([task.layout], start_poses([task]))
+        overhead = viewer.overhead(MAP_SIZE, MAP_EXTENT)[0].numpy()
+        unknown = flier.vocabulary.unknown(sentence)
+        last = [len(flight.positions) - 1]
+        [frame] = thinking_frames(flight, overhead, corpus, unknown, states=last)
+        frames.append(np.asarray(frame.convert("RGB").resize(SIZE, Image.Resampling.LANCZOS)))
+        said = verdict(flight)
+        captions.append(f"{number + 1}. {said.partition(' (')[0].removeprefix('it ')}")
+        row = {"number": number + 1, "sentence": sentence, "world": corpus, "unknown words": " ".join(unknown)}
+        print(
+            json.dumps(row | {"judge": said, "seconds": round(len(flight.setpoints) * CONTROL_PERIOD, 1)}), flush=True
+        )
+    save(contact_sheet(frames, captions, columns=4, scale=1), sheet)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)
