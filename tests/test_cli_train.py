@@ -91,7 +91,7 @@ def test_stage1_learns_to_plan_and_leaves_stage_2_as_it_was(cage, tmp_path, caps
     assert not moved(network.stage2, untrained(cage).stage2)
     assert "decided to stop" in fly(out / "policy", tmp_path / "flight", capsys)
     assert json.loads((out / "run.json").read_text())["schedule"]["cloned"] == 0
-    assert "Made by `wordwing train stage1`" in (out / "policy" / "README.md").read_text()
+    assert "- command: `wordwing train stage1 " in (out / "policy" / "README.md").read_text()
 
 
 @pytest.mark.parametrize("ablate", [(), ("--ablate", "pvn")])
@@ -103,7 +103,7 @@ def test_bc_clones_stage_2(cage, tmp_path, capsys, ablate):
     assert moved(network.stage2, untrained(cage).stage2)
     assert len([row for row in read_scalars(out / "log-a") if "cloning/velocity" in row]) == 1
     card = (out / "policy" / "README.md").read_text()
-    assert "Made by `wordwing train bc`" in card
+    assert "- command: `wordwing train bc " in card
     assert "stage 2 after 0 flights" in card
     main([*command(cage, out, what="bc"), *ablate])
     assert "this run is finished" in capsys.readouterr().out

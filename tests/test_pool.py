@@ -72,7 +72,7 @@ import sys
 from pool_work import marked
 from wordwing.pool import shared
 if __name__ == "__main__":
-    pieces = [(sys.argv[1], number, 1.0) for number in range(20)]
+    pieces = [(sys.argv[1], number, 1.0) for number in range(90)]
     try:
         for _piece, number in shared(marked, pieces, 2, "killed"):
             print(number, flush=True)
@@ -100,7 +100,7 @@ if __name__ == "__main__":
     assert complained == ""
     begun = marks(tmp_path, "begun")
     assert len(begun - before) <= 1, "one may have been on its way"
-    assert len(begun) < 20
+    assert len(begun) < 90
     assert marks(tmp_path, "ended") == begun
 
 
