@@ -37,9 +37,13 @@ TITLES = {
     "pvn2-sureal-no-image": "PVN2-SuReAL-noI",
     "pvn2-sureal-half-lab": "PVN2-SuReAL-50real",
     "pvn2-sureal-tenth-lab": "PVN2-SuReAL-10real",
+    "pvn2-sureal-sim-only": "PVN2-SuReAL-simOnly",
+    "pvn2-sureal-no-discriminator": "PVN2-SuReAL-noDisc",
+    "pvn2-sureal-from-standing": "PVN2-SuReAL-noDemo",
     "oracle": "ORACLE",
 }
-"""Systems as the paper calls them, in the order of its tables; systems of other names stand before ORACLE."""
+"""Systems as the paper calls them, in the order of its tables, and three that it does not have; systems of other names
+stand before ORACLE."""
 
 NOT_LEARNED = ("stop", "average", "oracle")
 
