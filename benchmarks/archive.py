@@ -3,8 +3,8 @@
 Usage: python benchmarks/archive.py OUT EVALUATION…
 
 Takes the flights of several folders of `wordwing evaluate`, of one dataset, split and domain, and writes
-OUT/episodes.jsonl.xz, which `wordwing report` reads as any other. Of instructions that people wrote only the id is kept:
-whoever has the corpus has the sentence.
+OUT/episodes.jsonl.xz, which `wordwing report` reads as any other. Of instructions that people wrote only the id is
+kept: whoever has the corpus has the sentence.
 """
 
 import json

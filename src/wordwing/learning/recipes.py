@@ -87,8 +87,18 @@ def gpu() -> RunConfig:
             learning_rate=3e-3,
             final_rate=0.05,
         ),
+        # Long flights are few: with eight flights for each world hardly any world waits for the last of them.
+        reinforcement=replace(
+            config.reinforcement, flights=4096, worlds=512, ppo=replace(config.reinforcement.ppo, updates=96)
+        ),
         schedule=replace(
-            config.schedule, warm_up=10_000, iterations=1_000_000, updates=50_000, minutes=25.0, look_every=1000
+            config.schedule,
+            warm_up=11_000,
+            iterations=1_000_000,
+            updates=50_000,
+            minutes=25.0,
+            examine_every=10,
+            look_every=1000,
         ),
     )
 
