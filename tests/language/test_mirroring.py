@@ -12,6 +12,8 @@ from wordwing.language.mirroring import mirrored
         ("stop right next to it on your right", "stop right next to it on your left"),
         ("on its right before the well", "on its left before the well"),
         ("turn right now", "turn left now"),
+        ("until you are looking right at the palm", "until you are looking right at the palm"),
+        ("hang a right at the stove", "hang a left at the stove"),
         ("circle it clockwise", "circle it counterclockwise"),
         ("circle it counter clockwise on the left", "circle it clockwise on the right"),
         ("go around ccw", "go around cw"),

@@ -25,6 +25,9 @@ _SIDED = frozenset(
 )
 """…unless one of these comes before it."""
 
+_POINTED = frozenset(("look", "looking", "point", "pointed", "pointing", "aim", "aimed", "nose", "staring", "dead"))
+"""After these "right at" means "exactly at"."""
+
 _HOURS = ("twelve", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven")
 
 
@@ -34,7 +37,8 @@ def mirrored(words: Sequence[str]) -> list[str]:
     for place, word in enumerate(words):
         before = words[place - 1] if place else ""
         after = words[place + 1] if place + 1 < len(words) else ""
-        if word == "right" and after in _JUST and before not in _SIDED:
+        just = (after in _JUST and before not in _SIDED) or (after == "at" and before in _POINTED)
+        if word == "right" and just:
             found.append(word)
         elif word == "clockwise" and before in ("counter", "anti"):
             found[-1] = word
