@@ -48,7 +48,7 @@ pictures: $(READY)
 	$(BIN)/wordwing data show frames --domain sim --corpus field --out docs/frames-sim.png
 	$(BIN)/wordwing data show frames --domain lab --corpus cage --out docs/frames-lab.png
 	$(BIN)/wordwing fly "go around the well, keeping it on your right, and stop facing the blue container" \
-		--corpus field --seed 5 --out out/picture
+		--corpus field --seed 10 --out out/picture
 	cp out/picture/filmstrip.png docs/flight.png
 	$(BIN)/python benchmarks/first_look.py plot benchmarks/first-look-calibration.jsonl docs/calibration.png
 	$(BIN)/wordwing data show examples --corpus field --out docs/examples-field.webp

@@ -16,19 +16,14 @@ import numpy as np
 import tyro
 from PIL import Image
 
-from wordwing.data.importers.rooms import STEPS as HOUSE_STEPS
-from wordwing.evaluation.animation import MAP_SIZE
-from wordwing.evaluation.demo import verdict
-from wordwing.evaluation.drawing import MAP_EXTENT, save
-from wordwing.evaluation.rollout import MAX_STEPS, fly_tasks, start_poses
+from wordwing.evaluation.demo import fly_once, verdict
+from wordwing.evaluation.drawing import save
 from wordwing.evaluation.sheets import contact_sheet
 from wordwing.evaluation.staging import stage
 from wordwing.evaluation.systems import load_policy
 from wordwing.evaluation.thinking import thinking_frames
 from wordwing.interface import CONTROL_PERIOD
 from wordwing.model.policy import LearnedPolicy
-from wordwing.sim.render import RenderConfig
-from wordwing.sim.simulator import Simulator
 
 SENTENCES = (
     "Could you hover over to the big orange pumpkin please?",
@@ -67,11 +62,7 @@ def main(
     for number, sentence in enumerate(SENTENCES):
         corpus, task = stage(sentence, None, np.random.default_rng([seed, number]))
         task = replace(task, instruction=sentence)
-        viewer = Simulator(1, render=RenderConfig(shadows=True))
-        steps = HOUSE_STEPS if corpus == "house" else MAX_STEPS
-        [flight] = fly_tasks(flier, viewer, [task], max_steps=steps, keep_images=True)
-        viewer.reset([task.layout], start_poses([task]))
-        overhead = viewer.overhead(MAP_SIZE, MAP_EXTENT)[0].numpy()
+        flight, overhead = fly_once(task, flier, "sim")
         unknown = flier.vocabulary.unknown(sentence)
         last = [len(flight.positions) - 1]
         [frame] = thinking_frames(flight, overhead, corpus, unknown, states=last)

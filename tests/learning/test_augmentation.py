@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy.spatial.transform import Rotation
 
-from wordwing.frames import Pose
+from wordwing.frames import Pose, in_start_frame
 from wordwing.learning.augmentation import forgetful, mirrored_pose
 from wordwing.learning.contexts import ContextConfig, ContextSource
 from wordwing.learning.gold import GoldConfig
@@ -31,8 +31,6 @@ def drawn(run, mirrored: float, lab: bool = False, seed: int = 5):
 
 def seen_from_above(run, contexts):
     """The pictures themselves laid on the ground, [E · K, 3, 64, 64], and what of it they show."""
-    from wordwing.frames import in_start_frame
-
     network = run.network()
     pose = in_start_frame(contexts.pose, contexts.examples.start[:, None])
     flat = Pose(pose.position.flatten(0, 1), pose.quaternion.flatten(0, 1))

@@ -8,21 +8,21 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from wordwing.baselines.average import HABITS
-from wordwing.data.importers.rooms import STEPS as HOUSE_STEPS
 from wordwing.errors import WordwingError
 from wordwing.evaluation.animation import MAP_SIZE, filmstrip, flight_frames, still_states, write_video
 from wordwing.evaluation.drawing import MAP_EXTENT
 from wordwing.evaluation.metrics import SUCCESS_DISTANCE, emd, final_distance, succeeded
 from wordwing.evaluation.report.summary import title
-from wordwing.evaluation.rollout import MAX_STEPS, Flight, fly_tasks, start_poses
+from wordwing.evaluation.rollout import Flight, fly_tasks, start_poses
 from wordwing.evaluation.staging import stage
 from wordwing.evaluation.systems import load_policy
 from wordwing.evaluation.thinking import thinking_frames, thinking_strip
 from wordwing.files import replacing
-from wordwing.interface import CONTROL_PERIOD, Domain
+from wordwing.interface import CONTROL_PERIOD, Domain, Policy
 from wordwing.language.judge import judge
 from wordwing.language.parsing import parse
 from wordwing.language.tokenizer import tokenize
@@ -32,7 +32,10 @@ from wordwing.sim.simulator import Simulator
 from wordwing.world.catalogue import Corpus
 from wordwing.world.layout import Layout
 from wordwing.world.paths import path_length
-from wordwing.world.tasks import sample_task_in
+from wordwing.world.tasks import Task, sample_task_in
+
+STEPS = 100
+"""Decisions that a flight is given: as many as errands and people's have, since what is named can be anywhere."""
 
 GOOD = 0.5
 """From here on the judge's score of a goal is a yes."""
@@ -67,19 +70,7 @@ def film_flight(
     else:
         corpus, task = stage(instruction, corpus, rng)
     policy = load_policy(policy_name, vehicle, habit=HABITS[corpus])
-    task = replace(task, instruction=instruction)
-    viewer = Simulator(1, render=RenderConfig(shadows=True))
-    steps = HOUSE_STEPS if corpus == "house" else MAX_STEPS
-    if vehicle == "sim":
-        [flight] = fly_tasks(policy, viewer, [task], max_steps=steps, keep_images=True)
-    else:
-        from wordwing.flight.lab import LabVehicle
-        from wordwing.flight.pilot import fly_vehicle
-
-        with LabVehicle(task.layout, task.start_xy, task.start_yaw, seed=seed) as drone:
-            flight = fly_vehicle(policy, drone, task, max_steps=steps, keep_images=True)
-    viewer.reset([task.layout], start_poses([task]))
-    overhead = viewer.overhead(MAP_SIZE, MAP_EXTENT)[0].numpy()
+    flight, overhead = fly_once(replace(task, instruction=instruction), policy, vehicle, seed)
     if isinstance(policy, LearnedPolicy):
         name = Path(policy_name).resolve().name
         unknown = list(dict.fromkeys(policy.vocabulary.unknown(instruction)))
@@ -97,6 +88,31 @@ def film_flight(
         said = [f"{name} {habit}", summary(flight, policy_name)]
     write_films(flight, frames, strip, out)
     print(f'"{instruction}"', *said, f"film: {out / 'flight.mp4'}", sep="\n")
+
+
+def fly_once(task: Task, policy: Policy, vehicle: Domain, seed: int = 0) -> tuple[Flight, NDArray[np.uint8]]:
+    """A flight with all that a film of it needs.
+
+    Args:
+        task: What is flown.
+        policy: Who flies.
+        vehicle: Where.
+        seed: Of gusts and noise in the lab.
+
+    Returns:
+        The flight, and the world from above, [S, S, 3].
+    """
+    viewer = Simulator(1, render=RenderConfig(shadows=True))
+    if vehicle == "sim":
+        [flight] = fly_tasks(policy, viewer, [task], max_steps=STEPS, keep_images=True)
+    else:
+        from wordwing.flight.lab import LabVehicle
+        from wordwing.flight.pilot import fly_vehicle
+
+        with LabVehicle(task.layout, task.start_xy, task.start_yaw, seed=seed) as drone:
+            flight = fly_vehicle(policy, drone, task, max_steps=STEPS, keep_images=True)
+    viewer.reset([task.layout], start_poses([task]))
+    return flight, viewer.overhead(MAP_SIZE, MAP_EXTENT)[0].numpy()
 
 
 def write_films(
@@ -128,9 +144,9 @@ def write_films(
 def summary(flight: Flight, policy_name: str) -> str:
     """One line about how a flight went."""
     distance = final_distance(flight.path, flight.task.gold_path)
-    verdict = "within" if succeeded(distance) else "not within"
+    near = "within" if succeeded(distance) else "not within"
     return (
-        f"{title(policy_name)} came to rest {distance:.2f} m from the end of the path, {verdict} "
+        f"{title(policy_name)} came to rest {distance:.2f} m from the end of the path, {near} "
         f"{SUCCESS_DISTANCE} m (EMD {emd(flight.path, flight.task.gold_path):.2f} m){_through(flight)}"
     )
 

@@ -18,6 +18,7 @@ from wordwing.language.tokenizer import Vocabulary
 from wordwing.learning.config import DataConfig
 from wordwing.learning.examples import ExampleSet, example_set, read_instructions, vocabulary_of
 from wordwing.learning.executions import Executions, LabExecutions
+from wordwing.learning.sayings import Sayings, sayings_of
 
 Say = Callable[[str], None]
 
@@ -102,6 +103,17 @@ def lab_executions(material: Material, config: DataConfig, say: Say = lambda sen
     if not chosen:
         raise WordwingError(f"{file}: none of its flights is of a training instruction; data.limit leaves them out")
     return LabExecutions.recorded(material.examples, recorded, chosen)
+
+
+def other_sayings(
+    material: Material, config: DataConfig, mirrored: bool, say: Say = lambda sentence: None
+) -> Sayings | None:
+    """What else Process A hears of the examples, or None where nothing; mirrored flights have words of their own."""
+    if config.wordings == 1 and not mirrored:
+        return None
+    say("putting instructions into other words")
+    datasets, device = material.datasets, material.examples.device
+    return sayings_of(datasets, material.training, material.vocabulary, device, config.wordings, config.seed)
 
 
 def _dev(dataset: Dataset, config: DataConfig) -> list[Instruction]:

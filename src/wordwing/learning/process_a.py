@@ -18,7 +18,7 @@ from wordwing.learning.contexts import ContextSource
 from wordwing.learning.examination import Examination
 from wordwing.learning.link import Executed, Parameters
 from wordwing.learning.logbook import Logbook
-from wordwing.learning.material import Material, Say, first_executions, lab_executions
+from wordwing.learning.material import Material, first_executions, lab_executions, other_sayings
 from wordwing.learning.processes import (
     Clock,
     Meter,
@@ -29,20 +29,8 @@ from wordwing.learning.processes import (
     new_network,
     restore_modules,
 )
-from wordwing.learning.sayings import Sayings, sayings_of
 from wordwing.learning.state import flatten_optimiser, restore_optimiser, squeeze, unsqueeze
 from wordwing.learning.supervised import Supervised
-
-
-def other_sayings(material: Material, config: RunConfig, say: Say) -> Sayings | None:
-    """What else is said of the examples, or None where nothing is."""
-    wordings, datasets = config.data.wordings, material.datasets
-    if wordings == 1 and not config.supervised.contexts.mirrored:
-        return None
-    say("putting instructions into other words")
-    device = material.examples.device
-    return sayings_of(datasets, material.training, material.vocabulary, device, wordings, config.data.seed)
-
 
 CHECK_EVERY = 10
 """Updates between two looks whether losses are numbers, each of which waits for the device."""
@@ -57,7 +45,7 @@ class ProcessA:
         self.network = new_network(config, material, place.device)
         self.executions = first_executions(material, config.data, place.say)
         lab = lab_executions(material, config.data, place.say)
-        sayings = other_sayings(material, config, place.say)
+        sayings = other_sayings(material, config.data, config.supervised.contexts.mirrored > 0, place.say)
         torch.manual_seed(config.seed + 1)
         self.teacher = Supervised(
             self.network,
