@@ -112,7 +112,7 @@ def test_bc_clones_stage_2(cage, tmp_path, capsys, ablate):
 
 def test_bc_clones_a_quarter_as_often_as_it_planned_where_nobody_says_how_often(capsys):
     def cloned(*settings):
-        _settings, config = train._prepared("bc", "paper", None, (), settings, "cpu", None, 0)
+        _settings, config = train._prepared("bc", "paper", None, (), settings, None, "cpu", None, 0)
         return config.schedule.cloned
 
     assert cloned("schedule.warm_up=8") == 2

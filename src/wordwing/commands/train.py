@@ -38,6 +38,7 @@ def sureal(
     out: Path | None = None,
     ablate: Ablations = (),
     set: Changes = (),
+    start: str | None = None,
     synchronous: bool = False,
     device: str = "",
     compile: bool | None = None,
@@ -60,6 +61,8 @@ def sureal(
             demonstrations in sim; pvn has no observability masks.
         set: Change settings: --set schedule.minutes=10 schedule.warm_up=2400 data.corpora=cage,house. The folder's
             run.json shows all of them.
+        start: Go on from a policy, its name or folder: with your data, or for longer. Its network and its words are
+            taken over, words that are new are added.
         synchronous: Both in one process, in turns; the same result every time on the CPU.
         device: "cpu" or "cuda"; by default CUDA where there is one.
         compile: Let torch compile the networks, which takes a minute or two; by default on CUDA.
@@ -68,7 +71,9 @@ def sureal(
     from wordwing.learning.runs import opened
     from wordwing.learning.sureal import train, train_synchronously
 
-    settings, config = _prepared("sureal", recipe, out, _all(ablate), _all(set), device, compile, seed, synchronous)
+    settings, config = _prepared(
+        "sureal", recipe, out, _all(ablate), _all(set), start, device, compile, seed, synchronous
+    )
     with opened(settings, config) as finished:
         if finished:
             _say_finished(settings)
@@ -84,6 +89,7 @@ def bc(
     out: Path | None = None,
     ablate: Ablations = (),
     set: Changes = (),
+    start: str | None = None,
     device: str = "",
     compile: bool | None = None,
     seed: int = 0,
@@ -99,11 +105,12 @@ def bc(
         ablate: As in wordwing train sureal; what is about rewards and flights changes nothing here.
         set: As in wordwing train sureal; schedule.warm_up and schedule.cloned are the updates of both stages, a quarter
             as many of stage 2 where the recipe has none. schedule.minutes does not end it.
+        start: As in wordwing train sureal.
         device: "cpu" or "cuda"; by default CUDA where there is one.
         compile: Let torch compile the networks; by default on CUDA.
         seed: Of everything random.
     """
-    settings, config = _prepared("bc", recipe, out, _all(ablate), _all(set), device, compile, seed)
+    settings, config = _prepared("bc", recipe, out, _all(ablate), _all(set), start, device, compile, seed)
     _supervised_only(settings, config)
 
 
@@ -112,6 +119,7 @@ def stage1(
     out: Path | None = None,
     ablate: Ablations = (),
     set: Changes = (),
+    start: str | None = None,
     device: str = "",
     compile: bool | None = None,
     seed: int = 0,
@@ -123,12 +131,13 @@ def stage1(
         out: Folder of the run; by default out/stage1-RECIPE.
         ablate: As in wordwing train sureal; what is about rewards and flights changes nothing here.
         set: As in wordwing train sureal; schedule.warm_up is the number of updates. schedule.minutes does not end it.
+        start: As in wordwing train sureal.
         device: "cpu" or "cuda"; by default CUDA where there is one.
         compile: Let torch compile the networks; by default on CUDA.
         seed: Of everything random.
     """
     changes = (*_all(set), "schedule.cloned=0")
-    settings, config = _prepared("stage1", recipe, out, _all(ablate), changes, device, compile, seed)
+    settings, config = _prepared("stage1", recipe, out, _all(ablate), changes, start, device, compile, seed)
     _supervised_only(settings, config)
 
 
@@ -143,6 +152,7 @@ def _prepared(
     out: Path | None,
     ablate: tuple[str, ...],
     set: tuple[str, ...],
+    start: str | None,
     device: str,
     compile: bool | None,
     seed: int,
@@ -157,9 +167,12 @@ def _prepared(
     from wordwing.learning.limits import check_settings
     from wordwing.learning.recipes import RECIPES, ablated, changed, check_ablations
     from wordwing.learning.runs import Settings
+    from wordwing.model.checkpoint import load_network
 
     check_ablations(ablate)
     config = replace(RECIPES[recipe](), seed=check_seed(seed))
+    if start is not None:
+        config = replace(config, start=start, model=load_network(start)[0].config)
     for name in ablate:
         config = ablated(config, name)
     config = changed(config, set)
@@ -174,6 +187,7 @@ def _prepared(
     compiled = where.type == "cuda" if compile is None else compile
     together = synchronous or (where.type == "cpu" and recipe == "quick")
     options = ["--recipe", recipe, *(["--ablate", *ablate] * bool(ablate)), *(["--set", *set] * bool(set))]
+    options += ["--start", start] if start is not None else []
     typed = " ".join(["wordwing train", what, *options, "--seed", str(seed)])
     return Settings(out or Path("out") / f"{what}-{recipe}", where, compiled, together, what, typed), config
 

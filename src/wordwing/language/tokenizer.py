@@ -50,6 +50,10 @@ class Vocabulary:
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         return cls((PAD, UNKNOWN, *(word for word, count in ranked if count >= min_count)))
 
+    def extended(self, other: Vocabulary) -> Vocabulary:
+        """The same words at the same places, and behind them those that only another vocabulary has."""
+        return Vocabulary((*self.words, *(word for word in other.words if word not in self.index)))
+
     @cached_property
     def index(self) -> dict[str, int]:
         """Word to index."""

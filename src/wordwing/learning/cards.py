@@ -10,6 +10,7 @@ import torch
 from wordwing.benchmarking import device_title
 from wordwing.learning.config import RunConfig
 from wordwing.learning.material import Material
+from wordwing.model.checkpoint import CARD, policy_folder
 from wordwing.release import release
 
 MADE, MEASURED = "## How it was made", "## Measured while it was trained"
@@ -43,6 +44,8 @@ def card(
     """
     for name, dataset in zip(config.data.corpora, material.datasets, strict=True):
         command = command.replace(name, dataset.name)  # where a dataset lies is nobody's business
+    if config.start is not None:
+        command = command.replace(config.start, policy_folder(config.start).name)
     lines = [
         "# A wordwing policy",
         "",
@@ -55,6 +58,7 @@ def card(
         f"- hardware: {device_title(device, torch.get_num_threads())}; {work.minutes:.1f} minutes",
         f"- stage 1: {work.updates:,} supervised updates of {contexts_of(config):,} contexts",
         f"- stage 2: {_stage2(config, work)}",
+        *([f"\n### Before that\n\n{_begun(config.start)}"] if config.start is not None else []),
         "",
         MEASURED,
         "",
@@ -64,6 +68,12 @@ def card(
         "",
     ]
     return "\n".join(lines)
+
+
+def how_made(card: str) -> str:
+    """The section of a card that tells how its policy was made; empty if there is none."""
+    _before, found, rest = card.partition(f"{MADE}\n")
+    return rest.partition("\n## ")[0].strip() if found else ""
 
 
 def contexts_of(config: RunConfig) -> int:
@@ -90,3 +100,11 @@ def _stage2(config: RunConfig, work: Work) -> str:
     if work.flights:
         parts.append(f"{work.flights:,} flights ({work.decisions:,} decisions)")
     return ", then ".join(parts) or "not trained"
+
+
+def _begun(policy: str) -> str:
+    """How the policy was made that a run went on from."""
+    try:
+        return how_made((policy_folder(policy) / CARD).read_text("utf-8")) or "Nothing is known of it."
+    except OSError:
+        return "Nothing is known of it."

@@ -76,6 +76,8 @@ class RunConfig:
     cloning: CloningConfig = field(default_factory=CloningConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     seed: int = 0
+    start: str | None = None
+    """A policy to go on from, by its name or folder: its weights and its words."""
 
     def to_json(self) -> dict[str, Any]:
         """As in `run.json`."""

@@ -54,17 +54,22 @@ def open_datasets(config: DataConfig, say: Say = lambda sentence: None) -> list[
     return datasets
 
 
-def load_material(config: DataConfig, device: torch.device, say: Say = lambda sentence: None) -> Material:
+def load_material(
+    config: DataConfig, device: torch.device, say: Say = lambda sentence: None, known: Vocabulary | None = None
+) -> Material:
     """Read datasets.
 
     Args:
         config: Which.
         device: Where examples go.
         say: Told what takes long.
+        known: Words that are known already and keep their places.
     """
     datasets = open_datasets(config, say)
     training = [read_instructions(dataset, "train", config.limit, config.segments) for dataset in datasets]
     vocabulary = vocabulary_of(training)
+    if known is not None:
+        vocabulary = known.extended(vocabulary)
     say(f"preparing {sum(map(len, training))} instructions")
     examples = example_set(datasets, training, vocabulary, device)
     return Material(datasets, training, vocabulary, examples, [_dev(dataset, config) for dataset in datasets])

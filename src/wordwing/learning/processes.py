@@ -14,6 +14,7 @@ from wordwing.errors import WordwingError
 from wordwing.learning.config import RunConfig
 from wordwing.learning.link import Link
 from wordwing.learning.material import Material, Say
+from wordwing.learning.starting import begin_with
 from wordwing.model.policy import PolicyNetwork
 
 Tensors = dict[str, Tensor]
@@ -113,7 +114,10 @@ class Skips:
 def new_network(config: RunConfig, material: Material, device: torch.device) -> PolicyNetwork:
     """A network to begin with; the same for the same seed."""
     torch.manual_seed(config.seed)
-    return PolicyNetwork(config.model, len(material.vocabulary)).to(device)
+    network = PolicyNetwork(config.model, len(material.vocabulary))
+    if config.start is not None:
+        begin_with(network, config.start)
+    return network.to(device)
 
 
 def module_tensors(modules: Mapping[str, nn.Module]) -> Tensors:

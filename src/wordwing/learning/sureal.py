@@ -30,6 +30,7 @@ from wordwing.learning.process_a import ProcessA
 from wordwing.learning.process_b import ProcessB
 from wordwing.learning.processes import Place, Tensors
 from wordwing.learning.runs import EXCHANGE, STATES, Settings, enough_memory
+from wordwing.learning.starting import known_words
 from wordwing.learning.state import is_saved, load_state, save_state
 
 PATIENCE = 60.0
@@ -49,7 +50,7 @@ def train_synchronously(settings: Settings, config: RunConfig, until: Literal["w
     """
     with Display(settings.folder.name) as display:
         say = _speaker(display)
-        material = load_material(config.data, settings.device, say)
+        material = load_material(config.data, settings.device, say, known_words(config))
         place = Place(settings.folder, settings.device, DirectLink(), settings.compiled, say, settings.said)
         a, b = ProcessA(place, config, material), ProcessB(place, config, material)
         state = settings.folder / STATES["both"]
@@ -247,7 +248,7 @@ def _surroundings(settings: Settings, config: RunConfig, pulse: Pulse) -> tuple[
     def say(sentence: str) -> None:
         pulse.beat({"phase": "starting", "message": sentence}, force=True)
 
-    material = load_material(config.data, settings.device, say)
+    material = load_material(config.data, settings.device, say, known_words(config))
     link = FolderLink(settings.folder / EXCHANGE)
     return Place(settings.folder, settings.device, link, settings.compiled, say, settings.said), config, material
 

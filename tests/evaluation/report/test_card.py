@@ -7,9 +7,9 @@ from command_line import refused
 from small_evaluation import save_policy
 from small_scores import score
 from wordwing.errors import WordwingError
-from wordwing.evaluation.report.card import how_made, model_card, pack
+from wordwing.evaluation.report.card import model_card, pack
 from wordwing.language.tokenizer import Vocabulary
-from wordwing.learning.cards import MADE, MEASURED
+from wordwing.learning.cards import MADE, MEASURED, how_made
 from wordwing.model.checkpoint import CARD, load_network
 
 TRAINED = (

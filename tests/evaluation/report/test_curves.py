@@ -131,16 +131,16 @@ def test_flights_are_compared_with_the_demonstrations_only_where_those_are_what_
 def test_each_corpus_has_its_curve_with_the_text_and_without(tmp_path):
     folder = begun(tmp_path / "run", corpora=("/data/cage", "/data/yard"))
     book = Logbook(folder / "log-a")
-    names = [f"first_look/{corpus}_error{kind}" for corpus in ("cage", "yard") for kind in ("", "_without_text")]
-    book.scalars({"charts/minutes": 2.0, **dict(zip(names, (0.5, 1.0, 0.75, 1.5), strict=True))}, 7)
+    names = [f"look_around/{corpus}_within{kind}" for corpus in ("cage", "yard") for kind in ("", "_without_text")]
+    book.scalars({"charts/minutes": 2.0, **dict(zip(names, (0.5, 0.25, 0.75, 0.125), strict=True))}, 7)
     book.close()
     run = Run.read(folder)
-    [panel] = [one for one in panels(run) if one.title.startswith("Goal error")]
+    [panel] = [one for one in panels(run) if one.title.startswith("Goals found")]
     assert [(curve.label, curve.values.tolist(), curve.style) for curve in panel.curves] == [
-        ("cage, with the text", [0.5], "-"),
-        ("cage, without", [1.0], "--"),
-        ("yard, with the text", [0.75], "-"),
-        ("yard, without", [1.5], "--"),
+        ("cage, with the text", [50.0], "-"),
+        ("cage, without", [25.0], "--"),
+        ("yard, with the text", [75.0], "-"),
+        ("yard, without", [12.5], "--"),
     ]
     assert panel.curves[0].colour == panel.curves[1].colour != panel.curves[2].colour
     assert "cage and yard" in run.heading
@@ -213,7 +213,7 @@ def test_a_running_mean_keeps_a_straight_line_and_skips_gaps():
 def test_names_are_written_as_they_are_not_as_formulas(tmp_path):
     folder = begun(tmp_path / "run$\\bad$", corpora=("a$\\bad$", "cage"))
     book = Logbook(folder / "log-a")
-    names = [f"first_look/{corpus}_error" for corpus in ("a$\\bad$", "cage")]
+    names = [f"look_around/{corpus}_within" for corpus in ("a$\\bad$", "cage")]
     book.scalars({"charts/minutes": 2.0, **dict.fromkeys(names, 0.5)}, 7)
     book.close()
     save_curves(folder, tmp_path / "curves.png")

@@ -15,7 +15,7 @@ from wordwing.evaluation.report.tables import to_markdown
 from wordwing.frames import ARENA_SIZE
 from wordwing.interface import FLIGHT_HEIGHT
 from wordwing.language.tokenizer import Vocabulary
-from wordwing.learning.cards import MADE, MEASURED
+from wordwing.learning.cards import MADE, how_made
 from wordwing.model.checkpoint import CARD, load_network, policy_folder, save_network
 from wordwing.world.catalogue import catalogue
 
@@ -40,12 +40,6 @@ def pack(policy: str | Path, name: str, scores: Sequence[Score], out: Path) -> N
         flown = ", ".join(sorted({score.system for score in scores})) or "nobody"
         raise WordwingError(f"the evaluations have no flight of {name}, only of {flown}; evaluate {name}={policy}")
     save_network(out, network, vocabulary, model_card(name, made, vocabulary, kept), HALF)
-
-
-def how_made(card: str) -> str:
-    """The section of a training run's card that tells how; empty if there is none."""
-    _before, found, rest = card.partition(f"{MADE}\n")
-    return rest.partition(f"\n{MEASURED}")[0].strip() if found else ""
 
 
 def model_card(name: str, made: str, vocabulary: Vocabulary, scores: Sequence[Score]) -> str:

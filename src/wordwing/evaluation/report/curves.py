@@ -191,7 +191,7 @@ def panels(run: Run) -> list[Panel]:
     return [
         Panel("Visitation losses", "cross-entropy, nats", visitation, floor=None, noisy=True),
         Panel("Auxiliary losses", "nats", auxiliary, noisy=True),
-        Panel("Goal error in the first picture, dev", "m", first_looks(run)),
+        Panel("Goals found after a look around, dev", "%", looks_around(run)),
         Panel("Reward of a flight, by term", "", [*terms, *returns(b)], floor=None, noisy=True),
         Panel("Length of a flight", "decisions", lengths(run), noisy=True),
         Panel("How flights end", "%", endings(run), stacked=True),
@@ -201,12 +201,12 @@ def panels(run: Run) -> list[Panel]:
     ]
 
 
-def first_looks(run: Run) -> list[Curve]:
-    """Where the goal is believed to be before the drone moves, with the text and without it."""
+def looks_around(run: Run) -> list[Curve]:
+    """Share of goals believed within 0.47 m of where they are after a full turn, with the text and without it."""
     curves = []
-    for name, colour in _corpora(run.a, "first_look/", "_error"):
-        curves += run.a.curve(f"{name}, with the text", f"first_look/{name}_error", colour)
-        curves += run.a.curve(f"{name}, without", f"first_look/{name}_error_without_text", colour, "--")
+    for name, colour in _corpora(run.a, "look_around/", "_within"):
+        curves += run.a.curve(f"{name}, with the text", f"look_around/{name}_within", colour, scale=100)
+        curves += run.a.curve(f"{name}, without", f"look_around/{name}_within_without_text", colour, "--", scale=100)
     return curves
 
 
