@@ -25,6 +25,9 @@ class DataConfig:
     """How many segments instructions have."""
     limit: int | None = None
     """Only the first so many training instructions of each corpus."""
+    heard: int = 2
+    """How often a word must stand in training instructions to be known. Typing mistakes that are known as words are not
+    repaired."""
     wordings: int = 1
     """Ways in which Process A hears each generated training instruction; what people wrote it hears as it is."""
     lab: Literal["all", "half", "tenth", "none"] = "all"

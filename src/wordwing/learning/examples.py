@@ -95,13 +95,13 @@ def read_instructions(
     return found
 
 
-def vocabulary_of(instructions: Sequence[Sequence[Instruction]]) -> Vocabulary:
-    """The words that training instructions have in them, of all datasets together.
+def vocabulary_of(instructions: Sequence[Sequence[Instruction]], heard: int) -> Vocabulary:
+    """The words that training instructions have in them at least `heard` times, of all datasets together.
 
     Pairs only say again what single segments say; if they counted, hardly any word would be rare enough to be unknown.
     """
     counted = ([one for one in part if one.segments == 1] or part for part in instructions)
-    return Vocabulary.of([one.segment.instruction for part in counted for one in part])
+    return Vocabulary.of([one.segment.instruction for part in counted for one in part], heard)
 
 
 def example_set(

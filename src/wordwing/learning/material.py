@@ -67,7 +67,7 @@ def load_material(
     """
     datasets = open_datasets(config, say)
     training = [read_instructions(dataset, "train", config.limit, config.segments) for dataset in datasets]
-    vocabulary = vocabulary_of(training)
+    vocabulary = vocabulary_of(training, config.heard)
     if known is not None:
         vocabulary = known.extended(vocabulary)
     say(f"preparing {sum(map(len, training))} instructions")

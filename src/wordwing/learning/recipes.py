@@ -77,7 +77,7 @@ def gpu() -> RunConfig:
     contexts = replace(config.supervised.contexts, pictures=4, mirrored=0.5, forgotten=0.05)
     return replace(
         config,
-        data=replace(config.data, wordings=8),
+        data=replace(config.data, heard=5, wordings=8),
         model=replace(config.model, stage1=replace(config.model.stage1, text=TextConfig(words=128, hidden=128))),
         supervised=replace(
             config.supervised,
