@@ -47,9 +47,9 @@ pictures: $(READY)
 	$(BIN)/wordwing data show landmarks --out docs/landmarks
 	$(BIN)/wordwing data show frames --domain sim --corpus field --out docs/frames-sim.png
 	$(BIN)/wordwing data show frames --domain lab --corpus cage --out docs/frames-lab.png
-	$(BIN)/wordwing fly "go around the well, keeping it on your right, and stop facing the blue container" \
-		--corpus field --seed 10 --out out/picture
+	$(BIN)/wordwing fly "turn around, pass the barrel on its left and stop in front of the boat" --seed 3 --out out/picture
 	cp out/picture/filmstrip.png docs/flight.png
+	$(BIN)/python benchmarks/own_sentences.py pvn2-sureal docs/own-sentences.webp
 	$(BIN)/python benchmarks/first_look.py plot benchmarks/first-look-calibration.jsonl docs/calibration.png
 	$(BIN)/wordwing data show examples --corpus field --out docs/examples-field.webp
 	$(BIN)/wordwing data show examples --corpus cage --out docs/examples-cage.webp

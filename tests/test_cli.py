@@ -39,7 +39,7 @@ def test_help_names_every_command_and_teaches_the_first():
 
 
 def test_a_flight_writes_its_film_a_still_and_the_layout(tmp_path):
-    done = run("fly", "go to the barrel", "--seed", "1", "--out", str(tmp_path / "a"))
+    done = run("fly", "go to the barrel", "--policy", "oracle", "--seed", "1", "--out", str(tmp_path / "a"))
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert "ORACLE came to rest" in done.stdout
@@ -56,9 +56,18 @@ def test_a_flight_writes_its_film_a_still_and_the_layout(tmp_path):
     assert {path.name for path in (tmp_path / "a").iterdir()} == {"flight.mp4", "filmstrip.png", "layout.json"}
 
 
+def test_who_says_nothing_else_is_flown_by_the_policy_that_comes_with_wordwing(tmp_path, capsys):
+    main(["fly", "turn around and go to the barrel", "--seed", "1", "--out", str(tmp_path)])
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == '"turn around and go to the barrel"'
+    assert re.fullmatch(r"pvn2-sureal decided to stop after \d\.\d s and \d\.\d\d m", said[1])
+    assert re.fullmatch(r"it stopped where the instruction means \(the judge gives [01]\.\d\d of 1\)", said[2])
+    assert said[3:] == [f"film: {tmp_path / 'flight.mp4'}"]
+
+
 def test_the_same_seed_flies_the_same_flight_and_its_layout_can_be_flown_again(tmp_path, capsys):
-    main(["fly", "go", "--seed", "4", "--out", str(tmp_path / "a")])
-    main(["fly", "go", "--seed", "4", "--out", str(tmp_path / "b")])
+    for out in ("a", "b"):
+        main(["fly", "go", "--policy", "oracle", "--seed", "4", "--out", str(tmp_path / out)])
     for name in ("layout.json", "filmstrip.png"):  # not the film: its encoder promises the same pictures, not bytes
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     layout = str(tmp_path / "a" / "layout.json")
@@ -67,7 +76,7 @@ def test_the_same_seed_flies_the_same_flight_and_its_layout_can_be_flown_again(t
 
 
 def test_the_lab_flies_from_the_command_line(tmp_path, capsys):
-    main(["fly", "go to the pumpkin", "--vehicle", "lab", "--seed", "2", "--out", str(tmp_path)])
+    main(["fly", "go to the pumpkin", "--policy", "oracle", "--vehicle", "lab", "--seed", "2", "--out", str(tmp_path)])
     assert "ORACLE came to rest" in capsys.readouterr().out
 
 
@@ -127,8 +136,9 @@ def test_cuda_is_refused_in_a_sentence_where_there_is_none(capsys):
 
 
 def test_a_house_layout_that_was_flown_can_be_flown_again(tmp_path, capsys):
-    main(["fly", "go", "--corpus", "house", "--seed", "3", "--out", str(tmp_path / "a")])
-    main(["fly", "go", "--layout", str(tmp_path / "a" / "layout.json"), "--out", str(tmp_path / "b")])
+    oracle = ["fly", "go", "--policy", "oracle"]
+    main([*oracle, "--corpus", "house", "--seed", "3", "--out", str(tmp_path / "a")])
+    main([*oracle, "--layout", str(tmp_path / "a" / "layout.json"), "--out", str(tmp_path / "b")])
     assert capsys.readouterr().out.count("ORACLE came to rest") == 2
 
 
@@ -139,12 +149,12 @@ def test_a_flight_that_cannot_be_saved_leaves_nothing(tmp_path, capsys, monkeypa
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Image.Image, "save", full)
-    assert "the disk is full" in refused(capsys, "fly", "go", "--seed", "1", "--out", str(tmp_path))
+    assert "the disk is full" in refused(capsys, "fly", "go", "--policy", "oracle", "--out", str(tmp_path))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_reader_that_has_seen_enough_is_no_mistake(tmp_path):
-    command = f"{sys.executable} -m wordwing fly go --seed 1 --out {tmp_path} | true; exit ${{PIPESTATUS[0]}}"
+    command = f"{sys.executable} -m wordwing fly go --policy oracle --out {tmp_path} | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert done.returncode in (0, 141)
     assert done.stderr == ""

@@ -126,7 +126,9 @@ def test_pairs_alone_have_words_too(material):
     pairs = [one for one in material.training[0] if one.segments == 2]
     counts = Counter(word for one in pairs for word in words_of(one.segment.instruction))
     for heard in (2, 3):
-        assert set(vocabulary_of([pairs], heard).words[2:]) == {word for word, count in counts.items() if count >= heard}
+        assert set(vocabulary_of([pairs], heard).words[2:]) == {
+            word for word, count in counts.items() if count >= heard
+        }
 
 
 def test_some_examples_are_taken_whole(material, examples):

@@ -17,23 +17,24 @@ def fly(
     layout: Path | None = None,
     corpus: Corpus | None = None,
     seed: int = 0,
-    policy: str = "oracle",
+    policy: str = "pvn2-sureal",
     vehicle: Literal["sim", "lab"] = "sim",
     out: Path = Path("out/fly"),
 ) -> None:
     """Fly one instruction and film it.
 
-    A learned policy reads the text, and its film shows what it thinks: what it sees and remembers, where it wants to
-    pass and to stop. Until one is part of the package, ORACLE flies: it follows a path sampled among the landmarks and
-    does not read the text.
+    The policy reads the text, and its film shows what it thinks: what it sees and remembers, where it wants to pass
+    and to stop. What is printed says in one line whether it stopped where the text means, as far as a parser of such
+    texts understands it.
 
     Args:
         text: What the drone is told, in plain English.
         layout: A layout file; without one a random layout is drawn, with the landmarks that the text names.
         corpus: Which kind of random layout, and by which rules the start is drawn; by default the first of cage, field
             and house that has what the text names.
-        seed: Chooses the layout and the path; the same seed gives the same flight.
-        policy: Who flies: oracle, average or stop, which do not read; or a learned policy's folder or name.
+        seed: Chooses the layout and the start; the same seed gives the same flight.
+        policy: Who flies: pvn2-sureal, which comes with wordwing, or a learned policy's folder; or oracle, average or
+            stop, which do not read: ORACLE follows a path that is sampled among the landmarks.
         vehicle: Where: the batched simulator or the lab.
         out: Folder for flight.mp4, filmstrip.png and layout.json.
     """

@@ -137,10 +137,10 @@ def test_each_corpus_has_its_curve_with_the_text_and_without(tmp_path):
     run = Run.read(folder)
     [panel] = [one for one in panels(run) if one.title.startswith("Goals found")]
     assert [(curve.label, curve.values.tolist(), curve.style) for curve in panel.curves] == [
-        ("cage, with the text", [50.0], "-"),
-        ("cage, without", [25.0], "--"),
-        ("yard, with the text", [75.0], "-"),
-        ("yard, without", [12.5], "--"),
+        ("cage", [50.0], "-"),
+        ("", [25.0], "--"),
+        ("yard", [75.0], "-"),
+        ("", [12.5], "--"),
     ]
     assert panel.curves[0].colour == panel.curves[1].colour != panel.curves[2].colour
     assert "cage and yard" in run.heading

@@ -58,6 +58,7 @@ class Curve:
     """One line."""
 
     label: str
+    """None of its own where it is empty."""
     minutes: Floats
     """[n]."""
     values: Floats
@@ -191,7 +192,7 @@ def panels(run: Run) -> list[Panel]:
     return [
         Panel("Visitation losses", "cross-entropy, nats", visitation, floor=None, noisy=True),
         Panel("Auxiliary losses", "nats", auxiliary, noisy=True),
-        Panel("Goals found after a look around, dev", "%", looks_around(run)),
+        Panel("Goals found in a look around, dev (dashed: no text)", "%", looks_around(run)),
         Panel("Reward of a flight, by term", "", [*terms, *returns(b)], floor=None, noisy=True),
         Panel("Length of a flight", "decisions", lengths(run), noisy=True),
         Panel("How flights end", "%", endings(run), stacked=True),
@@ -205,8 +206,8 @@ def looks_around(run: Run) -> list[Curve]:
     """Share of goals believed within 0.47 m of where they are after a full turn, with the text and without it."""
     curves = []
     for name, colour in _corpora(run.a, "look_around/", "_within"):
-        curves += run.a.curve(f"{name}, with the text", f"look_around/{name}_within", colour, scale=100)
-        curves += run.a.curve(f"{name}, without", f"look_around/{name}_within_without_text", colour, "--", scale=100)
+        curves += run.a.curve(name, f"look_around/{name}_within", colour, scale=100)
+        curves += run.a.curve("", f"look_around/{name}_within_without_text", colour, "--", scale=100)
     return curves
 
 
@@ -345,7 +346,7 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
         axes.set_ylim(0, 100 if panel.stacked else 103)
     elif panel.floor is not None and not any((curve.values < panel.floor).any() for curve in panel.curves):
         axes.set_ylim(panel.floor, axes.get_ylim()[1] * 1.06)
-    if len(panel.curves) > 1:
+    if sum(bool(curve.label) for curve in panel.curves) > 1:
         legend = axes.legend(frameon=False, fontsize=9, ncols=2 if len(panel.curves) > 4 else 1, handlelength=1.8)
         for text in legend.get_texts():
             text.set_parse_math(False)  # a corpus may be called a$b
