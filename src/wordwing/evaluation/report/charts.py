@@ -213,24 +213,39 @@ def score_shares(scores: Sequence[float]) -> NDArray[np.float64]:
 
 
 def judge_chart(judged: Mapping[str, Judged]) -> str:
-    """How often the automatic judge gives each score, as the paper draws people's scores.
+    """How often the automatic judge gives each score, as the paper draws people's scores."""
+    systems = {title: entry for title, entry in judged.items() if len(entry.path)}
+    panels = {
+        f"{name} score of the automatic judge": {
+            f"{title}\nn = {len(entry.path)}": score_shares(getattr(entry, name)) for title, entry in systems.items()
+        }
+        for name in Judged._fields
+    }
+    return likert_chart(panels, "% of flights")
 
-    A system's bar lies so that the middle of its score 3 is at zero: what is good is right of it, what is bad left.
+
+def likert_chart(panels: Mapping[str, Mapping[str, NDArray[np.float64]]], across: str) -> str:
+    """How often each score is given, as the paper draws people's scores.
+
+    A bar lies so that the middle of its score 3 is at zero: what is good is right of it, what is bad left.
+
+    Args:
+        panels: By title, and by the label of each row, the same in all of them, [5] shares of the scores 1 to 5.
+        across: What is written below: "% of flights".
     """
-    systems = [title for title, entry in judged.items() if len(entry.path)]
-    labels = [f"{title}\nn = {len(judged[title].path)}" for title in systems]
+    labels = list(next(iter(panels.values())))
     with plain_style(_CHART):
-        figure = _figure(0.38 * len(systems) + 1.05)
-        [grid] = figure.subplots(1, 2, squeeze=False, sharex=True, sharey=True)
-        for axes, name in zip(grid, Judged._fields, strict=True):
-            for row, title in enumerate(systems):
-                _likert(axes, row, score_shares(getattr(judged[title], name)))
-            axes.set_title(f"{name} score of the automatic judge")
+        figure = _figure(0.38 * len(labels) + 1.05)
+        [grid] = figure.subplots(1, len(panels), squeeze=False, sharex=True, sharey=True)
+        for axes, (heading, rows) in zip(grid, panels.items(), strict=True):
+            for row, label in enumerate(labels):
+                _likert(axes, row, rows[label])
+            axes.set_title(heading)
             axes.axvline(0, color="0.3", linewidth=0.8, zorder=0)  # not across the numbers
             axes.set_xlim(-100, 118)
             axes.set_xticks([-100, -50, 0, 50, 100])
             axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _at: f"{abs(value):.0f}"))
-            axes.set_xlabel("% of flights")
+            axes.set_xlabel(across)
             axes.text(118, -0.72, "mean", ha="right", color="0.35")
             _rows(axes, labels)
         words = ("1 (worst)", "2", "3", "4", "5 (best)")

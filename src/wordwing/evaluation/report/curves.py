@@ -192,7 +192,7 @@ def panels(run: Run) -> list[Panel]:
     return [
         Panel("Visitation losses", "cross-entropy, nats", visitation, floor=None, noisy=True),
         Panel("Auxiliary losses", "nats", auxiliary, noisy=True),
-        Panel("Goals found in a look around, dev (dashed: no text)", "%", looks_around(run)),
+        Panel("Goals found, dev (dashed: no text)", "%", looks_around(run)),
         Panel("Reward of a flight, by term", "", [*terms, *returns(b)], floor=None, noisy=True),
         Panel("Length of a flight", "decisions", lengths(run), noisy=True),
         Panel("How flights end", "%", endings(run), stacked=True),
