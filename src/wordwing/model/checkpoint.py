@@ -133,7 +133,7 @@ def policy_folder(policy: str | Path) -> Path:
             missing += f'; did you mean "{folder / "best"}"?'
     except OSError as error:  # a name that is too long, a folder that others may not enter
         missing = f"the folder cannot be read ({error.strerror})"
-    names = f"; with wordwing come {', '.join(known)}" if known else ""
+    names = f" (with wordwing come {', '.join(known)})" if known else ""
     raise WordwingError(f"{policy}: this is not a policy, {missing}{did_you_mean(str(policy), list(known))}{names}")
 
 
