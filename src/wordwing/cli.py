@@ -21,6 +21,7 @@ from wordwing.commands import (
     report,
     show,
     statistics,
+    study,
     train,
 )
 from wordwing.errors import WordwingError
@@ -56,6 +57,11 @@ def application() -> tyro.extras.SubcommandApp:
     bench_app.command(bench.model)
     bench_app.command(bench.emd)
     bench_app.command(bench.learn)
+    study_app = tyro.extras.SubcommandApp()
+    study_app.command(study.create)
+    study_app.command(study.report)
+    study_app.command(study.export)
+    study_app.command(name="import")(study.import_results)
     train_app = tyro.extras.SubcommandApp()
     train_app.command(train.stage1)
     train_app.command(train.bc)
@@ -67,6 +73,7 @@ def application() -> tyro.extras.SubcommandApp:
     app.command(evaluate.evaluate)
     app.command(report.report)
     app.command(pack.pack)
+    app.command(study_app, name="study", help="Ask people how well systems flew.")
     app.command(bench_app, name="bench", help="Measure speed; prints one JSON line for each figure.")
     return app
 

@@ -1,0 +1,201 @@
+"""What raters are told and asked (paper: Human Evaluation Details, Figure "The instructions given to the …").
+
+Task, guidelines and the words of the checkbox are the paper's. Of the questions its text gives the order (1 path,
+2 goal, 3 efficiency), the five points, and the best answer, "Yes, perfectly"; the questions themselves and the other
+answers were in a picture that is not part of the text, so their wording is ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from wordwing.errors import WordwingError, shown
+
+if TYPE_CHECKING:
+    from wordwing.evaluation.measures import Measures
+
+Key = Literal["path", "goal", "efficiency"]
+KEYS: tuple[Key, ...] = get_args(Key)
+
+SCALE = (1, 2, 3, 4, 5)
+"""Scores, from worst to best."""
+
+INTRODUCTION = "We need your help to understand how well our drone follows instructions."
+
+TASK = (
+    "Your task: Read the navigation instruction below, and watch the animation of the drone trying to follow the "
+    "instruction. Then answer three questions. Consider the guidelines below:"
+)
+
+GUIDELINES = (
+    "Looking around: The drone can only see what's directly in front of it as indicated by the highlighted region. "
+    "Depending on the instruction, it may have to look for certain objects to understand where to go, and looking "
+    "around for them is the right way to go and is efficient.",
+    "Bad instructions: If the instruction is unclear, impossible, or full of confusing mistakes, please indicate it by "
+    "checking the checkbox. You must still answer all the questions - consider if the drone's behavior was reasonable "
+    "given the bad instruction.",
+    "Objects: The drone observes the environment from a first-person view. The numbered images illustrate how each "
+    "object would look like to the drone. Consider the appearance of objects from the first-person perspective in "
+    "relation to the instructions.",
+    "Note: Try to answer each question in isolation, focusing on the specific behavior. For example, if the drone "
+    'reached the goal correctly, but took the wrong path, you should answer "Yes, perfectly" for question 2, while '
+    "giving a worse score for question 1. Similarly, if the drone went straight for the goal, that would be considered "
+    '"efficient" behavior, even though it may have taken the wrong path to get there',
+    "The drone might sometimes decide not to do anything at all, maybe because it thinks it's already where it was "
+    "instructed to go. If that happens you won't see any movement in the animation.",
+    'The drone always "stops" at the end, even if the motion appears to end abruptly.',
+    "The field is surrounded by a red fence on top, white fence on the right, blue fence on the bottom, and yellow "
+    "fence on the left. The colorful borders are there to help you better distinguish between these colors.",
+)
+
+UNCLEAR = "The instruction is unclear, impossible, or full of confusing mistakes."
+"""What checking the checkbox says."""
+
+MAX_SECONDS = 86_400.0
+"""Longest time that a judgement is said to have taken."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """One of the three."""
+
+    key: Key
+    text: str
+    answers: tuple[str, str, str, str, str]
+    """From score 1 to score 5."""
+
+
+BEST = "Yes, perfectly"
+_ANSWERS = ("No, not at all", "Hardly", "Partly", "Mostly", BEST)
+
+QUESTIONS = (
+    Question("path", "Did the drone follow the path that the instruction describes?", _ANSWERS),
+    Question("goal", "Did the drone stop where the instruction told it to go?", _ANSWERS),
+    Question("efficiency", "Was the drone's behavior efficient?", _ANSWERS),
+)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """One judgement of one flight."""
+
+    path: int
+    goal: int
+    efficiency: int
+    """Scores from 1 to 5."""
+    unclear: bool = False
+    """The instruction is bad."""
+    seconds: float = 0.0
+    """How long it took."""
+
+    def __post_init__(self) -> None:
+        for key in KEYS:
+            if type(getattr(self, key)) is not int or getattr(self, key) not in SCALE:
+                raise WordwingError(f"{key} is {shown(getattr(self, key))}; a score is a whole number from 1 to 5")
+        if type(self.unclear) is not bool:
+            raise WordwingError(f"unclear is {shown(self.unclear)}; it must be true or false")
+        if type(self.seconds) not in (int, float) or not 0 <= self.seconds <= MAX_SECONDS:
+            raise WordwingError(f"seconds is {shown(self.seconds)}; it must be a number from 0 to {MAX_SECONDS:.0f}")
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` reads."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, row: object) -> Answers:
+        """Read answers as a page sends them; nothing may be missing, and there may be nothing else."""
+        if not isinstance(row, dict):
+            raise WordwingError(f"answers are {shown(row)}; they must be an object")
+        wanted = (*KEYS, "unclear", "seconds")
+        for key in wanted:
+            if key not in row:
+                raise WordwingError(f'the answers have no "{key}"; they need {", ".join(wanted)}')
+        if len(row) > len(wanted):
+            raise WordwingError(f"the answers have something else in them than {', '.join(wanted)}")
+        return cls(**row)
+
+
+NEAR, FAR = 0.47, 1.0
+"""A flight that rests nearer to the demonstration's end, metres, is good to practise on, one farther is bad; nearer
+counts as success in evaluations, too."""
+
+ALIKE, UNLIKE = 0.8, 0.4
+"""The same of nDTW, which is 1 where flown and demonstrated path are the same."""
+
+
+@dataclass(frozen=True)
+class Practice:
+    """What is known of a flight that raters practise on."""
+
+    distance: float
+    """From where it rests to the demonstration's end, metres."""
+    likeness: float
+    """nDTW of flown and demonstrated path."""
+
+    @classmethod
+    def of(cls, measures: Measures) -> Practice:
+        """Of a flight that has been measured."""
+        return cls(measures.distance, measures.ndtw)
+
+    @property
+    def expected(self) -> dict[Key, tuple[int, int]]:
+        """Lowest and highest score that fit, for the questions where that is plain."""
+        found: dict[Key, tuple[int, int]] = {}
+        if self.distance < NEAR:
+            found["goal"] = (4, 5)
+        elif self.distance > FAR:
+            found["goal"] = (1, 2)
+        if self.likeness > ALIKE:
+            found["path"] = (4, 5)
+        elif self.likeness < UNLIKE:
+            found["path"] = (1, 2)
+        return found
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """What a rater is told after a practice item, about one question."""
+
+    key: Key
+    fits: bool | None
+    """Whether the score is one that fits; None where all do."""
+    text: str
+
+
+def feedback(practice: Practice, answers: Answers) -> tuple[Feedback, ...]:
+    """What to say about practice answers, question by question; only what was measured is said."""
+    expected = practice.expected
+    facts: dict[Key, dict[tuple[int, int] | None, str]] = {
+        "path": {
+            (4, 5): "The path is close to the one that was shown for this instruction.",
+            (1, 2): "The path is far from the one that was shown for this instruction.",
+            None: "The path is partly like the one that was shown for this instruction.",
+        },
+        "goal": {
+            (4, 5): f"The drone stopped {_about(practice.distance)} from the place that was shown for this "
+            "instruction, which counts as reached.",
+            (1, 2): f"The drone stopped {_about(practice.distance)} from the place that was shown for this "
+            "instruction, which is far.",
+            None: f"The drone stopped {_about(practice.distance)} from the place that was shown for this instruction.",
+        },
+        "efficiency": {
+            None: "Judge this apart from the others: looking around for objects is efficient, and so is going straight "
+            "to a wrong goal.",
+        },
+    }
+    told = []
+    for key in KEYS:
+        span = expected.get(key)
+        fits = None if span is None else span[0] <= getattr(answers, key) <= span[1]
+        hint = {None: "", True: " Your answer fits.", False: f" {_span(span)} would fit."}[fits]
+        told.append(Feedback(key, fits, facts[key][span] + hint))
+    return tuple(told)
+
+
+def _span(span: tuple[int, int] | None) -> str:
+    return "" if span is None else f"A score of {span[0]} or {span[1]}"
+
+
+def _about(metres: float) -> str:
+    return f"about {metres:.1f} m"

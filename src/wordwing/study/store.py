@@ -1,0 +1,388 @@
+"""A study as its page sees it: raters come, are shown items one after another, and rate them.
+
+Nothing that a page is given tells which system flew or what an object is called. Raters are numbers with a secret link;
+nothing about them is kept but what they answered and when.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from wordwing.errors import WordwingError, shown
+from wordwing.study.assigning import Waiting, share, spread
+from wordwing.study.database import Settings, opened
+from wordwing.study.questions import Answers, Feedback, Practice, feedback
+from wordwing.study.statistics import Judgement
+
+TOKEN_BYTES = 16
+"""Of raters' links and items' ids: 128 random bits, which nobody guesses."""
+
+IDLE = 24 * 3600
+"""After so long without an answer, seconds, what a rater has not rated is given to others."""
+
+
+class UnknownRaterError(WordwingError):
+    """There is no such rater."""
+
+
+class UnknownItemError(WordwingError):
+    """There is no such item, or it is not this rater's."""
+
+
+class EnoughRatersError(WordwingError):
+    """Every item has the judgements that it needs, or somebody who is at it."""
+
+
+class FinishedError(WordwingError):
+    """The rater has finished; nothing can be changed."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """What a page may show of an item; its pictures are fetched by its id."""
+
+    id: str
+    instruction: str
+    practice: bool
+    place: int
+    """From 1, among the items to practise on or among those to rate."""
+    of: int
+    """How many of them there are."""
+    answers: Answers | None
+    """What the rater has answered so far; never of an item to practise on."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a rater is."""
+
+    practised: int
+    practice: int
+    """Items to practise on: done, and all."""
+    rated: int
+    items: int
+    """Items to rate: done, and all. None at all are left where the rater was away so long that others got them."""
+    finished: bool
+
+
+Picture = Literal["film", "still", "legend"]
+"""Of an item: the MP4 animation, its last frame (WebP), and the numbered objects as the drone sees them (WebP)."""
+
+
+class Study:
+    """A study in its file; may be used by many threads and processes at once."""
+
+    def __init__(self, file: str | Path, clock: Callable[[], float] = time.time) -> None:
+        """Open a study.
+
+        Args:
+            file: Made by `create.create_study`.
+            clock: Seconds since 1970.
+        """
+        self.file = Path(file)
+        self._clock = clock
+        with opened(self.file) as connection:
+            rows = connection.execute("SELECT key, value FROM settings").fetchall()
+        try:
+            self.settings = Settings.from_rows([(row["key"], row["value"]) for row in rows])
+        except (KeyError, ValueError, TypeError):
+            raise WordwingError(f"{self.file}: the study's settings are damaged") from None
+
+    def new_rater(self) -> str:
+        """A new rater's token, with items to rate.
+
+        Raises:
+            EnoughRatersError: If no item needs another rater.
+        """
+        token = secrets.token_urlsafe(TOKEN_BYTES)
+        now = self._now()
+        with opened(self.file, write=True) as connection:
+            _release(connection, now - IDLE)
+            rows = connection.execute(
+                "SELECT number, instruction, COUNT(rater) AS assigned FROM items LEFT JOIN assignments ON item = number"
+                " WHERE practice IS NULL GROUP BY number HAVING assigned < ?",
+                (self.settings.raters,),
+            )
+            waiting = [Waiting(row["number"], row["instruction"], row["assigned"]) for row in rows]
+            if not waiting:
+                raise EnoughRatersError("this study needs no more raters; thank you for coming")
+            added = connection.execute(
+                "INSERT INTO raters (token, begun, touched) VALUES (?, ?, ?)", (_hash(token), now, now)
+            )
+            rng = np.random.default_rng([self.settings.seed, added.lastrowid or 0])
+            order = spread(share(waiting, self.settings.items_per_rater, rng), rng)
+            connection.executemany(
+                "INSERT INTO assignments VALUES (?, ?, ?)",
+                [(added.lastrowid, item.number, place) for place, item in enumerate(order, start=1)],
+            )
+        return token
+
+    def progress(self, token: str) -> Progress:
+        """How far a rater is."""
+        with opened(self.file) as connection:
+            rater = _rater(connection, token)
+            return _progress(connection, rater)
+
+    def order(self, token: str) -> list[tuple[str, bool]]:
+        """Ids of the rater's items to rate, in order, and whether each has been rated."""
+        with opened(self.file) as connection:
+            rows = connection.execute(
+                "SELECT items.id, ratings.item IS NOT NULL AS rated FROM assignments"
+                " JOIN items ON items.number = assignments.item LEFT JOIN ratings USING (rater, item)"
+                " WHERE rater = ? ORDER BY place",
+                (_rater(connection, token)["number"],),
+            )
+            return [(row["id"], bool(row["rated"])) for row in rows]
+
+    def next_item(self, token: str) -> Item | None:
+        """The first item to practise on, then to rate, that the rater has not done; None when all are."""
+        with opened(self.file) as connection:
+            rater = _rater(connection, token)
+            own = (rater["number"],)
+            found = connection.execute(
+                "SELECT number FROM items WHERE practice IS NOT NULL"
+                " AND number NOT IN (SELECT item FROM practised WHERE rater = ?) ORDER BY number LIMIT 1",
+                own,
+            ).fetchone()
+            found = (
+                found
+                or connection.execute(
+                    "SELECT item AS number FROM assignments WHERE rater = ?1"
+                    " AND item NOT IN (SELECT item FROM ratings WHERE rater = ?1) ORDER BY place LIMIT 1",
+                    own,
+                ).fetchone()
+            )
+            return None if found is None else _item(connection, rater, found["number"])
+
+    def item(self, token: str, item_id: str) -> Item:
+        """One of the rater's items."""
+        with opened(self.file) as connection:
+            rater = _rater(connection, token)
+            return _item(connection, rater, _own_item(connection, rater, item_id)["number"])
+
+    def picture(self, token: str, item_id: str, kind: Picture) -> bytes:
+        """A picture of one of the rater's items."""
+        with opened(self.file) as connection:
+            rater = _rater(connection, token)
+            return _picture(connection, _own_item(connection, rater, item_id)["number"], kind)
+
+    def practise(self, token: str, item_id: str, answers: Answers) -> tuple[Feedback, ...]:
+        """What to tell a rater about answers to an item to practise on; the answers themselves are not kept."""
+        with opened(self.file, write=True) as connection:
+            rater = _rater(connection, token)
+            row = _own_item(connection, rater, item_id)
+            if row["practice"] is None:
+                raise UnknownItemError("this item is not there to practise on")
+            connection.execute("INSERT OR IGNORE INTO practised VALUES (?, ?)", (rater["number"], row["number"]))
+            _touch(connection, rater, self._now())
+            return feedback(Practice(**json.loads(row["practice"])), answers)
+
+    def rate(self, token: str, item_id: str, answers: Answers) -> None:
+        """Keep a rater's answers; those given before to the same item are replaced.
+
+        Raises:
+            FinishedError: If the rater has finished.
+        """
+        now = self._now()
+        with opened(self.file, write=True) as connection:
+            rater = _rater(connection, token)
+            row = _own_item(connection, rater, item_id)
+            if row["practice"] is not None:
+                raise UnknownItemError("this item is only there to practise on")
+            if rater["finished"] is not None:
+                raise FinishedError("you have finished; ratings cannot be changed any more")
+            _write(connection, rater["number"], row["number"], answers, now)
+            _touch(connection, rater, now)
+
+    def finish(self, token: str) -> None:
+        """Say that a rater is done; from now on nothing can be changed."""
+        with opened(self.file, write=True) as connection:
+            rater = _rater(connection, token)
+            done = _progress(connection, rater)
+            if done.rated < done.items:
+                raise WordwingError(f"{done.items - done.rated} of {done.items} items have not been rated yet")
+            if rater["finished"] is None:
+                now = self._now()
+                connection.execute("UPDATE raters SET finished = ? WHERE number = ?", (now, rater["number"]))
+
+    def import_ratings(self, rows: Sequence[tuple[str, bytes, str, Answers]]) -> int:
+        """Add judgements from elsewhere, all of them or, if one cannot be, none.
+
+        Args:
+            rows: Where each stands, for complaints; a hash of who judged; the item's id; the answers.
+
+        Returns:
+            How many raters there are that had no ratings before.
+        """
+        now, new = self._now(), 0
+        with opened(self.file, write=True) as connection:
+            items = {
+                row["id"]: row["number"]
+                for row in connection.execute("SELECT id, number FROM items WHERE practice IS NULL")
+            }
+            for where, worker, item_id, answers in rows:
+                if item_id not in items:
+                    raise WordwingError(f"{where}: this study has no item {shown(item_id)}; is it another study's?")
+                found = connection.execute("SELECT number FROM raters WHERE worker = ?", (worker,)).fetchone()
+                rater = found["number"] if found else _worker(connection, worker, now)
+                new += found is None
+                if connection.execute(
+                    "SELECT 1 FROM ratings WHERE rater = ? AND item = ?", (rater, items[item_id])
+                ).fetchone():
+                    raise WordwingError(f"{where}: this worker has rated this item already")
+                connection.execute(
+                    "INSERT INTO assignments SELECT ?1, ?2, 1 + COUNT(*) FROM assignments WHERE rater = ?1",
+                    (rater, items[item_id]),
+                )
+                _write(connection, rater, items[item_id], answers, now)
+        return new
+
+    def judgements(self) -> list[Judgement]:
+        """All ratings, for the report; this is the one place that tells who flew."""
+        with opened(self.file) as connection:
+            rows = connection.execute(
+                "SELECT rater, instructions.id AS instruction, system, path, goal, efficiency, unclear, goal_ahead,"
+                " seconds FROM ratings JOIN items ON items.number = item"
+                " JOIN instructions ON instructions.number = instruction ORDER BY instruction, system, rater"
+            )
+            found = [dict(row) for row in rows]
+        return [Judgement(**{**row, **{key: bool(row[key]) for key in ("unclear", "goal_ahead")}}) for row in found]
+
+    def instructions(self) -> dict[str, tuple[str, int]]:
+        """Text and number of segments of the instructions that are rated, by id."""
+        with opened(self.file) as connection:
+            rows = connection.execute(
+                "SELECT DISTINCT instructions.id, text, segments FROM instructions"
+                " JOIN items ON instruction = instructions.number WHERE practice IS NULL ORDER BY instructions.id"
+            )
+            return {row["id"]: (row["text"], row["segments"]) for row in rows}
+
+    def raters(self) -> tuple[int, int]:
+        """How many raters have rated at least one item, and how many have finished, imported ones included."""
+        with opened(self.file) as connection:
+            [begun] = connection.execute("SELECT COUNT(DISTINCT rater) FROM ratings").fetchone()
+            [finished] = connection.execute(
+                "SELECT COUNT(DISTINCT rater) FROM ratings JOIN raters ON rater = number WHERE finished IS NOT NULL"
+            ).fetchone()
+            return begun, finished
+
+    def exhibits(self) -> Iterator[tuple[str, str, dict[Picture, bytes]]]:
+        """Id, instruction and pictures of every item to rate, in no order that tells who flew."""
+        with opened(self.file) as connection:
+            rows = connection.execute(
+                "SELECT items.id, items.number, text FROM items JOIN instructions ON instruction = instructions.number"
+                " WHERE practice IS NULL ORDER BY items.id"
+            ).fetchall()
+            for row in rows:
+                kinds: tuple[Picture, ...] = ("film", "still", "legend")
+                yield row["id"], row["text"], {kind: _picture(connection, row["number"], kind) for kind in kinds}
+
+    def _now(self) -> int:
+        return int(self._clock())
+
+
+def _hash(token: str) -> bytes:
+    return hashlib.sha256(str(token).encode("utf-8", "replace")).digest()
+
+
+def _rater(connection: sqlite3.Connection, token: str) -> sqlite3.Row:
+    row: sqlite3.Row | None = connection.execute("SELECT * FROM raters WHERE token = ?", (_hash(token),)).fetchone()
+    if row is None:
+        raise UnknownRaterError("this is not the link of a rater of this study")
+    return row
+
+
+def _own_item(connection: sqlite3.Connection, rater: sqlite3.Row, item_id: str) -> sqlite3.Row:
+    """Number and practice of an item that a rater is given; of all others nobody learns whether they exist."""
+    row: sqlite3.Row | None = connection.execute(
+        "SELECT number, practice FROM items WHERE id = ? AND (practice IS NOT NULL"
+        " OR number IN (SELECT item FROM assignments WHERE rater = ?))",
+        (str(item_id).encode("utf-8", "replace").decode(), rater["number"]),
+    ).fetchone()
+    if row is None:
+        raise UnknownItemError("this is not one of your items")
+    return row
+
+
+def _item(connection: sqlite3.Connection, rater: sqlite3.Row, number: int) -> Item:
+    row = connection.execute(
+        "SELECT items.id, text, practice FROM items JOIN instructions ON instruction = instructions.number"
+        " WHERE items.number = ?",
+        (number,),
+    ).fetchone()
+    progress = _progress(connection, rater)
+    if row["practice"] is not None:
+        [place] = connection.execute(
+            "SELECT COUNT(*) FROM items WHERE practice IS NOT NULL AND number <= ?", (number,)
+        ).fetchone()
+        return Item(row["id"], row["text"], True, place, progress.practice, None)
+    # Counted, not read: items before it may have been given to others.
+    [place] = connection.execute(
+        "SELECT COUNT(*) FROM assignments WHERE rater = ?1 AND place <="
+        " (SELECT place FROM assignments WHERE rater = ?1 AND item = ?2)",
+        (rater["number"], number),
+    ).fetchone()
+    given = connection.execute(
+        "SELECT path, goal, efficiency, unclear, seconds FROM ratings WHERE rater = ? AND item = ?",
+        (rater["number"], number),
+    ).fetchone()
+    answers = None if given is None else Answers(**{**dict(given), "unclear": bool(given["unclear"])})
+    return Item(row["id"], row["text"], False, place, progress.items, answers)
+
+
+def _progress(connection: sqlite3.Connection, rater: sqlite3.Row) -> Progress:
+    counts = connection.execute(
+        "SELECT (SELECT COUNT(*) FROM practised WHERE rater = ?1) AS practised,"
+        " (SELECT COUNT(*) FROM items WHERE practice IS NOT NULL) AS practice,"
+        " (SELECT COUNT(*) FROM ratings WHERE rater = ?1) AS rated,"
+        " (SELECT COUNT(*) FROM assignments WHERE rater = ?1) AS items",
+        (rater["number"],),
+    ).fetchone()
+    return Progress(**dict(counts), finished=rater["finished"] is not None)
+
+
+def _picture(connection: sqlite3.Connection, number: int, kind: Picture) -> bytes:
+    query = {
+        "film": "SELECT film FROM films WHERE item = ?",
+        "still": "SELECT still FROM films WHERE item = ?",
+        "legend": "SELECT legend FROM instructions JOIN items ON instruction = instructions.number"
+        " WHERE items.number = ?",
+    }[kind]
+    [content] = connection.execute(query, (number,)).fetchone()
+    return bytes(content)
+
+
+def _release(connection: sqlite3.Connection, before: int) -> None:
+    """Take back what raters who have not answered since a time have not rated."""
+    connection.execute(
+        "DELETE FROM assignments WHERE rater IN (SELECT number FROM raters WHERE finished IS NULL AND touched < ?)"
+        " AND NOT EXISTS (SELECT 1 FROM ratings WHERE ratings.rater = assignments.rater"
+        " AND ratings.item = assignments.item)",
+        (before,),
+    )
+
+
+def _write(connection: sqlite3.Connection, rater: int, item: int, answers: Answers, now: int) -> None:
+    values = (answers.path, answers.goal, answers.efficiency, answers.unclear, answers.seconds)
+    connection.execute("INSERT OR REPLACE INTO ratings VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (rater, item, *values, now))
+
+
+def _touch(connection: sqlite3.Connection, rater: sqlite3.Row, now: int) -> None:
+    connection.execute("UPDATE raters SET touched = ? WHERE number = ?", (now, rater["number"]))
+
+
+def _worker(connection: sqlite3.Connection, worker: bytes, now: int) -> int:
+    added = connection.execute(
+        "INSERT INTO raters (worker, begun, touched, finished) VALUES (?, ?, ?, ?)", (worker, now, now, now)
+    )
+    return added.lastrowid or 0
