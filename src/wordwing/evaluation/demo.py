@@ -14,10 +14,10 @@ from PIL import Image
 from wordwing.baselines.average import HABITS
 from wordwing.errors import WordwingError
 from wordwing.evaluation.animation import MAP_SIZE, filmstrip, flight_frames, still_states, write_video
-from wordwing.evaluation.drawing import MAP_EXTENT
 from wordwing.evaluation.metrics import SUCCESS_DISTANCE, emd, final_distance, succeeded
+from wordwing.evaluation.overhead import overheads
 from wordwing.evaluation.report.summary import title
-from wordwing.evaluation.rollout import Flight, fly_tasks, start_poses
+from wordwing.evaluation.rollout import Flight, fly_tasks
 from wordwing.evaluation.staging import stage
 from wordwing.evaluation.systems import load_policy
 from wordwing.evaluation.thinking import thinking_frames, thinking_strip
@@ -27,7 +27,6 @@ from wordwing.language.judge import judge
 from wordwing.language.parsing import parse
 from wordwing.language.tokenizer import tokenize
 from wordwing.model.policy import LearnedPolicy
-from wordwing.sim.render import RenderConfig
 from wordwing.sim.simulator import Simulator
 from wordwing.world.catalogue import Corpus
 from wordwing.world.layout import Layout
@@ -102,17 +101,15 @@ def fly_once(task: Task, policy: Policy, vehicle: Domain, seed: int = 0) -> tupl
     Returns:
         The flight, and the world from above, [S, S, 3].
     """
-    viewer = Simulator(1, render=RenderConfig(shadows=True))
     if vehicle == "sim":
-        [flight] = fly_tasks(policy, viewer, [task], max_steps=STEPS, keep_images=True)
+        [flight] = fly_tasks(policy, Simulator(1), [task], max_steps=STEPS, keep_images=True)
     else:
         from wordwing.flight.lab import LabVehicle
         from wordwing.flight.pilot import fly_vehicle
 
         with LabVehicle(task.layout, task.start_xy, task.start_yaw, seed=seed) as drone:
             flight = fly_vehicle(policy, drone, task, max_steps=STEPS, keep_images=True)
-    viewer.reset([task.layout], start_poses([task]))
-    return flight, viewer.overhead(MAP_SIZE, MAP_EXTENT)[0].numpy()
+    return flight, overheads([task.layout], MAP_SIZE)[0]
 
 
 def write_films(
