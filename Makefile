@@ -50,6 +50,7 @@ pictures: $(READY)
 	$(BIN)/wordwing fly "turn around, pass the barrel on its left and stop in front of the boat" --seed 3 --out out/picture
 	cp out/picture/filmstrip.png docs/flight.png
 	$(BIN)/python benchmarks/own_sentences.py pvn2-sureal docs/own-sentences.webp
+	$(BIN)/python benchmarks/studio_pictures.py
 	$(BIN)/python benchmarks/first_look.py plot benchmarks/first-look-calibration.jsonl docs/calibration.png
 	$(BIN)/wordwing data show examples --corpus field --out docs/examples-field.webp
 	$(BIN)/wordwing data show examples --corpus cage --out docs/examples-cage.webp

@@ -21,6 +21,7 @@ from wordwing.commands import (
     report,
     show,
     statistics,
+    studio,
     study,
     train,
 )
@@ -73,6 +74,7 @@ def application() -> tyro.extras.SubcommandApp:
     app.command(evaluate.evaluate)
     app.command(report.report)
     app.command(pack.pack)
+    app.command(studio.studio)
     app.command(study_app, name="study", help="Ask people how well systems flew.")
     app.command(bench_app, name="bench", help="Measure speed; prints one JSON line for each figure.")
     return app

@@ -128,9 +128,7 @@ class Examination:
         name = next(iter(self.tasks))
         task = self.tasks[name][number % len(self.tasks[name])]
         [flight] = fly_tasks(policy, Simulator(1, self.device), [task], max_steps=self.steps[name], keep_images=True)
-        viewer = Simulator(
-            1, self.device, render=RenderConfig(shadows=True)
-        )  # for people, not for policies
+        viewer = Simulator(1, self.device, render=RenderConfig(shadows=True))  # for people, not for policies
         viewer.reset([task.layout], start_poses([task]))
         overhead = viewer.overhead(MAP_SIZE, MAP_EXTENT)[0].cpu().numpy()
         frames = list(thinking_frames(flight, overhead, name, states=still_states(flight)))

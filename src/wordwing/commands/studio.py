@@ -1,0 +1,73 @@
+"""`wordwing studio`: type and watch it fly, in a browser."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+from wordwing.errors import WordwingError
+
+EXTRA = "the studio needs packages that are not installed; run: pip install 'wordwing[studio]'"
+
+
+def studio(
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    policies: tuple[str, ...] = ("pvn2-sureal",),
+    keep: Path | None = None,
+    days: float = 30.0,
+    names: tuple[str, ...] = (),
+) -> None:
+    """Open the studio: a page on which anyone types a sentence and watches the drone think and fly.
+
+    It flies the simulator and the lab, never a real drone. On this machine it needs no password; when it is bound to
+    an address that others can reach, only those who have the printed link, which holds a token, get in.
+
+    Args:
+        host: Which address to listen on; 0.0.0.0 is every address of this machine.
+        port: Which port.
+        policies: Who can fly: names or folders of learned policies, with names for the page as NAME=FOLDER.
+        keep: Folder for episodes that visitors ask to keep; by default wordwing/studio in the user's data folder.
+        days: After how many days kept episodes are deleted.
+        names: Other names by which browsers may reach it, such as that of a reverse proxy: studio.example.org
+    """
+    if not 1 <= port <= 65535:
+        raise WordwingError(f"--port is {port}; it must be from 1 to 65535")
+    if not 0 < days <= 3650:
+        raise WordwingError(f"--days is {days}; it must be more than 0 and at most 3650")
+    try:
+        import fastapi  # noqa: F401
+        import uvicorn  # noqa: F401
+        import websockets  # noqa: F401
+    except ImportError:
+        raise WordwingError(EXTRA) from None
+    check_free(host, port)
+    from wordwing.studio.crew import load_crew
+    from wordwing.studio.episodes import data_folder
+    from wordwing.studio.server import Settings, make_server
+
+    settings = Settings(load_crew(policies), keep or data_folder(), host, port, names=names, days=days)
+    server = make_server(settings)
+    print(f"the studio is open at {address(host, port, settings.token)}", "close it with Ctrl+C", sep="\n", flush=True)
+    server.run()
+
+
+def check_free(host: str, port: int) -> None:
+    """Raise a `WordwingError` if nothing can listen there."""
+    try:
+        family, kind, protocol, _name, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(place)
+    except socket.gaierror:
+        raise WordwingError(f'--host is "{host}", which is no address of this machine') from None
+    except OSError as error:
+        why = error.strerror or "unknown"
+        raise WordwingError(f"port {port} of {host} cannot be used ({why.lower()}); choose another --port") from None
+
+
+def address(host: str, port: int, token: str | None) -> str:
+    """What to type into a browser."""
+    everywhere = host in ("0.0.0.0", "::", "")
+    name = socket.gethostname() if everywhere else f"[{host}]" if ":" in host else host
+    return f"http://{name}:{port}/" + (f"?token={token}" if token else "")

@@ -1,0 +1,1 @@
+"""The studio: a page on which anyone types a sentence and watches the drone think and fly."""

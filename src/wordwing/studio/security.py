@@ -1,0 +1,316 @@
+"""Who may talk to the studio: Host, Origin, token and cookie, headers, sizes and rates, before anything else runs."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import logging
+import socket
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterable, MutableMapping
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+Scope = MutableMapping[str, Any]
+Event = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Event]]
+Send = Callable[[Event], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
+
+log = logging.getLogger("wordwing.studio")
+
+MAX_BODY = 1_000_000
+"""Bytes of a request: a large layout file."""
+
+LOCKED = b"""<!doctype html><html lang="en"><meta charset="utf-8"><title>wordwing studio</title>
+<h1>wordwing studio</h1><p>This studio opens with the link that was printed when it was started.</p>
+<p>If you have just followed that link, <a href="/">go on to the studio</a>.</p></html>
+"""
+# A cookie that is SameSite=Strict is not sent when a link in a chat or a mail leads here, redirects included; a click
+# on this page sends it.
+
+PERMISSIONS = "accelerometer=(), camera=(), display-capture=(), geolocation=(), gyroscope=(), microphone=(), usb=()"
+
+
+@dataclass
+class Bucket:
+    """A rate limit: so many a second, and so many at once."""
+
+    rate: float
+    burst: float
+    clock: Callable[[], float] = time.monotonic
+    _level: float = field(init=False)
+    _since: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._level, self._since = self.burst, self.clock()
+
+    def take(self) -> bool:
+        """Whether one more may go now; if so it is counted."""
+        return self.wait(spend=False) <= 0 and self.wait() <= 0
+
+    def wait(self, *, spend: bool = True) -> float:
+        """Seconds until the next one may go; it is counted at once."""
+        now = self.clock()
+        self._level = min(self.burst, self._level + (now - self._since) * self.rate)
+        self._since = now
+        short = 1 - self._level
+        if spend:
+            self._level -= 1
+        return max(0.0, short / self.rate)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the studio may be called in Host and Origin."""
+
+    exact: frozenset[str]
+    """Names with their ports, in lower case, as browsers send them."""
+    any_address: bool = False
+    """Whether any IP address will do: bound to all of a machine's. No DNS can be made to lie about those."""
+    port: int = 8080
+
+    @classmethod
+    def of(cls, host: str, port: int, more: Iterable[str] = ()) -> Names:
+        """Of a server that is bound to an address.
+
+        Args:
+            host: The address or name.
+            port: The port.
+            more: Other names, with ":port" where it is another, such as a reverse proxy's.
+        """
+        names = {"localhost", "127.0.0.1", "[::1]"} if is_loopback(host) else {_bracketed(host)}
+        everywhere = host in ("0.0.0.0", "::", "")
+        if everywhere:
+            names = {"localhost", socket.gethostname(), f"{socket.gethostname()}.local", socket.getfqdn()}
+        exact = {f"{name}:{port}" for name in names} | (names if port == 80 else set())
+        exact |= set(more)
+        return cls(frozenset(name.lower() for name in exact), everywhere, port)
+
+    def __contains__(self, host: str) -> bool:
+        if host.lower() in self.exact:
+            return True
+        if not self.any_address:
+            return False
+        try:
+            name = ipaddress.ip_address(urlsplit(f"//{host}").hostname or "")
+            return f"{_bracketed(str(name))}:{self.port}" == host.lower()  # as browsers write it, and nothing more
+        except ValueError:
+            return False
+
+
+class Guard:
+    """ASGI middleware: everything passes here first."""
+
+    def __init__(
+        self,
+        app: App,
+        names: Names,
+        token: str | None = None,
+        requests: Bucket | None = None,
+        changes: Bucket | None = None,
+    ) -> None:
+        """Guard an application.
+
+        Args:
+            app: What is guarded.
+            names: What it may be called.
+            token: What visitors must bring; None where only this machine can reach it.
+            requests: The rate limit of all that is asked together.
+            changes: That of all but GET.
+        """
+        self.app, self.names = app, names
+        self._token = token
+        self._requests = requests or Bucket(200, 600)
+        self._changes = changes or Bucket(5, 20)
+        self._cookie = f"wordwing-studio-{names.port}"
+        self._session = session_of(token) if token else ""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse, or pass on with our headers."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        websocket = scope["type"] == "websocket"
+        refusal = self._refusal(scope)
+        if refusal is None and self._token:
+            brought = None if websocket or scope["path"] != "/" or scope["method"] != "GET" else _token_in(scope)
+            if brought is not None:
+                if same(brought, self._token):
+                    await self._welcome(scope, send)
+                    return
+                refusal = (403, b"text/plain", b"this is not the studio's token\n")
+            elif not self._known(scope):
+                refusal = (401, b"text/html; charset=utf-8", LOCKED)
+        if refusal is not None:
+            await self._refuse(scope, send, *refusal)
+            return
+        if websocket:
+            try:
+                await self.app(scope, receive, send)
+            except Exception as error:
+                log.warning("a connection was broken off: %s", where(error))
+        else:
+            await self._answer(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on; what goes wrong there is not told in the log, since it may hold what somebody typed."""
+        begun = False
+
+        async def sending(event: Event) -> None:
+            nonlocal begun
+            begun = True
+            await send(event)
+
+        try:
+            await self.app(scope, _limited(receive), self._with_headers(scope, sending))
+        except Exception as error:
+            log.warning("a request was broken off: %s", where(error))
+            if not begun:
+                await self._refuse(scope, send, 500, b"text/plain", b"this was a fault of the server\n")
+
+    def _refusal(self, scope: Scope) -> tuple[int, bytes, bytes] | None:
+        """What is wrong with a request, whoever sent it."""
+        plain = b"text/plain"
+        hosts, origins = _headers(scope, b"host"), _headers(scope, b"origin")
+        if len(hosts) != 1 or hosts[0] not in self.names:
+            return 421, plain, b"the studio is not called that; open the address that it printed\n"
+        websocket = scope["type"] == "websocket"
+        changing = websocket or scope["method"] not in ("GET", "HEAD")
+        if (changing or origins) and not self._own(origins, hosts[0]):
+            return 403, plain, b"this must come from the studio's own page\n"
+        if not self._requests.take() or (changing and not self._changes.take()):
+            return 429, plain, b"too many requests; wait a little\n"
+        length = _headers(scope, b"content-length")
+        if length and (len(length) > 1 or not length[0].isdecimal() or int(length[0][:12]) > MAX_BODY):
+            return 413, plain, b"this is too large\n"
+        return None
+
+    def _own(self, origins: Collection[str], host: str) -> bool:
+        if len(origins) != 1:
+            return False
+        scheme, separator, rest = next(iter(origins)).partition("://")
+        return scheme in ("http", "https") and bool(separator) and rest.lower() == host.lower()
+
+    def _known(self, scope: Scope) -> bool:
+        """Whether the cookie is ours."""
+        try:
+            cookies = SimpleCookie("; ".join(_headers(scope, b"cookie")))
+        except CookieError:
+            return False
+        mine = cookies.get(self._cookie)
+        return mine is not None and same(mine.value, self._session)
+
+    async def _welcome(self, scope: Scope, send: Send) -> None:
+        """The token becomes a cookie and leaves the address."""
+        cookie = f"{self._cookie}={self._session}; Path=/; HttpOnly; SameSite=Strict"
+        headers = [(b"location", b"/"), (b"set-cookie", cookie.encode()), (b"content-length", b"0")]
+        send = self._with_headers(scope, send)
+        await send({"type": "http.response.start", "status": 303, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def _refuse(self, scope: Scope, send: Send, status: int, kind: bytes, body: bytes) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})  # before it was accepted: 403
+            return
+        length = str(len(body)).encode()
+        headers = [(b"content-type", kind), (b"content-length", length), (b"connection", b"close")]
+        send = self._with_headers(scope, send)
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+
+    def _with_headers(self, scope: Scope, send: Send) -> Send:
+        ours = security_headers(next(iter(_headers(scope, b"host")), ""), self.names)
+
+        async def sending(event: Event) -> None:
+            if event["type"] == "http.response.start":
+                given = list(event.get("headers", []))
+                names = {name.lower() for name, _value in given}
+                event = {**event, "headers": given + [(name, value) for name, value in ours if name not in names]}
+            await send(event)
+
+        return sending
+
+
+def security_headers(host: str, names: Names) -> Headers:
+    """Those of every answer; the page may load and reach nothing but this server."""
+    sockets = f" ws://{host} wss://{host}" if host in names else ""
+    policy = (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+        f"media-src 'self' blob:; font-src 'self'; manifest-src 'self'; connect-src 'self'{sockets}; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    return [
+        (b"content-security-policy", policy.encode("latin-1")),
+        (b"referrer-policy", b"no-referrer"),
+        (b"x-content-type-options", b"nosniff"),
+        (b"x-frame-options", b"DENY"),
+        (b"cross-origin-opener-policy", b"same-origin"),
+        (b"cross-origin-resource-policy", b"same-origin"),
+        (b"permissions-policy", PERMISSIONS.encode()),
+        (b"cache-control", b"no-store"),
+    ]
+
+
+def where(error: BaseException) -> str:
+    """An error for the log: its kind and place. Its sentence may hold what somebody typed."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = "" if trace is None else f" at {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+    return f"{type(error).__name__}{place}"
+
+
+def session_of(token: str) -> str:
+    """The cookie's value: whoever learns it does not learn the token."""
+    return hmac.new(token.encode(), b"wordwing studio session 1", hashlib.sha256).hexdigest()
+
+
+def same(given: str, wanted: str) -> bool:
+    """Whether two secrets are equal, in a time that does not tell how much of them is."""
+    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), wanted.encode())
+
+
+def _limited(receive: Receive) -> Receive:
+    """A body that ends the request when it grows too large."""
+    total = 0
+
+    async def receiving() -> Event:
+        nonlocal total
+        event = await receive()
+        total += len(event.get("body", b""))
+        return {"type": "http.disconnect"} if total > MAX_BODY else event
+
+    return receiving
+
+
+def _token_in(scope: Scope) -> str | None:
+    """The token in the address, if there is one."""
+    try:
+        query = parse_qs(scope.get("query_string", b"").decode("latin-1"), max_num_fields=10)
+    except ValueError:
+        return None
+    return query.get("token", [None])[0]
+
+
+def _headers(scope: Scope, name: bytes) -> list[str]:
+    return [value.decode("latin-1") for key, value in scope["headers"] if key.lower() == name]
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host

@@ -1,0 +1,307 @@
+"""Who flies when: visitors, their drones, and what the buttons of their pages do."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from wordwing.errors import WordwingError
+from wordwing.evaluation.demo import STEPS
+from wordwing.evaluation.staging import stage
+from wordwing.interface import CONTROL_PERIOD, Domain
+from wordwing.studio.crew import Crew
+from wordwing.studio.episodes import Episodes, episode_json
+from wordwing.studio.frames import FrameWriter
+from wordwing.studio.live import Ending, LiveFlight, Start
+from wordwing.studio.messages import MAX_TEXTS, Control, Fly, Hello, Message, Place, Speed, Stage, Words
+from wordwing.studio.security import where
+from wordwing.studio.views import overhead_picture, placed, welcome
+from wordwing.studio.words import unknown_spans
+from wordwing.studio.workers import Workers
+
+LIMIT = 8
+"""Visitors with flights under way at the same time."""
+
+log = logging.getLogger("wordwing.studio")
+
+Tell = Callable[[dict[str, Any] | bytes], Awaitable[None]]
+"""Sends a message to a page."""
+
+
+class GoneError(ConnectionError):
+    """Raised by a `Tell`: the page has gone, or does not read what it is sent."""
+
+
+@dataclass
+class Hangar:
+    """What all visitors share."""
+
+    crew: Crew
+    workers: Workers
+    episodes: Episodes
+    limit: int = LIMIT
+    steps: int = STEPS
+    """Decisions that an instruction is given."""
+    flying: int = 0
+    """Visitors with flights under way."""
+
+    def take(self) -> bool:
+        """Take a place, if one is free."""
+        if self.flying >= self.limit:
+            return False
+        self.flying += 1
+        return True
+
+    def free(self) -> None:
+        """Give a place back."""
+        self.flying -= 1
+
+
+@dataclass
+class Lane:
+    """One of the drones side by side."""
+
+    number: int
+    live: LiveFlight
+    writer: FrameWriter = field(default_factory=FrameWriter)
+
+    def advance(self) -> tuple[bytes, Ending | None]:
+        """One decision as a message and, with the last, how the flight went."""
+        message = self.writer(self.live.advance())
+        return message, None if self.live.flying else self.live.ending()
+
+
+class Visitor:
+    """A page and its drones. All methods run in the event loop; what takes time is done by the workers."""
+
+    def __init__(self, hangar: Hangar, tell: Tell) -> None:
+        self._hangar = hangar
+        self._tell = tell
+        self._start: Start | None = None
+        self._lanes: list[Lane] = []
+        self._policies: tuple[str, ...] = ()
+        self._texts: list[str] = []
+        self._kept: str | None = None
+        self._flying: asyncio.Task[None] | None = None
+        self._paused = False
+        self._permits = 0
+        self._quitting = False
+        self._speed = 1.0
+        self._due = 0.0
+        self._wake = asyncio.Event()
+
+    @property
+    def flying(self) -> bool:
+        """Whether a flight is under way, be it paused."""
+        return self._flying is not None and not self._flying.done()
+
+    async def handle(self, message: Message) -> None:
+        """Do what a message asks for; raises a `WordwingError` where that cannot be."""
+        match message:
+            case Hello():
+                await self._tell(welcome(self._hangar.crew, self._hangar.limit))
+            case Stage():
+                await self._stage(message)
+            case Place(start):
+                await self._place(start)
+            case Fly():
+                await self._fly(message)
+            case Speed(value):
+                self._speed = value
+                self._wake.set()
+            case Words():
+                await self._words(message)
+            case Control("keep"):
+                await self._keep()
+            case Control("reset"):
+                await self._reset()
+            case Control(kind):
+                await self._press(kind)
+
+    async def close(self) -> None:
+        """The page is gone: its flight ends and its place is free."""
+        self._quitting = True
+        self._wake.set()
+        if self._flying is not None:
+            self._flying.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await self._flying
+        self._lanes = []
+
+    async def _stage(self, message: Stage) -> None:
+        self._check_still()
+        vehicle: Domain = "sim" if self._start is None else self._start.vehicle
+
+        def draw() -> Start:
+            rng = np.random.default_rng(message.seed)
+            _corpus, task = stage(message.text, message.corpus, rng)
+            return Start(task.layout, task.start_xy, task.start_yaw, message.seed, vehicle)
+
+        await self._place(await self._hangar.workers.prepare(draw))
+
+    async def _place(self, start: Start) -> None:
+        self._check_still()
+        picture = await self._hangar.workers.prepare(partial(overhead_picture, start.layout))
+        self._start, self._lanes, self._texts = start, [], []
+        await self._tell(placed(start, picture))
+
+    async def _fly(self, message: Fly) -> None:
+        self._check_still()
+        start = self._start
+        if start is None:
+            raise WordwingError("there is no world yet; place landmarks and a drone first")
+        if message.goes_on and not self._texts:
+            raise WordwingError("nothing has been flown yet, so nothing can go on")
+        if message.goes_on and len(message.policies) != len(self._lanes):
+            raise WordwingError("as many drones go on as have flown; reset to change their number")
+        if message.goes_on and len(self._texts) >= MAX_TEXTS:
+            raise WordwingError(f"{MAX_TEXTS} instructions are the most that follow one another; reset first")
+        if not self._hangar.take():
+            limit = self._hangar.limit
+            text = f"{limit} people are flying just now, as many as there is room for; try again in a minute"
+            await self._tell({"type": "busy", "message": text, "limit": limit})
+            return
+        try:
+            texts = [*self._texts, message.text] if message.goes_on else [message.text]
+            work = partial(self._begin, start, message, len(texts) - 1)
+            self._lanes = await self._hangar.workers.fly(work)
+            self._policies, self._texts, self._kept = message.policies, texts, None
+            self._paused, self._permits, self._due = False, 0, time.monotonic()
+            await self._say("flying")
+        except BaseException:
+            self._hangar.free()
+            self._lanes, self._texts = [], []  # some of them may have begun
+            raise
+        self._flying = asyncio.create_task(self._flight())
+        self._flying.add_done_callback(lambda _task: self._hangar.free())  # also if it never came to its first step
+
+    def _begin(self, start: Start, message: Fly, number: int) -> list[Lane]:
+        """Put drones at the start, unless they go on from where they are, and tell them what to do; in a worker."""
+        lanes = self._lanes
+        if not message.goes_on:
+            if len(lanes) != len(message.policies):
+                lanes = [
+                    Lane(index, LiveFlight(start, max_steps=self._hangar.steps))
+                    for index in range(len(message.policies))
+                ]
+            for lane in lanes:
+                lane.live.restart()
+        for lane, name in zip(lanes, message.policies, strict=True):
+            lane.live.begin(message.text, self._hangar.crew[name].wear(start.vehicle), name)
+            lane.writer = FrameWriter(lane.number, number)
+        return lanes
+
+    async def _flight(self) -> None:
+        """Fly all lanes to their ends, one decision each in turn."""
+        try:
+            while any(lane.live.flying for lane in self._lanes):
+                await self._turn()
+                for lane in self._lanes:
+                    if self._quitting:
+                        return
+                    if lane.live.flying:
+                        message, ending = await self._hangar.workers.fly(lane.advance)
+                        await self._tell(message)
+                        if ending is not None:
+                            await self._tell(ended(lane.number, ending))
+                            await self._tell(state("ended", lane))
+        except GoneError:
+            return
+        except Exception as error:
+            log.warning("a flight was broken off: %s", where(error))
+            self._lanes, self._texts = [], []
+            with suppress(Exception):
+                await self._tell({"type": "error", "message": "the flight was broken off by a fault of the server"})
+                await self._tell({"type": "state", "phase": "idle", "lane": 0, "step": 0})
+
+    async def _turn(self) -> None:
+        """Wait until the next decision may be taken: in its time and, when paused, on request."""
+        while not self._quitting:
+            now, delay = time.monotonic(), None
+            if self._paused and self._permits:
+                self._permits -= 1
+                break
+            if not self._paused:
+                delay = self._due - now
+                if delay <= 0:
+                    break
+            self._wake.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), delay)
+            if delay is not None:  # the speed may have changed
+                self._due = min(self._due, time.monotonic() + CONTROL_PERIOD / self._speed)
+        period = CONTROL_PERIOD / self._speed
+        # Behind time it hurries by at most a period, so that a pause is not made up for.
+        self._due = max(self._due, time.monotonic() - period) + period
+
+    async def _press(self, kind: str) -> None:
+        if not self.flying:
+            return  # a button that was pressed as the flight ended
+        if kind == "stop":
+            for lane in self._lanes:
+                lane.live.halt()
+            self._paused = False
+        elif kind == "step":
+            self._permits = min(self._permits + 1, 100) if self._paused else 1
+            self._paused = True
+        else:
+            self._paused, self._permits = kind == "pause", 0
+            self._due = max(self._due, time.monotonic())
+        self._wake.set()
+        await self._say("paused" if self._paused else "flying")
+
+    async def _reset(self) -> None:
+        """Break a flight off and put the drones back."""
+        self._quitting = True
+        self._wake.set()
+        if self._flying is not None:
+            await self._flying  # at most one decision
+        self._quitting, self._texts = False, []
+        await self._tell({"type": "state", "phase": "idle", "lane": 0, "step": 0})
+
+    async def _words(self, message: Words) -> None:
+        vocabulary = self._hangar.crew[message.policy].loaded.vocabulary
+        spans = await self._hangar.workers.prepare(partial(unknown_spans, message.text, vocabulary))
+        await self._tell({"type": "words", "id": message.id, "unknown": [list(span) for span in spans]})
+
+    async def _keep(self) -> None:
+        if self._start is None or not self._texts or self.flying:
+            raise WordwingError("only a flight that has ended can be kept")
+        if self._kept is None:
+            record = episode_json(self._start, self._policies, self._texts, [lane.live for lane in self._lanes])
+            self._kept = await self._hangar.workers.prepare(partial(self._hangar.episodes.keep, record))
+        await self._tell({"type": "kept", "id": self._kept})
+
+    def _check_still(self) -> None:
+        if self.flying:
+            raise WordwingError("the drone is flying; stop it first")
+
+    async def _say(self, phase: str) -> None:
+        for lane in self._lanes:
+            await self._tell(state(phase if lane.live.flying else "ended", lane))
+
+
+def state(phase: str, lane: Lane) -> dict[str, Any]:
+    """The message about what a lane does."""
+    return {"type": "state", "phase": phase, "lane": lane.number, "step": lane.live.step}
+
+
+def ended(lane: int, ending: Ending) -> dict[str, Any]:
+    """The message about how a flight went."""
+    return {
+        "type": "ended",
+        "lane": lane,
+        "reason": ending.reason,
+        "seconds": round(ending.seconds, 2),
+        "metres": round(ending.metres, 3),
+        "verdict": ending.verdict,
+        "reached": ending.reached,
+    }

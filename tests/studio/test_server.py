@@ -1,0 +1,254 @@
+import json
+
+import numpy as np
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from small_policy import VOCABULARY, small_network
+from studio_server import LAYOUT, START, RunningStudio, poses
+from wordwing.evaluation.belief_maps import FeatureColours
+from wordwing.evaluation.rollout import fly_tasks
+from wordwing.model.policy import LearnedPolicy
+from wordwing.sim.simulator import Simulator
+from wordwing.world.layout import Layout, Placement
+from wordwing.world.tasks import Task
+
+WORLD = Layout(tuple(Placement(**row) for row in LAYOUT["landmarks"]))
+
+
+def cells(features):
+    """[1, C, h, w] to [h, w, C]."""
+    return np.moveaxis(features[0].numpy(), 0, -1)
+
+
+def assert_colours(page, flight):
+    """Colours are fitted to the first decision and then stay; what has no features is grey."""
+    first = flight.beliefs[0]
+    known = first.arena[0].numpy() & (cells(first.semantic_map) != 0).any(-1)
+    colours = FeatureColours.fit(cells(first.semantic_map)[known])
+    grounded = FeatureColours.fit(cells(first.grounding_map)[known])
+    for (_header, arrays), belief in zip(page.frames, flight.beliefs, strict=False):
+        arena = belief.arena[0].numpy()
+        known = arena & (cells(belief.semantic_map) != 0).any(-1)
+        assert np.array_equal(arrays["features"], colours(cells(belief.image_features)))
+        assert np.array_equal(arrays["semantic"][known], colours(cells(belief.semantic_map))[known])
+        assert np.array_equal(arrays["grounding"][known], grounded(cells(belief.grounding_map))[known])
+        for name in ("semantic", "grounding"):
+            assert (arrays[name][~arena] == (232, 232, 229)).all()
+            assert (arrays[name][arena & ~known] == (190, 190, 186)).all()
+
+
+def test_a_page_is_welcomed_with_all_that_it_has_to_know(studio):
+    with studio.page() as page:
+        page.say("hello", version=1)
+        welcome = page.hear()
+    assert welcome["type"] == "welcome"
+    assert [entry["name"] for entry in welcome["policies"]] == ["small0", "other"]
+    assert welcome["default_policy"] == "small0"
+    assert len(welcome["landmarks"]) == 89
+    assert set(welcome["examples"]) == set(welcome["corpora"]) == {"cage", "field", "house"}
+    assert welcome["limits"] == {"text": 2000, "visitors": 8, "landmarks": 40}
+    assert (welcome["grid"]["cells"], welcome["grid"]["size"]) == (64, pytest.approx(9.4))
+
+
+def test_the_flight_that_a_page_sees_is_that_of_an_evaluation(studio):
+    with studio.page() as page:
+        placed = page.place()
+        assert placed["type"] == "placed"
+        assert placed["start"] == START
+        assert placed["overhead"].startswith("data:image/webp;base64,")
+        page.say("speed", value=8)
+        page.fly()
+        assert page.hear() == {"type": "state", "phase": "flying", "lane": 0, "step": 0}
+        ended = page.until("ended")
+        page.until("state", phase="ended")
+    task = Task("go to the barrel", WORLD, (START["x"], START["y"]), START["yaw"], np.zeros((1, 2)))
+    policy = LearnedPolicy(small_network(0), VOCABULARY, "sim")
+    [flight] = fly_tasks(policy, Simulator(1), [task], max_steps=12, keep_images=True)
+    assert ended["reason"] == flight.ended_by
+    assert len(page.frames) == len(flight.positions)
+    assert np.array([pose[:3] for pose in poses(page)]) == pytest.approx(flight.positions, abs=1e-6)
+    for index, (header, arrays) in enumerate(page.frames):
+        assert header["step"] == index
+        assert header["time"] == pytest.approx(0.3 * index, abs=1e-3)
+        assert np.array_equal(arrays["image"], flight.images[index])
+        belief = flight.beliefs[min(index, len(flight.beliefs) - 1)]
+        goal = belief.visitation.goal[0].numpy()
+        assert header["peaks"][1] == pytest.approx(goal.max(), abs=1e-6)
+        assert arrays["goal"] == pytest.approx(255 * goal / goal.max(), abs=0.51)
+        assert header["unobserved"] == pytest.approx(belief.visitation.unobserved[0].tolist(), abs=1e-6)
+        assert header["goal"] == pytest.approx(flight.goals[min(index, len(flight.goals) - 1), :2].tolist(), abs=1e-5)
+        assert header["settling"] == (index >= flight.decisions + (flight.ended_by == "stop"))
+        assert np.array_equal(arrays["masks"] & 1, belief.observed[0].numpy().astype(np.uint8))
+        assert np.array_equal(arrays["masks"] // 2 & 1, belief.arena[0].numpy().astype(np.uint8))
+        assert np.array_equal(arrays["masks"] // 4, belief.boundary[0].numpy().astype(np.uint8))
+        assert {name: array.shape for name, array in arrays.items()} == {
+            "image": (72, 128, 3),
+            "features": (18, 32, 3),
+            "semantic": (64, 64, 3),
+            "grounding": (64, 64, 3),
+            "path": (64, 64),
+            "goal": (64, 64),
+            "masks": (64, 64),
+        }
+        if index < len(flight.setpoints):
+            assert header["setpoint"] == pytest.approx(flight.setpoints[index].tolist(), abs=1e-6)
+    assert page.frames[-1][0]["setpoint"] is None
+    assert_colours(page, flight)
+
+
+def test_a_lab_flight_is_the_same_each_time_and_another_with_another_seed(studio):
+    seen = []
+    for seed in (4, 4, 5):
+        with studio.page() as page:
+            page.place("lab", seed)
+            page.say("speed", value=8)
+            page.fly()
+            page.until("ended")
+        seen.append(poses(page))
+    assert seen[0] == seen[1]
+    assert seen[0] != seen[2]
+
+
+def test_a_staged_layout_has_what_the_text_names_and_is_the_same_each_time(studio):
+    with studio.page() as page:
+        answers = []
+        for seed in (3, 3, 4):
+            page.say("stage", text="fly to the anvil", corpus=None, seed=seed)
+            answers.append(page.hear())
+    assert "Anvil" in [row["name"] for row in answers[0]["layout"]["landmarks"]]
+    assert answers[0] == answers[1]
+    assert answers[0]["layout"] != answers[2]["layout"]
+
+
+def test_unknown_words_are_found_where_they_stand(studio):
+    with studio.page() as page:
+        text = "go to the 🚁 blorb, thé barel of cafe\u0301"
+        page.say("words", text=text, policy="small0", id=7)
+        answer = page.hear()
+    units = text.encode("utf-16-le")
+    found = [units[2 * begin : 2 * end].decode("utf-16-le") for begin, end in answer["unknown"]]
+    assert (answer["type"], answer["id"]) == ("words", 7)
+    assert found == ["blorb", "thé"]  # "barel" is a typing mistake, and "café" is known however it is encoded
+
+
+def test_what_cannot_be_done_is_answered_with_a_sentence_and_the_connection_goes_on(studio):
+    with studio.page() as page:
+        page.fly()
+        assert "no world yet" in page.hear()["message"]
+        page.place()
+        page.fly("...")
+        assert "no word" in page.hear()["message"]
+        page.fly(policies=("nobody",))
+        assert 'no policy is called "nobody"' in page.hear()["message"]
+        overlapping = [{"name": "Barrel", "x": 0, "y": 0}, {"name": "Anvil", "x": 0.1, "y": 0}]
+        page.say("place", layout={"schema": 1, "landmarks": overlapping}, start=START, seed=0, vehicle="sim")
+        assert "overlaps" in page.hear()["message"]
+        page.say("keep")
+        assert "ended" in page.hear()["message"]
+        page.fly()
+        page.until("state", phase="flying")
+        page.fly()
+        assert "stop it first" in page.until("error")["message"]
+        page.say("stop")
+        page.until("ended")
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ("{", 1007),
+        (b"\x00\x01", 1007),
+        ('{"type": "hello", "version": NaN}', 1007),
+        ('{"type": "hello", "version": 2}', 1008),
+        ('{"type": "hello", "version": 1, "more": 1}', 1008),
+        ('{"type": "launch"}', 1008),
+        ("[]", 1008),
+        ("[" * 60_000, 1007),
+    ],
+)
+def test_a_malformed_message_closes_its_connection_and_no_other(studio, message, code):
+    with studio.page() as other, studio.page() as page:
+        page.connection.send(message)
+        assert page.hear()["type"] == "error"
+        with pytest.raises(ConnectionClosed) as closed:
+            page.hear()
+        assert closed.value.rcvd.code == code
+        other.say("hello", version=1)
+        assert other.hear()["type"] == "welcome"
+
+
+def test_a_message_that_is_too_long_closes_its_connection(studio):
+    with studio.page() as page:
+        page.connection.send('"' + 70_000 * "x" + '"')
+        with pytest.raises(ConnectionClosed) as closed:
+            page.hear()
+        assert closed.value.rcvd.code == 1009
+
+
+def test_a_kept_episode_survives_a_restart_and_is_deleted_after_its_time(crew, tmp_path):
+    now = [1e9]
+    with RunningStudio(crew, tmp_path, steps=3, clock=lambda: now[0]) as first, first.page() as page:
+        page.place()
+        page.say("speed", value=8)
+        page.fly(policies=("small0", "other"))
+        for _lane in range(2):
+            page.until("state", phase="ended")
+        page.say("keep")
+        kept = page.until("kept")
+    name = kept["id"]
+    assert len(name) == 22
+    now[0] += 29 * 86_400
+    with RunningStudio(crew, tmp_path, clock=lambda: now[0]) as second, second.http() as http:
+        answer = http.get(f"/episodes/{name}.json")
+        assert answer.status_code == 200
+        record = answer.json()
+        assert record["texts"] == ["go to the barrel"]
+        assert record["policies"] == ["small0", "other"]
+        assert [len(lane) for lane in record["lanes"]] == [1, 1]
+        flown = record["lanes"][1][0]["positions"]
+        assert flown == [pytest.approx(pose[:3], abs=1e-6) for pose in poses(page, 1)]
+        now[0] += 2 * 86_400
+        assert http.get(f"/episodes/{name}.json").status_code == 404
+    with RunningStudio(crew, tmp_path, clock=lambda: now[0]):
+        assert [path.name for path in tmp_path.iterdir() if path.suffix == ".json"] == []
+
+
+def test_nothing_is_kept_unless_asked_for(crew, tmp_path):
+    with RunningStudio(crew, tmp_path, steps=3) as small, small.page() as page:
+        page.place()
+        page.say("speed", value=8)
+        page.fly()
+        page.until("state", phase="ended")
+    assert [path for path in tmp_path.iterdir() if not path.name.startswith(".films-")] == []
+
+
+def test_episodes_are_found_by_their_names_alone(studio):
+    with studio.http() as http:
+        for name in ("..%2f..%2fetc%2fpasswd", "%2e%2e/x.json", "a.json", "x" * 22 + ".json", ".json", "%00.json"):
+            answer = http.get(f"/episodes/{name}")
+            assert answer.status_code in (400, 404), name
+            assert "root:" not in answer.text
+
+
+def test_pages_cards_and_layouts_are_served(studio):
+    with studio.http(headers={"origin": studio.url}) as http:
+        assert "A card." in http.get("/cards/small0").text
+        assert http.get("/cards/small0").headers["content-type"].startswith("text/plain")
+        assert http.get("/cards/..%2f..").status_code == 404
+        answer = http.post("/layout", content=json.dumps(LAYOUT))
+        assert answer.json()["landmarks"][0] == LAYOUT["landmarks"][0] | {"x": 1.0, "y": 0.5}
+        refused = http.post("/layout", content='{"schema": 1, "landmarks": [{"name": "Barell", "x": 0, "y": 0}]}')
+        assert refused.status_code == 400
+        assert 'did you mean "Barrel"' in refused.json()["message"]
+        assert http.post("/layout", content=b"\xff\xfe").status_code == 400
+        assert http.get("/static/").status_code == 404
+        assert http.get("/static/..%2fserver.py").status_code == 404
+        assert http.get("/docs").status_code == 404
+        assert http.get("/openapi.json").status_code == 404
+
+
+def test_policies_are_loaded_once_and_worn_many_times(crew):
+    one, two = crew["small0"].wear("sim"), crew["small0"].wear("lab")
+    assert one.network is two.network
+    assert one is not two

@@ -1,0 +1,140 @@
+import asyncio
+import json
+import os
+import time
+
+import av
+import numpy as np
+import pytest
+
+from studio_server import LAYOUT, START, RunningStudio
+from wordwing.studio.filming import film_frames
+from wordwing.studio.live import LiveFlight
+from wordwing.studio.messages import read_link
+from wordwing.studio.videos import QUEUE, Films, QueueFullError
+
+LINK = {
+    "layout": LAYOUT,
+    "start": START,
+    "seed": 2,
+    "vehicle": "sim",
+    "policies": ["small0"],
+    "texts": ["go to the barrel", "left of the barrel"],
+}
+
+
+def frames_of(path):
+    with av.open(str(path)) as film:
+        return [frame.to_ndarray(format="rgb24") for frame in film.decode(video=0)]
+
+
+def fetched(http, address, seconds=120):
+    end, shares = time.monotonic() + seconds, [0.0]
+    while (answer := http.get(address)).status_code == 202:
+        shares.append(answer.json()["share"])
+        assert time.monotonic() < end
+        time.sleep(0.2)
+    assert shares == sorted(shares)
+    return answer
+
+
+def test_a_film_shows_every_state_of_every_instruction(crew, monkeypatch):
+    shown = []
+
+    def frames(flight, overhead, title, unknown, threshold):
+        shown.append((flight, title, unknown))
+        yield from flight.positions
+
+    monkeypatch.setattr("wordwing.studio.filming.thinking_frames", frames)
+    link = read_link(json.dumps({**LINK, "policies": ["small0", "other"], "texts": ["go blorb", "left"]}), crew)
+    shares: list[float] = []
+    drawn = list(film_frames(link, crew, 4, shares.append))
+    assert [title for _flight, title, _unknown in shown] == ["small0 in sim"] * 2 + ["other in sim"] * 2
+    assert [unknown for _flight, _title, unknown in shown] == [["blorb"], []] * 2
+    expected = []
+    for name in ("small0", "other"):
+        live = LiveFlight(link.start, max_steps=4)
+        for text in ("go blorb", "left"):
+            live.begin(text, crew[name].wear("sim"))
+            while live.flying:
+                live.advance()
+            expected += live.legs[-1].positions
+    assert np.array_equal(np.stack(drawn), np.stack(expected))
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1.0)
+
+
+def test_a_shared_link_is_filmed_and_fetched(crew, tmp_path):
+    with RunningStudio(crew, tmp_path, steps=1) as studio, studio.http(headers={"origin": studio.url}) as http:
+        asked = http.post("/video", content=json.dumps({**LINK, "texts": ["go to the barrel"]}))
+        assert asked.status_code == 202
+        answer = fetched(http, f"/video/{asked.json()['job']}")
+        assert (answer.status_code, answer.headers["content-type"]) == (200, "video/mp4")
+        (tmp_path / "film.mp4").write_bytes(answer.content)
+        assert http.get("/video/nothing").status_code == 404
+        frames = frames_of(tmp_path / "film.mp4")
+        assert frames[0].shape == (900, 1600, 3)
+        assert len(frames) >= 8  # a decision, seven states, and the last one is held
+        assert http.post("/video", content="{}").status_code == 400
+        assert http.post("/video", content=json.dumps({**LINK, "policies": ["nobody"]})).status_code == 400
+    assert [path.name for path in tmp_path.iterdir()] == ["film.mp4"]  # what nobody asked to keep is gone
+
+
+def test_a_kept_episode_can_be_fetched_as_a_film(crew, tmp_path):
+    with RunningStudio(crew, tmp_path, steps=1) as studio, studio.http() as http:
+        with studio.page() as page:
+            page.place()
+            page.say("speed", value=8)
+            page.fly()
+            page.until("state", phase="ended")
+            page.say("keep")
+            name = page.until("kept")["id"]
+        assert fetched(http, f"/episodes/{name}.mp4").status_code == 200
+        assert http.get(f"/episodes/{name[::-1]}.mp4").status_code == 404
+    assert (tmp_path / f"{name}.mp4").is_file()
+
+
+def test_films_that_a_killed_server_left_are_deleted_after_a_day(crew, tmp_path):
+    for name, age in ((".films-old", 90_000), (".films-young", 60)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.mp4").write_bytes(b"film")
+        os.utime(tmp_path / name, (time.time() - age,) * 2)
+
+    async def open_and_close():
+        await Films(crew, tmp_path).close()
+
+    asyncio.run(open_and_close())
+    assert [path.name for path in tmp_path.iterdir()] == [".films-young"]
+
+
+def test_the_queue_is_short(crew, tmp_path, monkeypatch):
+    async def never(self, job):
+        await asyncio.sleep(60)
+
+    async def ask():
+        films = Films(crew, tmp_path)
+        link = read_link(json.dumps(LINK), crew)
+        names = [films.add(link) for _film in range(QUEUE)]
+        assert len(set(names)) == QUEUE
+        with pytest.raises(QueueFullError):
+            films.add(link)
+        await asyncio.sleep(0)
+        await films.close()
+
+    monkeypatch.setattr(Films, "_film", never)
+    asyncio.run(ask())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_film_that_fails_is_said_to_have_failed(crew, tmp_path, monkeypatch):
+    async def ask():
+        films = Films(crew, tmp_path)
+        link = read_link(json.dumps(LINK), crew)
+        monkeypatch.setattr("sys.executable", "/bin/false")
+        name = films.add(link)
+        while films.job(name).state == "waiting":
+            await asyncio.sleep(0.01)
+        assert films.job(name).state == "failed"
+        await films.close()
+
+    asyncio.run(ask())

@@ -1,0 +1,153 @@
+"""A studio that really listens, on a port of its own, and a page that really talks to it."""
+
+import json
+import socket
+import struct
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import uvicorn
+from websockets.sync.client import ClientConnection, connect
+
+from small_policy import VOCABULARY, small_network
+from wordwing.model.checkpoint import save_network
+from wordwing.studio.crew import Crew, load_crew
+from wordwing.studio.security import Bucket
+from wordwing.studio.server import Settings, make_server
+
+LAYOUT = {
+    "schema": 1,
+    "landmarks": [
+        {"name": "Barrel", "x": 1.0, "y": 0.5},
+        {"name": "Anvil", "x": -1.0, "y": 1.0, "yaw": 0.5},
+        {"name": "Pumpkin", "x": 0.0, "y": -1.2},
+    ],
+}
+START = {"x": -1.5, "y": -0.5, "yaw": 0.3}
+
+
+def small_crew(folder: Path) -> Crew:
+    """Two small policies that have learned nothing."""
+    for seed in (0, 1):
+        save_network(folder / f"small{seed}", small_network(seed), VOCABULARY, f"# small{seed}\n\nA card.\n")
+    return load_crew([str(folder / "small0"), f"other={folder / 'small1'}"])
+
+
+class RunningStudio:
+    """A server in a thread, on loopback."""
+
+    def __init__(self, crew: Crew, folder: Path, **settings: Any) -> None:
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self.socket.getsockname()[1]
+        self.host = f"127.0.0.1:{self.port}"
+        self.url = f"http://{self.host}"
+        generous = {"requests": lambda: Bucket(1e6, 1e6), "changes": lambda: Bucket(1e6, 1e6)}
+        self.settings = Settings(crew, folder, port=self.port, **{**generous, **settings})
+        self.server: uvicorn.Server = make_server(self.settings)
+        self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.socket]}, daemon=True)
+        self.thread.start()
+        wait_until(lambda: self.server.started)
+
+    @property
+    def hangar(self) -> Any:
+        return self.server.config.app.state.hangar
+
+    def stop(self) -> None:
+        self.server.should_exit = True
+        self.thread.join(20)
+        assert not self.thread.is_alive()
+        self.socket.close()
+
+    def page(self, **options: Any) -> "Page":
+        options = {"origin": self.url, "max_size": None, "open_timeout": 20, **options}
+        return Page(connect(f"ws://{self.host}/ws", **options))
+
+    def http(self, **options: Any) -> httpx.Client:
+        return httpx.Client(base_url=self.url, timeout=30, **options)
+
+    def __enter__(self) -> "RunningStudio":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.stop()
+
+
+class Page:
+    """What a browser's page does."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self.connection = connection
+        self.frames: list[tuple[dict[str, Any], dict[str, np.ndarray]]] = []
+
+    def say(self, type: str, **content: Any) -> None:
+        self.connection.send(json.dumps({"type": type, **content}))
+
+    def hear(self, timeout: float = 30) -> dict[str, Any]:
+        """The next message that is no decision."""
+        end = time.monotonic() + timeout
+        while True:
+            message = self.connection.recv(max(end - time.monotonic(), 0))
+            if isinstance(message, str):
+                return json.loads(message)
+            self.frames.append(decoded(message))
+
+    def listen(self, seconds: float) -> int:
+        """How many decisions there are within a time."""
+        count, end = len(self.frames), time.monotonic() + seconds
+        with suppress(TimeoutError):
+            while True:
+                self.hear(end - time.monotonic())
+        return len(self.frames) - count
+
+    def until(self, type: str, timeout: float = 60, **content: Any) -> dict[str, Any]:
+        """The next message of a type with a content; others are passed over."""
+        end = time.monotonic() + timeout
+        while True:
+            message = self.hear(end - time.monotonic())
+            if message["type"] == type and all(message[key] == value for key, value in content.items()):
+                return message
+
+    def place(self, vehicle: str = "sim", seed: int = 0, start: dict[str, float] = START) -> dict[str, Any]:
+        self.say("place", layout=LAYOUT, start=start, seed=seed, vehicle=vehicle)
+        return self.hear()
+
+    def fly(self, text: str = "go to the barrel", policies: tuple[str, ...] = ("small0",), **content: Any) -> None:
+        self.say("fly", text=text, policies=list(policies), **content)
+
+    def __enter__(self) -> "Page":
+        self.connection.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.connection.__exit__(*error)
+
+
+def poses(page: Page, lane: int = 0) -> list[list[float]]:
+    """x, y, z, roll, pitch and yaw at each decision that a page has seen."""
+    return [header["pose"] for header, _arrays in page.frames if header["lane"] == lane]
+
+
+def decoded(message: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """A decision's header and arrays, read as the protocol says."""
+    (length,) = struct.unpack_from("<I", message)
+    header = json.loads(message[4 : 4 + length])
+    place, arrays = 4 + length, {}
+    for entry in header["arrays"]:
+        assert entry["type"] == "uint8"
+        count = int(np.prod(entry["shape"]))
+        arrays[entry["name"]] = np.frombuffer(message, np.uint8, count, place).reshape(entry["shape"])
+        place += count
+    assert place == len(message)
+    return header, arrays
+
+
+def wait_until(condition: Any, seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.01)
