@@ -42,7 +42,7 @@ SENTENCES = (
     "find the red telephone box and stop just short of it",
     "the lighthouse: fly to its far side",
     "go arround the well and stop when you are looking at the tank",
-    "walk over to the couch",
+    "amble across to that couch",
     "turn right and go up to the refrigerator",
     "go and stand by the bed",
     "turn around, cross the room and stop at the chest of drawers",
@@ -67,7 +67,7 @@ def main(
         last = [len(flight.positions) - 1]
         [frame] = thinking_frames(flight, overhead, corpus, unknown, states=last)
         frames.append(np.asarray(frame.convert("RGB").resize(SIZE, Image.Resampling.LANCZOS)))
-        said = verdict(flight)
+        said = verdict(flight).sentence
         captions.append(f"{number + 1}. {said.partition(' (')[0].removeprefix('it ')}")
         row = {"number": number + 1, "sentence": sentence, "world": corpus, "unknown words": " ".join(unknown)}
         print(

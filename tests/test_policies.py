@@ -9,6 +9,7 @@ from safetensors import safe_open
 from wordwing.cli import main
 from wordwing.evaluation.episodes import EPISODES, read_episodes
 from wordwing.evaluation.measures import measure
+from wordwing.evaluation.report.summary import title
 from wordwing.model.checkpoint import CARD, WEIGHTS, load_network, shipped
 from wordwing.model.policy import LearnedPolicy
 
@@ -47,7 +48,7 @@ def test_each_has_a_card_that_tells_how_it_was_made_and_what_was_measured(name):
         "- data: cage, ",
     ):
         assert said in card, said
-    for said in ("PVN2-SuReAL", "AVERAGE", "ORACLE", "generated sentences", "sentences written by people", "## Limits"):
+    for said in (title(name), "AVERAGE", "ORACLE", "generated sentences", "sentences written by people", "## Limits"):
         assert said in card, said
     assert "/" not in card.partition("- command: ")[2].partition("\n")[0], "where the data lay is nobody's business"
 

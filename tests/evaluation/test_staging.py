@@ -77,15 +77,15 @@ def straight(*ends: tuple[float, float]) -> list[tuple[float, float]]:
 
 def test_the_verdict_is_about_where_the_flight_ended():
     there = straight((-1.0, 0.0), (0.6, 0.0))
-    assert verdict(flown("go to the boat", *there)).startswith(
+    assert verdict(flown("go to the boat", *there)).sentence.startswith(
         "it stopped where the instruction means (the judge gives 1"
     )
     away = straight((-1.0, 0.0), (-1.5, -1.5))
-    assert verdict(flown("go to the boat", *away)).startswith("it did not stop where the instruction means")
+    assert verdict(flown("go to the boat", *away)).sentence.startswith("it did not stop where the instruction means")
 
 
 def test_what_is_not_understood_is_not_judged():
     path = straight((-1.0, 0.0), (0.6, 0.0))
-    said = verdict(flown("go to the elephant", *path))
+    said = verdict(flown("go to the elephant", *path)).sentence
     assert "nobody can say" in said
     assert "elephant" in said

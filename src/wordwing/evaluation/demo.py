@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -79,7 +79,10 @@ def film_flight(
         strip: Callable[[list[Image.Image]], Image.Image] = partial(
             thinking_strip, flight, title=heading, unknown_words=unknown
         )
-        said = [f"it does not know: {', '.join(unknown)}"] * bool(unknown) + [ending(flight, name), verdict(flight)]
+        said = [f"it does not know: {', '.join(unknown)}"] * bool(unknown) + [
+            ending(flight, name),
+            verdict(flight).sentence,
+        ]
     else:
         name, habit = title(policy_name), MANNERS[policy_name]
         frames = flight_frames(flight, overhead, f"{name} in {vehicle}: {habit}")
@@ -155,17 +158,27 @@ def ending(flight: Flight, name: str) -> str:
     return f"{name} {ended} {seconds:.1f} s and {path_length(flight.path.astype(np.float64)):.2f} m{_through(flight)}"
 
 
-def verdict(flight: Flight) -> str:
-    """One line on whether a flight ended where its instruction means, as far as that can be judged."""
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a flight ended where its instruction means, as far as that can be judged."""
+
+    sentence: str
+    reached: bool | None
+    """None where nobody can say."""
+
+
+def verdict(flight: Flight) -> Verdict:
+    """What the judge says of a flight, by what the parser makes of its instruction."""
     task = flight.task
     parsed = parse(task.instruction, task.layout, task.start_xy)
     if not parsed.ends:
         why = f'"{parsed.unclear[-1]}"' if parsed.unclear else "it"
-        return f"whether it stopped where the instruction means, nobody can say: {why} is not understood"
+        return Verdict(f"whether it stopped where the instruction means, nobody can say: {why} is not understood", None)
     goal = judge(parsed.meaning, flight.path, task.start_yaw, task.layout).goal
-    where = "stopped where the instruction means" if goal >= GOOD else "did not stop where the instruction means"
+    reached = goal >= GOOD
+    where = "stopped where the instruction means" if reached else "did not stop where the instruction means"
     doubt = f"; by {parsed.ambiguous[0]!r} it may mean another one" if parsed.ambiguous else ""
-    return f"it {where} (the judge gives {goal:.2f} of 1{doubt})"
+    return Verdict(f"it {where} (the judge gives {goal:.2f} of 1{doubt})", reached)
 
 
 def _through(flight: Flight) -> str:

@@ -95,12 +95,7 @@ def find_systems(
     """
     systems: list[System] = []
     for entry in given:
-        label, equals, policy = entry.partition("=")
-        if not equals or _exists(entry):
-            label, policy = "", entry
-        if equals and not label and not _exists(entry):
-            raise WordwingError(f'"{entry}" has no name before "="; a system is POLICY or NAME=POLICY')
-        name = label or _name(policy)
+        name, policy = split_name(entry)
         if name in BASELINES and policy != name:
             raise WordwingError(f'"{name}" is {name.upper()}\'s name in tables; give {policy} another: NAME=POLICY')
         system = _system(name, policy, dataset, device, say)
@@ -125,6 +120,16 @@ def _system(name: str, policy: str, dataset: Dataset, device: torch.device | str
         except OSError as error:
             raise WordwingError(f"{folder / part}: cannot be read ({error.strerror})") from None
     return System(name, policy if policy in shipped() else str(folder), digest.hexdigest()[:16])
+
+
+def split_name(given: str) -> tuple[str, str]:
+    """Name and policy of "NAME=POLICY", or of "POLICY", which is called after itself or after its run."""
+    label, equals, policy = given.partition("=")
+    if not equals or _exists(given):
+        return _name(given), given
+    if not label:
+        raise WordwingError(f'"{given}" has no name before "="; a system is POLICY or NAME=POLICY')
+    return label, policy
 
 
 def _name(policy: str) -> str:

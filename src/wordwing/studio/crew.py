@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from wordwing.errors import WordwingError
-from wordwing.evaluation.systems import BASELINES, RUNS_OWN, load_policy
+from wordwing.evaluation.systems import BASELINES, load_policy, split_name
 from wordwing.interface import Domain
 from wordwing.model.checkpoint import CARD, policy_folder
 from wordwing.model.policy import LearnedPolicy
@@ -49,12 +48,9 @@ def load_crew(given: Sequence[str] = (DEFAULT,)) -> Crew:
     if not given:
         raise WordwingError(f"--policies is empty; name at least one policy, such as {DEFAULT}")
     for entry in given:
-        label, equals, policy = entry.partition("=")
-        if not equals or Path(entry).exists():
-            label, policy = "", entry
+        name, policy = split_name(entry)
         if policy in BASELINES:
             raise WordwingError(f'"{policy}" does not read, so the studio cannot offer it; name a learned policy')
-        name = label or _name(policy)
         if not name or len(name) > MAX_NAME or not name.isprintable() or "/" in name:
             raise WordwingError(f"{entry[:200]!r} has no name that fits a page; write NAME=POLICY")
         if name in crew:
@@ -63,8 +59,3 @@ def load_crew(given: Sequence[str] = (DEFAULT,)) -> Crew:
         assert isinstance(loaded, LearnedPolicy)
         crew[name] = Member(name, policy, loaded)
     return crew
-
-
-def _name(policy: str) -> str:
-    folder = Path(policy).resolve()
-    return (folder.parent if folder.name in RUNS_OWN else folder).name

@@ -15,13 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordwing.errors import WordwingError
-from wordwing.evaluation.demo import GOOD, STEPS, verdict
+from wordwing.evaluation.demo import STEPS, verdict
 from wordwing.evaluation.overhead import overheads
 from wordwing.evaluation.rollout import SETTLE_STEPS, Flight, beliefs_of, start_poses
 from wordwing.frames import Pose
 from wordwing.interface import CONTROL_PERIOD, Domain, Observation, Setpoint
-from wordwing.language.judge import judge
-from wordwing.language.parsing import parse
 from wordwing.model.policy import Beliefs, LearnedPolicy
 from wordwing.sim.simulator import Simulator
 from wordwing.world.layout import Layout
@@ -314,7 +312,8 @@ class LiveFlight:
         seconds, metres = flight.decisions * CONTROL_PERIOD, path_length(flight.path.astype(np.float64))
         if reason == "stopped":
             return Ending(reason, seconds, metres, BY_HAND, None)
-        return Ending(reason, seconds, metres, verdict(flight), reached(flight))
+        said = verdict(flight)
+        return Ending(reason, seconds, metres, said.sentence, said.reached)
 
     def _see(self, observation: Observation) -> None:
         leg = self.legs[-1]
@@ -332,12 +331,3 @@ class LiveFlight:
         leg.stops.append(float(beliefs.control.stop_probability[0]))
         leg.unobserved.append((along, at_goal))
         leg.goals.append((x, y))
-
-
-def reached(flight: Flight) -> bool | None:
-    """Whether a flight came to rest where its instruction means; None where that is not understood."""
-    task = flight.task
-    parsed = parse(task.instruction, task.layout, task.start_xy)
-    if not parsed.ends:
-        return None
-    return judge(parsed.meaning, flight.path, task.start_yaw, task.layout).goal >= GOOD

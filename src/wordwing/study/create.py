@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from wordwing import __version__
+from wordwing.data.schema import MAX_TEXT
 from wordwing.errors import WordwingError, did_you_mean
 from wordwing.evaluation.episodes import Episode, find_episodes, read_episodes
 from wordwing.evaluation.measures import measure
@@ -24,9 +25,6 @@ from wordwing.study.animation import animate, legend, stage, webp
 from wordwing.study.database import Settings, new_database
 from wordwing.study.questions import Practice
 from wordwing.study.store import TOKEN_BYTES
-
-MAX_TEXT = 2_000
-"""Longest instruction that is shown, characters."""
 
 
 @dataclass(frozen=True)
