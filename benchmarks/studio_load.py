@@ -3,8 +3,9 @@
 Usage: python benchmarks/studio_load.py [--visitors 8] [--seconds 120] [--vehicle sim]
 
 It starts `wordwing studio` as a process of its own. Each visitor opens a page, places a random layout and flies one
-sentence after another as fast as the server lets it (speed 8). Decisions lost or out of order, errors other than
-"busy", and closed connections are counted. The memory is the server's resident set, its children's included.
+sentence after another as fast as the server lets it (speed 8), and goes on in a new layout after every few flights.
+Decisions lost or out of order, errors other than "busy", and closed connections are counted. The memory is the
+server's resident set, its children's included: before anyone flies, half-way, at the end, and the most of all seconds.
 """
 
 import asyncio
@@ -23,6 +24,9 @@ from typing import Any, Literal
 import tyro
 import websockets
 
+FLIGHTS = 3
+"""Flights in one layout."""
+
 SENTENCES = ("go to the pumpkin", "turn left and fly to the boat", "pass the gorilla on its left", "go to the banana")
 
 
@@ -36,6 +40,7 @@ class Visitor:
     policy: str
     decisions: int = 0
     flights: int = 0
+    layouts: int = 0
     busy: int = 0
     errors: list[str] = field(default_factory=list)
     longest: float = 0.0
@@ -47,16 +52,24 @@ class Visitor:
         try:
             async with websockets.connect(f"ws://{address}/ws", origin=f"http://{address}", max_size=None) as page:  # type: ignore[arg-type]
                 await self._say(page, type="speed", value=8)
-                await self._say(page, type="stage", text=SENTENCES[0], corpus="cage", seed=self.number)
-                placed = json.loads(await page.recv())
-                start = {key: placed[key] for key in ("layout", "start", "seed")}
-                await self._say(page, type="place", vehicle=self.vehicle, **start)
-                await page.recv()
+                await self._place(page)
                 await asyncio.sleep(begin - time.monotonic())
                 while time.monotonic() < end:
+                    if self.flights >= FLIGHTS * self.layouts:
+                        await self._place(page)
                     await self._fly(page, end)
         except (OSError, websockets.WebSocketException) as error:
             self.errors.append(type(error).__name__)
+
+    async def _place(self, page: Any) -> None:
+        """A new random layout, in the visitor's vehicle."""
+        seed = self.number + 1000 * self.layouts
+        await self._say(page, type="stage", text=SENTENCES[0], corpus="cage", seed=seed)
+        placed = json.loads(await page.recv())
+        start = {key: placed[key] for key in ("layout", "start", "seed")}
+        await self._say(page, type="place", vehicle=self.vehicle, **start)
+        await page.recv()
+        self.layouts += 1
 
     async def _fly(self, page: Any, end: float) -> None:
         text = SENTENCES[(self.number + self.flights) % len(SENTENCES)]
@@ -101,16 +114,16 @@ def memory(pid: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-async def load(visitors: list[Visitor], pid: int, seconds: float) -> list[float]:
-    """All visits, and the memory at their start, middle and end."""
+async def load(visitors: list[Visitor], pid: int, seconds: float) -> dict[str, float]:
+    """All visits, and the memory: before anyone flies, half-way, at the end, and the most."""
     begin = time.monotonic() + 2.0 + 1.0 * len(visitors)  # all pages are placed by then
     visits = asyncio.gather(*(visitor.visit(begin, begin + seconds) for visitor in visitors))
     found = []
-    for moment in (1.0, seconds / 2, seconds - 1.0):
-        await asyncio.sleep(begin + moment - time.monotonic())
+    for second in range(int(seconds)):
+        await asyncio.sleep(begin + second - time.monotonic())
         found.append(memory(pid))
     await visits
-    return found
+    return {"start": found[0], "middle": found[len(found) // 2], "end": found[-1], "most": max(found)}
 
 
 def serve(port: int, policy: str, folder: str) -> subprocess.Popen[bytes]:
@@ -150,13 +163,14 @@ def main(
     for visitor in everyone:
         row: dict[str, object] = {"visitor": visitor.number, "vehicle": vehicle}
         row |= {"decisions/s": round(visitor.decisions / seconds, 2), "longest wait s": round(visitor.longest, 2)}
-        row |= {"flights": visitor.flights, "busy": visitor.busy, "errors": visitor.errors[:5]}
+        row |= {"flights": visitor.flights, "layouts": visitor.layouts}
+        row |= {"busy": visitor.busy, "errors": visitor.errors[:5]}
         print(json.dumps(row))
     total: dict[str, object] = {"visitors": visitors, "vehicle": vehicle, "seconds": seconds, "cores": os.cpu_count()}
     total["decisions/s"] = round(sum(visitor.decisions for visitor in everyone) / seconds, 2)
     total["least decisions/s"] = round(min(visitor.decisions for visitor in everyone) / seconds, 2)
     total["errors"] = sum(len(visitor.errors) for visitor in everyone)
-    for when, much in zip(("start", "middle", "end"), found, strict=True):
+    for when, much in found.items():
         total[f"memory MiB, {when}"] = round(much)
     print(json.dumps(total))
 

@@ -1,7 +1,9 @@
 """Studies that take no time to make: their flights are not drawn."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
 from wordwing.study.database import Settings
@@ -17,6 +19,29 @@ def undrawn(flown: list) -> tuple[bytes, list[tuple[bytes, bytes]]]:
     return b"legend " + of, [(f"film {flight.system} ".encode() + of, b"still " + of) for flight in flown]
 
 
+@cache
+def tiny_pictures() -> tuple[bytes, tuple[bytes, bytes]]:
+    """Legend, film and still that a browser can show, whatever they are of."""
+    from PIL import Image, ImageDraw
+
+    from wordwing.evaluation.animation import write_video
+    from wordwing.study.animation import webp
+
+    drawn = []
+    for step in range(6):
+        drawn.append(Image.new("RGB", (64, 64), (40, 90, 40)))
+        ImageDraw.Draw(drawn[-1]).ellipse((8 * step, 24, 8 * step + 16, 40), (0, 114, 178))
+    with TemporaryDirectory() as folder:
+        write_video(drawn, Path(folder) / "film.mp4")
+        film = (Path(folder) / "film.mp4").read_bytes()
+    return webp(Image.new("RGB", (80, 24), (200, 200, 190))), (film, webp(drawn[-1]))
+
+
+def tiny(flown: list) -> tuple[bytes, list[tuple[bytes, bytes]]]:
+    legend, film_and_still = tiny_pictures()
+    return legend, [film_and_still] * len(flown)
+
+
 def small_study(
     file: Path,
     instructions: int = 3,
@@ -26,21 +51,25 @@ def small_study(
     practice: int = 1,
     clock: Callable[[], float] | None = None,
     behind: tuple[int, ...] = (),
+    draw: Callable[[list], tuple[bytes, list[tuple[bytes, bytes]]]] = undrawn,
 ) -> Study:
     """A study of instructions i0, i1, …; the goals of those `behind` are behind the drone at the start."""
     from small_evaluation import plain_episode  # these import much, which processes that only rate need not wait for
     from wordwing.study import create
+    from wordwing.world.layout import Layout, Placement
+
+    layout = Layout((Placement("Gorilla", 1.5, 1.5),))
 
     def flight(name: int, system: str):
         path = [[0.0, 0.0], [-1.0 if name in behind else 1.0, 0.0]]
-        return plain_episode(path, system=system, id=f"i{name}", instruction=f"instruction {name}")
+        return plain_episode(path, system=system, id=f"i{name}", instruction=f"instruction {name}", layout=layout)
 
     items = tuple(flight(name, system) for name in range(instructions) for system in systems)
     spare = tuple((flight(900 + name, "oracle"), Practice(0.1, 0.9)) for name in range(practice))
     settings = Settings(
         systems, "cage", "generated", "test", "sim", raters, items_per_rater, seed=5, version="0", salt="00" * 32
     )
-    with patch.object(create, "draw_flights", undrawn):
+    with patch.object(create, "draw_flights", draw):
         create.create_study(create.Plan(settings, items, spare, instructions, 0), file)
     return Study(file, clock) if clock else Study(file)
 

@@ -1,24 +1,22 @@
 """A studio that really listens, on a port of its own, and a page that really talks to it."""
 
 import json
-import socket
 import struct
-import threading
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 import uvicorn
 from websockets.sync.client import ClientConnection, connect
 
+from running_server import RunningServer
 from small_policy import VOCABULARY, small_network
 from wordwing.model.checkpoint import save_network
 from wordwing.studio.crew import Crew, load_crew
-from wordwing.studio.security import Bucket
 from wordwing.studio.server import Settings, make_server
+from wordwing.web.security import Bucket
 
 LAYOUT = {
     "schema": 1,
@@ -38,43 +36,25 @@ def small_crew(folder: Path) -> Crew:
     return load_crew([str(folder / "small0"), f"other={folder / 'small1'}"])
 
 
-class RunningStudio:
-    """A server in a thread, on loopback."""
+class RunningStudio(RunningServer):
+    """A studio in a thread, on loopback."""
 
     def __init__(self, crew: Crew, folder: Path, **settings: Any) -> None:
-        self.socket = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self.socket.getsockname()[1]
-        self.host = f"127.0.0.1:{self.port}"
-        self.url = f"http://{self.host}"
         generous = {"requests": lambda: Bucket(1e6, 1e6), "changes": lambda: Bucket(1e6, 1e6)}
-        self.settings = Settings(crew, folder, port=self.port, **{**generous, **settings})
-        self.server: uvicorn.Server = make_server(self.settings)
-        self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.socket]}, daemon=True)
-        self.thread.start()
-        wait_until(lambda: self.server.started)
+
+        def make(port: int) -> uvicorn.Server:
+            self.settings = Settings(crew, folder, port=port, **{**generous, **settings})
+            return make_server(self.settings)
+
+        super().__init__(make)
 
     @property
     def hangar(self) -> Any:
         return self.server.config.app.state.hangar
 
-    def stop(self) -> None:
-        self.server.should_exit = True
-        self.thread.join(20)
-        assert not self.thread.is_alive()
-        self.socket.close()
-
     def page(self, **options: Any) -> "Page":
         options = {"origin": self.url, "max_size": None, "open_timeout": 20, **options}
         return Page(connect(f"ws://{self.host}/ws", **options))
-
-    def http(self, **options: Any) -> httpx.Client:
-        return httpx.Client(base_url=self.url, timeout=30, **options)
-
-    def __enter__(self) -> "RunningStudio":
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.stop()
 
 
 class Page:
@@ -144,10 +124,3 @@ def decoded(message: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         place += count
     assert place == len(message)
     return header, arrays
-
-
-def wait_until(condition: Any, seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.01)

@@ -60,6 +60,7 @@ def application() -> tyro.extras.SubcommandApp:
     bench_app.command(bench.learn)
     study_app = tyro.extras.SubcommandApp()
     study_app.command(study.create)
+    study_app.command(study.serve)
     study_app.command(study.report)
     study_app.command(study.export)
     study_app.command(name="import")(study.import_results)

@@ -92,6 +92,25 @@ def test_only_so_many_are_kept(tmp_path, monkeypatch):
     assert len(list(tmp_path.iterdir())) == 2
 
 
+def test_a_folder_that_was_deleted_is_made_again(tmp_path):
+    folder = tmp_path / "kept"
+    episodes = Episodes(folder)
+    folder.rmdir()
+    assert episodes.clean() == 0
+    assert episodes.path(episodes.keep({"number": 1})).read_text() == '{"number":1}'
+
+
+def test_an_episode_that_cannot_be_written_is_refused_without_telling_where_the_folder_is(tmp_path):
+    folder = tmp_path / "kept"
+    episodes = Episodes(folder)
+    folder.rmdir()
+    folder.write_text("a file")
+    with pytest.raises(WordwingError) as refused:
+        episodes.keep({})
+    assert "download it instead" in str(refused.value)
+    assert str(tmp_path) not in str(refused.value)
+
+
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(WordwingError, match="cannot be kept there"):

@@ -2,13 +2,13 @@
 
 import hashlib
 import json
-import socket
 from pathlib import Path
 
 import numpy as np
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
+from running_server import send_raw
 from studio_server import LAYOUT, START, RunningStudio
 
 KINDS = ["hello", "stage", "place", "fly", "pause", "resume", "step", "stop", "reset", "speed", "words", "keep"]
@@ -128,21 +128,6 @@ def hostile_request(rng, host: str) -> bytes:
         return f"GET / HTTP/1.1\r\nhost: {name}\r\nconnection: close\r\n\r\n".encode()
     method = str(rng.choice(["PUT", "DELETE", "TRACE", "CONNECT", "PATCH", "OPTIONS", "GARBAGE"]))
     return f"{method} {path} HTTP/1.1\r\nhost: {host}\r\n{origin}connection: close\r\n\r\n".encode()
-
-
-def send_raw(port: int, data: bytes) -> bytes:
-    """What the server answers; it may hang up instead."""
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout=10) as plain:
-            plain.sendall(data)
-            if b"connection: close" not in data:
-                plain.shutdown(socket.SHUT_WR)
-            answer = b""
-            while part := plain.recv(65_536):
-                answer += part
-            return answer
-    except (ConnectionError, TimeoutError):
-        return b""
 
 
 def listing(folder: Path) -> dict[str, str]:

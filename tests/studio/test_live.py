@@ -1,3 +1,5 @@
+import gc
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -13,7 +15,7 @@ from wordwing.flight.pilot import fly_vehicle
 from wordwing.interface import Action, Observation, Setpoint
 from wordwing.model.policy import LearnedPolicy
 from wordwing.sim.simulator import Simulator
-from wordwing.studio.live import LiveFlight, Start
+from wordwing.studio.live import LiveFlight, SimDrone, Start
 from wordwing.world.layout import Layout, Placement
 from wordwing.world.tasks import Task
 
@@ -195,6 +197,32 @@ def test_a_flight_that_is_halted_before_its_first_decision_stays_where_it_is():
         live.advance()
     assert np.abs(live.flight().path - XY).max() < 0.01
     assert live.legs[0].decisions == 0
+
+
+def test_a_drone_flies_also_in_the_middle_of_a_decision():
+    said = []
+
+    class Watched(SimDrone):
+        def fly(self, setpoint):
+            said.append(live.flying)
+            return super().fly(setpoint)
+
+    start = Start(WORLD, XY, YAW)
+    live = LiveFlight(start, Watched(start), max_steps=2)
+    flown(live, TEXT, policy())
+    assert said == [True] * 8  # two decisions, and six control periods until rest
+    assert not live.flying
+
+
+def test_a_flight_is_gone_when_nobody_has_it():
+    for vehicle in ("sim", "lab"):
+        live = LiveFlight(Start(WORLD, XY, YAW, 3, vehicle), max_steps=1)
+        flown(live, TEXT, policy(vehicle))
+        inside = {"sim": "_simulator", "lab": "_vehicle"}[vehicle]
+        left = [weakref.ref(live), weakref.ref(getattr(live._drone, inside))]
+        del live
+        gc.collect()
+        assert [thing() for thing in left] == [None, None]
 
 
 def test_a_flying_drone_is_told_nothing_new():

@@ -5,7 +5,7 @@ import sys
 import httpx
 import pytest
 
-from studio_server import wait_until
+from running_server import wait_until
 from wordwing.commands.studio import address, check_free, studio
 from wordwing.errors import WordwingError
 from wordwing.studio.crew import load_crew

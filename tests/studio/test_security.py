@@ -7,8 +7,8 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from studio_server import RunningStudio
-from wordwing.studio.security import Bucket, Names, is_loopback, same, session_of
 from wordwing.studio.server import Settings
+from wordwing.web.security import Bucket, Names, is_loopback, same, session_of
 
 TOKEN = "a-token-that-nobody-guesses"
 
@@ -35,6 +35,7 @@ def test_a_token_is_made_wherever_others_can_reach_the_studio(crew, tmp_path):
     assert len(tokens) == 5
     assert all(len(token) >= 43 for token in tokens)  # 256 bits
     assert Settings(crew, tmp_path, host="192.168.1.5").token
+    assert Settings(crew, tmp_path, names=("studio.example.org",)).token
 
 
 def test_names_are_those_that_were_bound():

@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -132,6 +133,33 @@ def test_unknown_words_are_found_where_they_stand(studio):
     assert found == ["blorb", "thé"]  # "barel" is a typing mistake, and "café" is known however it is encoded
 
 
+@pytest.mark.parametrize(
+    ("text", "names", "worlds"),
+    [
+        ("go to the barrel", [], []),
+        ("go to the flumpkin, then to the blue fence", [], []),
+        ("fly to the Windmill", ["Windmill"], ["field"]),
+        ("pass the boat on its left, then go to the boat", ["boat"], ["cage", "field"]),
+        ("go past the pumpkin to the banana and the gorilla", ["banana", "gorilla"], ["cage", "field"]),
+        ("walk over to the chest of drawers", ["chest of drawers"], ["house"]),
+        ("go past the sofa to the barrel", ["sofa"], []),  # a sofa only in houses, a barrel only in fields
+    ],
+)
+def test_what_a_text_names_and_the_layout_lacks_is_found(studio, text, names, worlds):
+    with studio.page() as page:
+        page.say("words", text=text, policy="small0", id=1)
+        assert page.hear()["absent"] == []  # there is no layout yet
+        page.place()
+        page.say("words", text=text, policy="small0", id=2)
+        answer = page.hear()
+        assert (answer["absent"], answer["worlds"]) == (names, worlds)
+        for world in worlds:
+            page.say("stage", text=text, corpus=world, seed=1)
+            assert page.hear()["type"] == "placed"
+            page.say("words", text=text, policy="small0", id=3)
+            assert page.hear()["absent"] == []
+
+
 def test_what_cannot_be_done_is_answered_with_a_sentence_and_the_connection_goes_on(studio):
     with studio.page() as page:
         page.fly()
@@ -205,13 +233,62 @@ def test_a_kept_episode_survives_a_restart_and_is_deleted_after_its_time(crew, t
         record = answer.json()
         assert record["texts"] == ["go to the barrel"]
         assert record["policies"] == ["small0", "other"]
-        assert [len(lane) for lane in record["lanes"]] == [1, 1]
-        flown = record["lanes"][1][0]["positions"]
-        assert flown == [pytest.approx(pose[:3], abs=1e-6) for pose in poses(page, 1)]
+        assert [lane["policy"] for lane in record["lanes"]] == ["small0", "other"]
+        for lane in (0, 1):
+            seen = [header for header, _arrays in page.frames if header["lane"] == lane]
+            assert_states(record["lanes"][lane]["states"], seen)
         now[0] += 2 * 86_400
         assert http.get(f"/episodes/{name}.json").status_code == 404
     with RunningStudio(crew, tmp_path, clock=lambda: now[0]):
         assert [path.name for path in tmp_path.iterdir() if path.suffix == ".json"] == []
+
+
+def assert_states(states, seen):
+    """States of an episode are what the page saw."""
+    assert len(states) == len(seen)
+    for state, header in zip(states, seen, strict=True):
+        for key in ("instruction", "step", "stopped", "settling"):
+            assert state[key] == header[key]
+        for key in ("pose", "setpoint", "stop", "unobserved", "goal"):
+            same = None if header[key] is None else pytest.approx(header[key], abs=2e-6)
+            assert state[key] == same
+
+
+def test_a_kept_episode_has_every_instruction_and_how_it_went(crew, tmp_path):
+    with RunningStudio(crew, tmp_path, steps=12) as small, small.page() as page:
+        page.place("lab")
+        page.say("speed", value=8)
+        page.fly()
+        endings = [page.until("ended")]
+        page.say("speed", value=1)
+        page.fly("left of the barrel", **{"continue": True})
+        page.listen(0.5)  # it has thought once
+        page.say("stop")
+        endings.append(page.until("ended"))
+        page.say("keep")
+        name = page.until("kept")["id"]
+        record = json.loads((tmp_path / f"{name}.json").read_text())
+    [lane] = record["lanes"]
+    told = [{key: ending[key] for key in ending if key not in ("type", "lane")} for ending in endings]
+    assert lane["endings"] == [{"instruction": number, **ending} for number, ending in enumerate(told)]
+    assert_states(lane["states"], [header for header, _arrays in page.frames])
+    assert [state["time"] for state in lane["states"]] == pytest.approx(0.3 * np.arange(len(page.frames)))
+    assert record["texts"] == ["go to the barrel", "left of the barrel"]
+    assert (record["schema"], record["control_period"], record["vehicle"]) == (1, 0.3, "lab")
+
+
+def test_an_episode_that_cannot_be_kept_is_said_to_be_and_the_connection_goes_on(crew, tmp_path):
+    with RunningStudio(crew, tmp_path / "kept", steps=1) as small, small.page() as page:
+        page.place()
+        page.say("speed", value=8)
+        page.fly()
+        page.until("state", phase="ended")
+        shutil.rmtree(tmp_path / "kept")
+        (tmp_path / "kept").write_text("a file")
+        page.say("keep")
+        assert "download it instead" in page.until("error")["message"]
+        page.say("hello", version=1)
+        assert page.hear()["type"] == "welcome"
 
 
 def test_nothing_is_kept_unless_asked_for(crew, tmp_path):

@@ -3,7 +3,8 @@ import threading
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from studio_server import START, RunningStudio, poses, wait_until
+from running_server import wait_until
+from studio_server import START, RunningStudio, poses
 
 
 def test_a_paused_flight_waits_and_goes_step_by_step(studio):
@@ -116,6 +117,37 @@ def test_more_visitors_than_the_limit_are_told_to_wait_and_a_closed_page_frees_i
         wait_until(lambda: small.hangar.flying == 0)
         pages[1].connection.close()
         wait_until(lambda: small.server.config.app.state.pages == 0)
+
+
+def test_a_flight_that_is_paused_for_long_gives_its_place_up_and_takes_one_again(crew, tmp_path, monkeypatch):
+    monkeypatch.setattr("wordwing.studio.visitors.GRACE", 0.2)
+    with RunningStudio(crew, tmp_path, limit=1, steps=8) as small, small.page() as first, small.page() as second:
+        for page in (first, second):
+            page.place()
+            page.fly()
+            if page is first:
+                page.until("state", phase="flying")
+                page.say("pause")
+                page.until("state", phase="paused")
+                assert small.hangar.flying == 1
+                wait_until(lambda: small.hangar.flying == 0)
+        second.until("state", phase="flying")
+        for button in ("resume", "step"):
+            first.say(button)
+            assert first.until("busy")["limit"] == 1
+        seen = len(first.frames)
+        second.say("speed", value=8)
+        second.until("state", phase="ended")
+        wait_until(lambda: small.hangar.flying == 0)
+        assert first.listen(0.2) == 0
+        first.say("speed", value=8)
+        first.say("step")
+        first.until("state", phase="paused")
+        first.say("resume")
+        first.until("state", phase="ended")
+        wait_until(lambda: small.hangar.flying == 0)
+    assert seen < len(first.frames)
+    assert [header["step"] for header, _arrays in first.frames] == list(range(8 + 7))
 
 
 def test_visitors_take_turns(crew, tmp_path):

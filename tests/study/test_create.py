@@ -176,9 +176,10 @@ def test_a_study_of_real_flights_goes_from_evaluation_to_report(tmp_path, capsys
 
 def test_the_commands_and_options_of_the_page_exist():
     page = (Path(__file__).parents[2] / "docs" / "study.md").read_text("utf-8")
-    lines = [shlex.split(line)[2:] for line in page.splitlines() if line.startswith("wordwing study ")]
+    lines = [shlex.split(line, comments=True)[2:] for line in page.splitlines() if line.startswith("wordwing study ")]
     commands = {
         "create": command.create,
+        "serve": command.serve,
         "report": command.report,
         "export": command.export,
         "import": command.import_results,
@@ -190,3 +191,6 @@ def test_the_commands_and_options_of_the_page_exist():
     told = set(re.findall(r"`--([a-z-]+)`", page.partition("## What raters see")[0]))
     taken = {option.replace("_", "-") for option in inspect.signature(command.create).parameters}
     assert told == taken - {"out"}
+    serving = page.partition("## Serving the page")[2].partition("\n## ")[0]
+    rows = "".join(line.partition(" | ")[0] for line in serving.splitlines() if line.startswith("| `--"))
+    assert set(re.findall(r"`--([a-z-]+)`", rows)) == set(inspect.signature(command.serve).parameters) - {"study"}

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from wordwing.errors import WordwingError
 
-EXTRA = "the studio needs packages that are not installed; run: pip install 'wordwing[studio]'"
-
 
 def studio(
     host: str = "127.0.0.1",
@@ -21,7 +19,8 @@ def studio(
     """Open the studio: a page on which anyone types a sentence and watches the drone think and fly.
 
     It flies the simulator and the lab, never a real drone. On this machine it needs no password; when it is bound to
-    an address that others can reach, only those who have the printed link, which holds a token, get in.
+    an address that others can reach, or has other --names, only those who have the printed link, which holds a token,
+    get in.
 
     Args:
         host: Which address to listen on; 0.0.0.0 is every address of this machine.
@@ -31,16 +30,10 @@ def studio(
         days: After how many days kept episodes are deleted.
         names: Other names by which browsers may reach it, such as that of a reverse proxy: studio.example.org
     """
-    if not 1 <= port <= 65535:
-        raise WordwingError(f"--port is {port}; it must be from 1 to 65535")
+    check_port(port)
     if not 0 < days <= 3650:
         raise WordwingError(f"--days is {days}; it must be more than 0 and at most 3650")
-    try:
-        import fastapi  # noqa: F401
-        import uvicorn  # noqa: F401
-        import websockets  # noqa: F401
-    except ImportError:
-        raise WordwingError(EXTRA) from None
+    check_packages("the studio")
     check_free(host, port)
     from wordwing.studio.crew import load_crew
     from wordwing.studio.episodes import data_folder
@@ -50,6 +43,23 @@ def studio(
     server = make_server(settings)
     print(f"the studio is open at {address(host, port, settings.token)}", "close it with Ctrl+C", sep="\n", flush=True)
     server.run()
+
+
+def check_packages(what: str) -> None:
+    """Raise a `WordwingError` if the extra is missing that serves pages."""
+    try:
+        import fastapi  # noqa: F401
+        import uvicorn  # noqa: F401
+        import websockets  # noqa: F401
+    except ImportError:
+        missing = f"{what} needs packages that are not installed; run: pip install 'wordwing[studio]'"
+        raise WordwingError(missing) from None
+
+
+def check_port(port: int) -> None:
+    """Raise a `WordwingError` if there is no such port."""
+    if not 1 <= port <= 65535:
+        raise WordwingError(f"--port is {port}; it must be from 1 to 65535")
 
 
 def check_free(host: str, port: int) -> None:

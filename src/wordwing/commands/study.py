@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import tyro
 
 from wordwing.commands.options import check_limit, check_processes, check_seed
 from wordwing.commands.progress import bar
+from wordwing.commands.studio import address, check_free, check_packages, check_port
 from wordwing.errors import WordwingError
 
 FEW = 24
@@ -47,7 +49,7 @@ def create(
         processes: How many share the drawing; 0 takes one for each core.
         out: The file to write; nothing may be there.
     """
-    from wordwing.study.create import Wishes, check_free, create_study, plan
+    from wordwing.study.create import Wishes, check_new, create_study, plan
 
     if not 1 <= raters <= MOST_RATERS:
         raise WordwingError(f"--raters is {raters}; it must be from 1 to {MOST_RATERS:,}")
@@ -57,7 +59,7 @@ def create(
         raise WordwingError(f"--practice is {practice}; it must be 0 or more")
     check_limit(limit)
     check_processes(processes)
-    check_free(out)
+    check_new(out)
     wishes = Wishes(tuple(systems), raters, items_per_rater, tuple(segments), limit, practice, check_seed(seed))
     made = plan(episodes, wishes)
     flights = len(made.items) + len(made.practice)
@@ -71,6 +73,49 @@ def create(
     if made.held_out:
         print(f"held out for practice, since all instructions were to be rated: {made.held_out}")
     print(out)
+
+
+def serve(
+    study: Annotated[Path, tyro.conf.Positional],
+    /,
+    host: str = "127.0.0.1",
+    port: int = 8081,
+    names: tuple[str, ...] = (),
+    token: str | None = None,
+) -> None:
+    """Open the page on which people rate, and print the link that invites them.
+
+    Each who follows it and begins gets a link of their own, with which they go on later. On this machine no invitation
+    is needed; where others can come, only those who have the printed link, which holds a token, can begin.
+
+    Args:
+        study: The study's file.
+        host: Which address to listen on; 0.0.0.0 is every address of this machine.
+        port: Which port.
+        names: Other names by which browsers may reach it, such as that of a reverse proxy: study.example.org
+        token: What the invitation holds; by default what the study's file tells, so that it stays the same.
+    """
+    check_port(port)
+    check_packages("the page of a study")
+    from wordwing.study.store import Study
+
+    opened = Study(study)
+    if not (os.access(study, os.W_OK) and os.access(study.resolve().parent, os.W_OK)):
+        raise WordwingError(f"{study}: this and its folder must be writable, or ratings could not be kept")
+    check_free(host, port)
+    from wordwing.study.server import Service, make_server
+
+    service = Service(opened, host, port, names, token)
+    server = make_server(service)
+    print(f"invite raters with {' or '.join(invitations(host, port, names, service.token))}")
+    print("close it with Ctrl+C", flush=True)
+    server.run()
+
+
+def invitations(host: str, port: int, names: Sequence[str], token: str | None) -> list[str]:
+    """Links to give to raters; under other names the page is behind a proxy, which must speak HTTPS."""
+    places = [f"https://{name}/" for name in names] or [address(host, port, None)]
+    return [place + (f"#invitation={token}" if token else "") for place in places]
 
 
 def report(study: Annotated[Path, tyro.conf.Positional], /, out: Path = Path("out/study")) -> None:

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+
 from wordwing.errors import WordwingError
 from wordwing.files import replacing
-from wordwing.studio.live import Leg, LiveFlight, Start
+from wordwing.frames import euler_from_quaternion
+from wordwing.interface import CONTROL_PERIOD
+from wordwing.studio.live import Ending, Leg, LiveFlight, Start
 from wordwing.studio.messages import Link, read_link, start_json
 
 DAY = 86_400.0
@@ -24,6 +31,10 @@ DAYS = 30.0
 MAX_EPISODES = 1000
 MAX_BYTES = 1_000_000_000
 """Of all kept files together, films included."""
+
+UNITS = "metres, radians, seconds; world frame, x up and y left in the view from above"
+
+log = logging.getLogger("wordwing.studio")
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{22}", re.ASCII)
 _FILE = re.compile(r"([A-Za-z0-9_-]{22})\.(json|mp4)", re.ASCII)
@@ -67,15 +78,27 @@ class Episodes:
         """Write an episode; returns its name."""
         text = json.dumps(record, allow_nan=False, separators=(",", ":"))
         with self._lock:
-            sizes = [path.stat().st_size for path in self._files()]
-            count = sum(path.suffix == ".json" for path in self._files())
-            if count >= MAX_EPISODES or sum(sizes) + len(text) > MAX_BYTES:
-                raise WordwingError("the server keeps as many episodes as it can; download this one instead")
-            name = new_name()
-            path = self.folder / f"{name}.json"
-            with replacing(path) as temporary:
-                temporary.write_text(text, "utf-8")
-            self._stamp(path)
+            try:
+                name = None if self._full(len(text)) else self._write(text)
+            except (OSError, WordwingError) as error:  # which says where the folder is: nothing for visitors
+                log.warning("an episode could not be kept: %s", error)
+                raise WordwingError("the server cannot keep this episode just now; download it instead") from None
+        if name is None:
+            raise WordwingError("the server keeps as many episodes as it can; download this one instead")
+        return name
+
+    def _full(self, more: int) -> bool:
+        """Whether there is no room for one more, of so many bytes."""
+        files = self._files()
+        count = sum(path.suffix == ".json" for path in files)
+        return count >= MAX_EPISODES or sum(path.stat().st_size for path in files) + more > MAX_BYTES
+
+    def _write(self, text: str) -> str:
+        name = new_name()
+        path = self.folder / f"{name}.json"
+        with replacing(path) as temporary:
+            temporary.write_text(text, "utf-8")
+        self._stamp(path)
         return name
 
     def path(self, name: str, kind: str = "json") -> Path | None:
@@ -108,17 +131,17 @@ class Episodes:
         """Delete what has been kept for too long; returns how many files that were. Other files are left alone."""
         gone = 0
         with self._lock:
-            for path in sorted([*self._files(), *self._halves()]):  # a record comes before its film
+            for path in sorted([*self._files(), *self._files(_HALF)]):  # a record comes before its film
                 if self._old(path) or (_FILE.fullmatch(path.name) and not path.with_suffix(".json").exists()):
-                    path.unlink(missing_ok=True)
-                    gone += 1
+                    with suppress(OSError):  # the others go all the same, and this one another day
+                        path.unlink()
+                        gone += 1
         return gone
 
-    def _files(self) -> list[Path]:
-        return [path for path in self.folder.iterdir() if _FILE.fullmatch(path.name) and path.is_file()]
-
-    def _halves(self) -> list[Path]:
-        return [path for path in self.folder.iterdir() if _HALF.fullmatch(path.name) and path.is_file()]
+    def _files(self, kind: re.Pattern[str] = _FILE) -> list[Path]:
+        with suppress(FileNotFoundError):  # somebody has deleted the folder; the next episode makes it again
+            return [path for path in self.folder.iterdir() if kind.fullmatch(path.name) and path.is_file()]
+        return []
 
     def _old(self, path: Path) -> bool:
         try:
@@ -131,32 +154,67 @@ class Episodes:
         os.utime(path, (now, now))
 
 
-def episode_json(
-    start: Start, policies: Sequence[str], texts: Sequence[str], lanes: Sequence[LiveFlight]
-) -> dict[str, Any]:
-    """An episode for people and programs: what decides it, and what happened."""
+def episode_json(start: Start, texts: Sequence[str], lanes: Sequence[LiveFlight]) -> dict[str, Any]:
+    """An episode for people and programs, as the page's own download has it: what decides it, and what happened."""
+    lengths = [max(len(leg.positions) for leg in legs) for legs in zip(*(lane.legs for lane in lanes), strict=True)]
+    begins = [sum(lengths[:number]) for number in range(len(lengths))]  # who has come to rest waits for the other
     return {
-        "version": 1,
+        "schema": 1,
+        "kind": "wordwing studio episode",
+        "units": UNITS,
+        "control_period": CONTROL_PERIOD,
         **start_json(start),
-        "policies": list(policies),
+        "policies": [lane.legs[-1].policy for lane in lanes],
         "texts": list(texts),
-        "lanes": [[_leg(leg) for leg in lane.legs] for lane in lanes],
+        "lanes": [
+            {
+                "policy": lane.legs[-1].policy,
+                "endings": [_ending(leg, number) for number, leg in enumerate(lane.legs)],
+                "states": [
+                    state for number, leg in enumerate(lane.legs) for state in _states(leg, number, begins[number])
+                ],
+            }
+            for lane in lanes
+        ],
     }
 
 
-def _leg(leg: Leg) -> dict[str, Any]:
-    return {
-        "instruction": leg.instruction,
-        "policy": leg.policy,
-        "ended_by": leg.reason,
-        "decisions": leg.decisions,
-        "positions": [_rounded(position.tolist()) for position in leg.positions],
-        "quaternions": [_rounded(quaternion.tolist()) for quaternion in leg.quaternions],
-        "setpoints": [_rounded(setpoint) for setpoint in leg.setpoints],
-        "stop": _rounded(leg.stops),
-        "unobserved": [_rounded(pair) for pair in leg.unobserved],
-        "goals": [_rounded(goal) for goal in leg.goals],
-    }
+def ending_json(ending: Ending) -> dict[str, Any]:
+    """How a flight went, for the page and for an episode."""
+    numbers = {"seconds": round(ending.seconds, 2), "metres": round(ending.metres, 3)}
+    return {"reason": ending.reason, **numbers, "verdict": ending.verdict, "reached": ending.reached}
+
+
+def _ending(leg: Leg, number: int) -> dict[str, Any]:
+    assert leg.ending is not None
+    return {"instruction": number, **ending_json(leg.ending)}
+
+
+def _states(leg: Leg, number: int, begin: int) -> Iterator[dict[str, Any]]:
+    """Every state of an instruction; while a drone comes to rest its last thought stays.
+
+    Args:
+        leg: The record.
+        number: Which instruction it is.
+        begin: Control periods between the first take-off and its first state.
+    """
+    assert leg.decisions is not None
+    turns = torch.stack(euler_from_quaternion(torch.from_numpy(np.stack(leg.quaternions))), -1)
+    thoughts = len(leg.stops)
+    for step, (position, turn) in enumerate(zip(leg.positions, turns.tolist(), strict=True)):
+        thought = min(step, thoughts - 1)
+        yield {
+            "instruction": number,
+            "step": step,
+            "time": round((begin + step) * CONTROL_PERIOD, 3),
+            "pose": _rounded((*position.tolist(), *turn)),
+            "setpoint": _rounded(leg.setpoints[step]) if step < len(leg.setpoints) else None,
+            "stop": _rounded([leg.stops[thought]])[0] if thoughts else None,
+            "stopped": step >= leg.decisions,
+            "settling": step >= thoughts,
+            "unobserved": _rounded(leg.unobserved[thought]) if thoughts else None,
+            "goal": _rounded(leg.goals[thought]) if thoughts else None,
+        }
 
 
 def _rounded(numbers: Sequence[float]) -> list[float | None]:

@@ -16,11 +16,9 @@ from wordwing.evaluation.animation import MAP_SIZE, write_video
 from wordwing.evaluation.demo import STEPS
 from wordwing.evaluation.overhead import overheads
 from wordwing.evaluation.rollout import SETTLE_STEPS
-from wordwing.evaluation.systems import load_policy
 from wordwing.evaluation.thinking import thinking_frames
 from wordwing.files import replacing
-from wordwing.model.policy import LearnedPolicy
-from wordwing.studio.crew import Member
+from wordwing.studio.crew import Crew, load_crew
 from wordwing.studio.live import LiveFlight
 from wordwing.studio.messages import Link, read_link
 
@@ -30,7 +28,7 @@ NICE = 15
 
 def film(
     link: Link,
-    members: dict[str, Member],
+    members: Crew,
     out: Path,
     steps: int = STEPS,
     tell: Callable[[float], None] = lambda share: None,
@@ -49,7 +47,7 @@ def film(
 
 
 def film_frames(
-    link: Link, members: dict[str, Member], steps: int = STEPS, tell: Callable[[float], None] = lambda share: None
+    link: Link, members: Crew, steps: int = STEPS, tell: Callable[[float], None] = lambda share: None
 ) -> Iterator[Image.Image]:
     """The frames of a film; no more than one instruction's pictures are in memory."""
     overhead = overheads([link.start.layout], MAP_SIZE)[0]
@@ -85,11 +83,7 @@ def main() -> None:
     out = Path(request.pop("out"))
     given = request.pop("policies")
     steps = request.pop("steps")
-    members = {}
-    for name, policy in given:
-        loaded = load_policy(policy, "sim")
-        assert isinstance(loaded, LearnedPolicy)
-        members[name] = Member(name, policy, loaded)
+    members = load_crew(list({name: f"{name}={policy}" for name, policy in given}.values()))
     names = [name for name, _policy in given]
     film(read_link(json.dumps({**request, "policies": names}), members), members, out, steps, tell)
 

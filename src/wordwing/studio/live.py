@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordwing.errors import WordwingError
-from wordwing.evaluation.demo import STEPS, verdict
+from wordwing.evaluation.demo import STEPS, Verdict, verdict
 from wordwing.evaluation.overhead import overheads
 from wordwing.evaluation.rollout import SETTLE_STEPS, Flight, beliefs_of, start_poses
 from wordwing.frames import Pose
@@ -148,6 +148,20 @@ class Moment:
     """Whether the drone is only brought to rest: no decision was taken here."""
 
 
+@dataclass(frozen=True)
+class Ending:
+    """How a flight went."""
+
+    reason: Reason
+    seconds: float
+    """Until the end was decided."""
+    metres: float
+    """Flown, until rest."""
+    verdict: str
+    reached: bool | None
+    """Whether it came to rest where the instruction means; None where nobody can say."""
+
+
 @dataclass
 class Leg:
     """The record of one instruction: states at every control period until rest, and what was flown between them."""
@@ -169,20 +183,8 @@ class Leg:
     decisions: int | None = None
     """Index of the state at which the end was decided."""
     reason: Reason | None = None
-
-
-@dataclass(frozen=True)
-class Ending:
-    """How a flight went."""
-
-    reason: Reason
-    seconds: float
-    """Until the end was decided."""
-    metres: float
-    """Flown, until rest."""
-    verdict: str
-    reached: bool | None
-    """Whether it came to rest where the instruction means; None where nobody can say."""
+    ending: Ending | None = None
+    """Once it has been judged."""
 
 
 class LiveFlight:
@@ -256,12 +258,13 @@ class LiveFlight:
         if self._keep and deciding:
             self.beliefs += beliefs_of(self._policy, 0)
         step, sent = self.step, None
-        self._observation = None
         if leg.decisions is None or step < leg.decisions + SETTLE_STEPS:
             flown = self._drone.fly(setpoint)
             sent = float(flown.forward[0]), float(flown.yaw_rate[0])
             leg.setpoints.append(sent)
             self._see(self._drone.observe())
+        else:
+            self._observation = None  # and not before: other threads ask whether it flies
         goal = self._policy.goals()[0].tolist()
         return Moment(
             step=step,
@@ -310,10 +313,9 @@ class LiveFlight:
         flight, reason = self.flight(), self.legs[-1].reason
         assert reason is not None
         seconds, metres = flight.decisions * CONTROL_PERIOD, path_length(flight.path.astype(np.float64))
-        if reason == "stopped":
-            return Ending(reason, seconds, metres, BY_HAND, None)
-        said = verdict(flight)
-        return Ending(reason, seconds, metres, said.sentence, said.reached)
+        said = Verdict(BY_HAND, None) if reason == "stopped" else verdict(flight)
+        self.legs[-1].ending = ending = Ending(reason, seconds, metres, said.sentence, said.reached)
+        return ending
 
     def _see(self, observation: Observation) -> None:
         leg = self.legs[-1]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import mimetypes
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable
@@ -17,8 +16,6 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI, Request, WebSocket
 from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response
-from fastapi.staticfiles import StaticFiles
-from starlette.requests import ClientDisconnect
 from starlette.websockets import WebSocketDisconnect, WebSocketState
 
 from wordwing.errors import WordwingError
@@ -27,10 +24,11 @@ from wordwing.studio.crew import Crew
 from wordwing.studio.episodes import DAY, DAYS, Episodes
 from wordwing.studio.live import warm_up
 from wordwing.studio.messages import MAX_MESSAGE, MalformedError, read_link, read_message
-from wordwing.studio.security import MAX_BODY, Bucket, Guard, Names, Receive, Scope, Send, is_loopback, where
 from wordwing.studio.videos import Films, QueueFullError
 from wordwing.studio.visitors import LIMIT, GoneError, Hangar, Visitor
 from wordwing.studio.workers import Workers
+from wordwing.web.security import MAX_BODY, Bucket, Guard, Names, is_loopback, where
+from wordwing.web.serving import PATIENCE, Guarded, add_static, body, missing, refused, server_of
 from wordwing.world.layout import Layout
 
 STATIC = Path(__file__).parent / "static"
@@ -40,9 +38,6 @@ MAX_PAGES = 40
 
 IDLE = 15 * 60.0
 """Seconds after which a page that says nothing is let go."""
-
-PATIENCE = 30.0
-"""Seconds that a page may take to receive a message, or a body to arrive."""
 
 log = logging.getLogger("wordwing.studio")
 
@@ -57,7 +52,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8080
     token: str | None = None
-    """None on this machine alone; elsewhere by default a random one."""
+    """None on this machine alone; elsewhere, and behind a proxy, by default a random one."""
     names: tuple[str, ...] = ()
     """Other names than the bound one by which it may be reached."""
     days: float = DAYS
@@ -73,26 +68,9 @@ class Settings:
     changes: Callable[[], Bucket] = field(default=lambda: Bucket(5, 30))
 
     def __post_init__(self) -> None:
-        if self.token is None and not is_loopback(self.host):
+        # Another name is a proxy's: through it the whole world comes to this machine's own address.
+        if self.token is None and (self.names or not is_loopback(self.host)):
             self.token = secrets.token_urlsafe(32)
-
-
-UNTOLD: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
-"""No telemetry: it would hold addresses and what was typed."""
-
-
-class Studio(FastAPI):
-    """An application whose guard comes before everything else, also before what FastAPI itself does with requests."""
-
-    guard: Guard
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer what the guard lets through."""
-        await self.guard(scope, receive, send)
-
-    async def unguarded(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """What the guard guards."""
-        await super().__call__(scope, receive, send)
 
 
 def application(settings: Settings) -> FastAPI:
@@ -112,42 +90,34 @@ def application(settings: Settings) -> FastAPI:
             await app.state.films.close()
             hangar.workers.close()
 
-    app = Studio(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan, telemetry=UNTOLD)
+    app = Guarded(lifespan=lifespan)
     app.state.hangar, app.state.settings, app.state.pages = hangar, settings, 0
+    add_static(app, STATIC)
     _add_pages(app, settings.crew)
     _add_episodes(app, hangar)
     _add_films(app, settings.crew)
     app.add_api_websocket_route("/ws", _socket)
     names = Names.of(settings.host, settings.port, settings.names)
-    app.guard = Guard(app.unguarded, names, settings.token, settings.requests(), settings.changes())
+    app.guard = Guard(app.unguarded, names, "studio", settings.token, settings.requests(), settings.changes())
     return app
 
 
 def _add_pages(app: FastAPI, crew: Crew) -> None:
-    # What a system calls JavaScript differs, and browsers refuse modules of other types.
-    mimetypes.add_type("text/javascript", ".js")
-    mimetypes.add_type("image/svg+xml", ".svg")
-    app.mount("/static", StaticFiles(directory=STATIC, check_dir=False), "static")
-
-    @app.get("/")
-    def index() -> Response:
-        return FileResponse(STATIC / "index.html", media_type="text/html; charset=utf-8")
-
     @app.get("/cards/{name}")
     def card(name: str) -> Response:
         member = crew.get(name)
-        return _missing() if member is None else PlainTextResponse(member.card)
+        return missing() if member is None else PlainTextResponse(member.card)
 
     @app.post("/layout")
     async def layout(request: Request) -> Response:
         """A layout file that somebody opened: validated, or refused with the reason."""
         try:
-            text = (await _body(request, MAX_BODY)).decode("utf-8-sig")
+            text = (await body(request, MAX_BODY)).decode("utf-8-sig")
             opened = await app.state.hangar.workers.prepare(lambda: Layout.from_json(text, "this layout"))
         except UnicodeDecodeError as error:
-            return _refused(f"byte {error.start} of the file is not UTF-8 text; save the file as UTF-8")
+            return refused(f"byte {error.start} of the file is not UTF-8 text; save the file as UTF-8")
         except WordwingError as error:
-            return _refused(str(error))
+            return refused(str(error))
         return JSONResponse(json.loads(opened.to_json()))
 
 
@@ -161,7 +131,7 @@ def _add_episodes(app: FastAPI, hangar: Hangar) -> None:
             return FileResponse(path, media_type=kinds[kind], filename=f"wordwing-{name[:6]}.{kind}")
         link = hangar.episodes.link(name, list(hangar.crew)) if kind == "mp4" else None
         if link is None:
-            return _missing()
+            return missing()
         films: Films = app.state.films
         job = films.job(name)
         if job is not None and job.state == "failed":
@@ -179,20 +149,20 @@ def _add_films(app: FastAPI, crew: Crew) -> None:
     async def ask(request: Request) -> Response:
         """Fly a shared link again and film it."""
         try:
-            link = read_link((await _body(request, MAX_MESSAGE)).decode(), crew)
+            link = read_link((await body(request, MAX_MESSAGE)).decode(), crew)
             return JSONResponse({"job": app.state.films.add(link)}, 202)
         except UnicodeDecodeError:
-            return _refused("the link is not UTF-8 text")
+            return refused("the link is not UTF-8 text")
         except QueueFullError as error:
             return JSONResponse({"message": str(error)}, 429)
         except WordwingError as error:
-            return _refused(str(error))
+            return refused(str(error))
 
     @app.get("/video/{name}")
     def fetch(name: str) -> Response:
         job = app.state.films.job(name)
         if job is None:
-            return _missing()
+            return missing()
         if job.state == "failed":
             return _failed()
         if job.state == "done":
@@ -267,57 +237,25 @@ async def _close(socket: WebSocket, code: int) -> None:
             await asyncio.wait_for(socket.close(code), PATIENCE)
 
 
-async def _body(request: Request, most: int) -> bytes:
-    """A request's body, if it is not too large and does not dawdle."""
-    parts, total = [], 0
-    try:
-        async with asyncio.timeout(PATIENCE):
-            async for part in request.stream():
-                total += len(part)
-                if total > most:
-                    raise WordwingError(f"this is larger than {most // 1000} kB")
-                parts.append(part)
-    except TimeoutError:
-        raise WordwingError("this took too long to arrive") from None
-    except ClientDisconnect:
-        raise WordwingError("this did not arrive whole") from None
-    return b"".join(parts)
-
-
 async def _clean_daily(episodes: Episodes) -> None:
     while True:
         await asyncio.sleep(DAY)
         await asyncio.to_thread(episodes.clean)
 
 
-def _missing() -> Response:
-    return JSONResponse({"message": "there is no such thing here"}, 404)
-
-
 def _failed() -> Response:
     return JSONResponse({"message": "the film could not be made"}, 500)
 
 
-def _refused(message: str) -> Response:
-    return JSONResponse({"message": message}, 400)
-
-
 def make_server(settings: Settings) -> uvicorn.Server:
-    """A server that is ready to run: no access log, no name of its software, small messages only."""
-    config = uvicorn.Config(
+    """A server that is ready to run; it takes small messages only."""
+    return server_of(
         application(settings),
-        host=settings.host,
-        port=settings.port,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
+        settings.host,
+        settings.port,
+        4 * MAX_PAGES,
         ws_max_size=MAX_MESSAGE,
         ws_per_message_deflate=False,
         ws_ping_interval=20.0,
         ws_ping_timeout=30.0,
-        limit_concurrency=4 * MAX_PAGES,
-        timeout_keep_alive=10,
-        timeout_graceful_shutdown=3,
     )
-    return uvicorn.Server(config)

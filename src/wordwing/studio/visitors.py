@@ -17,18 +17,22 @@ from wordwing.errors import WordwingError
 from wordwing.evaluation.demo import STEPS
 from wordwing.evaluation.staging import stage
 from wordwing.interface import CONTROL_PERIOD, Domain
+from wordwing.studio.absent import Absent, absent
 from wordwing.studio.crew import Crew
-from wordwing.studio.episodes import Episodes, episode_json
+from wordwing.studio.episodes import Episodes, ending_json, episode_json
 from wordwing.studio.frames import FrameWriter
 from wordwing.studio.live import Ending, LiveFlight, Start
 from wordwing.studio.messages import MAX_TEXTS, Control, Fly, Hello, Message, Place, Speed, Stage, Words
-from wordwing.studio.security import where
 from wordwing.studio.views import overhead_picture, placed, welcome
 from wordwing.studio.words import unknown_spans
 from wordwing.studio.workers import Workers
+from wordwing.web.security import where
 
 LIMIT = 8
 """Visitors with flights under way at the same time."""
+
+GRACE = 60.0
+"""Seconds that a paused flight keeps its place for; then others may have it until it goes on."""
 
 log = logging.getLogger("wordwing.studio")
 
@@ -51,7 +55,7 @@ class Hangar:
     steps: int = STEPS
     """Decisions that an instruction is given."""
     flying: int = 0
-    """Visitors with flights under way."""
+    """Visitors with flights under way, but for those that have been paused for long."""
 
     def take(self) -> bool:
         """Take a place, if one is free."""
@@ -87,10 +91,10 @@ class Visitor:
         self._tell = tell
         self._start: Start | None = None
         self._lanes: list[Lane] = []
-        self._policies: tuple[str, ...] = ()
         self._texts: list[str] = []
         self._kept: str | None = None
         self._flying: asyncio.Task[None] | None = None
+        self._has_place = False
         self._paused = False
         self._permits = 0
         self._quitting = False
@@ -137,7 +141,7 @@ class Visitor:
         self._lanes = []
 
     async def _stage(self, message: Stage) -> None:
-        self._check_still()
+        await self._check_still()
         vehicle: Domain = "sim" if self._start is None else self._start.vehicle
 
         def draw() -> Start:
@@ -148,13 +152,13 @@ class Visitor:
         await self._place(await self._hangar.workers.prepare(draw))
 
     async def _place(self, start: Start) -> None:
-        self._check_still()
+        await self._check_still()
         picture = await self._hangar.workers.prepare(partial(overhead_picture, start.layout))
         self._start, self._lanes, self._texts = start, [], []
         await self._tell(placed(start, picture))
 
     async def _fly(self, message: Fly) -> None:
-        self._check_still()
+        await self._check_still()
         start = self._start
         if start is None:
             raise WordwingError("there is no world yet; place landmarks and a drone first")
@@ -164,24 +168,36 @@ class Visitor:
             raise WordwingError("as many drones go on as have flown; reset to change their number")
         if message.goes_on and len(self._texts) >= MAX_TEXTS:
             raise WordwingError(f"{MAX_TEXTS} instructions are the most that follow one another; reset first")
-        if not self._hangar.take():
-            limit = self._hangar.limit
-            text = f"{limit} people are flying just now, as many as there is room for; try again in a minute"
-            await self._tell({"type": "busy", "message": text, "limit": limit})
+        if not await self._take_place():
             return
         try:
             texts = [*self._texts, message.text] if message.goes_on else [message.text]
             work = partial(self._begin, start, message, len(texts) - 1)
             self._lanes = await self._hangar.workers.fly(work)
-            self._policies, self._texts, self._kept = message.policies, texts, None
+            self._texts, self._kept = texts, None
             self._paused, self._permits, self._due = False, 0, time.monotonic()
             await self._say("flying")
         except BaseException:
-            self._hangar.free()
+            self._give_place()
             self._lanes, self._texts = [], []  # some of them may have begun
             raise
         self._flying = asyncio.create_task(self._flight())
-        self._flying.add_done_callback(lambda _task: self._hangar.free())  # also if it never came to its first step
+        self._flying.add_done_callback(lambda _task: self._give_place())  # also if it never came to its first step
+
+    async def _take_place(self) -> bool:
+        """Take one of the places for those who fly, unless there is one already; if all are taken the page is told."""
+        if not self._has_place and not self._hangar.take():
+            limit = self._hangar.limit
+            text = f"{limit} people are flying just now, as many as there is room for; try again in a minute"
+            await self._tell({"type": "busy", "message": text, "limit": limit})
+            return False
+        self._has_place = True
+        return True
+
+    def _give_place(self) -> None:
+        if self._has_place:
+            self._hangar.free()
+        self._has_place = False
 
     def _begin(self, start: Start, message: Fly, number: int) -> list[Lane]:
         """Put drones at the start, unless they go on from where they are, and tell them what to do; in a worker."""
@@ -211,7 +227,7 @@ class Visitor:
                         message, ending = await self._hangar.workers.fly(lane.advance)
                         await self._tell(message)
                         if ending is not None:
-                            await self._tell(ended(lane.number, ending))
+                            await self._tell({"type": "ended", "lane": lane.number, **ending_json(ending)})
                             await self._tell(state("ended", lane))
         except GoneError:
             return
@@ -234,8 +250,11 @@ class Visitor:
                 if delay <= 0:
                     break
             self._wake.clear()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), delay)
+            try:
+                await asyncio.wait_for(self._wake.wait(), GRACE if delay is None else delay)
+            except TimeoutError:
+                if self._paused:
+                    self._give_place()
             if delay is not None:  # the speed may have changed
                 self._due = min(self._due, time.monotonic() + CONTROL_PERIOD / self._speed)
         period = CONTROL_PERIOD / self._speed
@@ -245,6 +264,8 @@ class Visitor:
     async def _press(self, kind: str) -> None:
         if not self.flying:
             return  # a button that was pressed as the flight ended
+        if kind in ("resume", "step") and not await self._take_place():
+            return
         if kind == "stop":
             for lane in self._lanes:
                 lane.live.halt()
@@ -269,18 +290,28 @@ class Visitor:
 
     async def _words(self, message: Words) -> None:
         vocabulary = self._hangar.crew[message.policy].loaded.vocabulary
-        spans = await self._hangar.workers.prepare(partial(unknown_spans, message.text, vocabulary))
-        await self._tell({"type": "words", "id": message.id, "unknown": [list(span) for span in spans]})
+        start = self._start
+
+        def look() -> dict[str, Any]:
+            unknown = [list(span) for span in unknown_spans(message.text, vocabulary)]
+            missed = Absent() if start is None else absent(message.text, start.layout)
+            return {"unknown": unknown, "absent": list(missed.names), "worlds": list(missed.worlds)}
+
+        await self._tell({"type": "words", "id": message.id, **await self._hangar.workers.prepare(look)})
 
     async def _keep(self) -> None:
-        if self._start is None or not self._texts or self.flying:
+        await self._check_still()
+        if self._start is None or not self._texts:
             raise WordwingError("only a flight that has ended can be kept")
         if self._kept is None:
-            record = episode_json(self._start, self._policies, self._texts, [lane.live for lane in self._lanes])
+            record = episode_json(self._start, self._texts, [lane.live for lane in self._lanes])
             self._kept = await self._hangar.workers.prepare(partial(self._hangar.episodes.keep, record))
         await self._tell({"type": "kept", "id": self._kept})
 
-    def _check_still(self) -> None:
+    async def _check_still(self) -> None:
+        """Raise a `WordwingError` if a drone is flying."""
+        if self._flying is not None and not any(lane.live.flying for lane in self._lanes):
+            await self._flying  # all drones have come to rest; the page may know before it has been told everything
         if self.flying:
             raise WordwingError("the drone is flying; stop it first")
 
@@ -292,16 +323,3 @@ class Visitor:
 def state(phase: str, lane: Lane) -> dict[str, Any]:
     """The message about what a lane does."""
     return {"type": "state", "phase": phase, "lane": lane.number, "step": lane.live.step}
-
-
-def ended(lane: int, ending: Ending) -> dict[str, Any]:
-    """The message about how a flight went."""
-    return {
-        "type": "ended",
-        "lane": lane,
-        "reason": ending.reason,
-        "seconds": round(ending.seconds, 2),
-        "metres": round(ending.metres, 3),
-        "verdict": ending.verdict,
-        "reached": ending.reached,
-    }

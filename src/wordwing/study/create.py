@@ -120,7 +120,7 @@ def create_study(made: Plan, out: Path, processes: int = 1, tick: Callable[[int]
         processes: How many share the drawing.
         tick: Told how many flights have been drawn since it was last told.
     """
-    check_free(out)
+    check_new(out)
     facts = {(episode.system, episode.id): practice for episode, practice in made.practice}
     # The order of numbers is the order of practice; among items it must tell nothing.
     numbers: dict[tuple[str, str], int] = {key: number for number, key in enumerate(facts, start=1)}
@@ -144,10 +144,10 @@ def create_study(made: Plan, out: Path, processes: int = 1, tick: Callable[[int]
                     _insert_item(connection, numbers[key], order[episode.id], episode, facts.get(key))
                     connection.execute("INSERT INTO films VALUES (?, ?, ?)", (numbers[key], film, still))
                 tick(len(flown))
-        check_free(out)
+        check_new(out)
 
 
-def check_free(out: Path) -> None:
+def check_new(out: Path) -> None:
     """Raise a `WordwingError` if something is there; a study may hold ratings that nobody can give again."""
     if out.exists():
         raise WordwingError(f"{out}: this is there already, perhaps with ratings in it; choose another --out")

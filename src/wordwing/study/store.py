@@ -47,6 +47,10 @@ class FinishedError(WordwingError):
     """The rater has finished; nothing can be changed."""
 
 
+class UnfinishedError(WordwingError):
+    """The rater cannot finish; something has not been rated yet."""
+
+
 @dataclass(frozen=True)
 class Item:
     """What a page may show of an item; its pictures are fetched by its id."""
@@ -176,6 +180,14 @@ class Study:
             rater = _rater(connection, token)
             return _picture(connection, _own_item(connection, rater, item_id)["number"], kind)
 
+    def exhibit(self, item_id: str, kind: Picture) -> bytes:
+        """A picture of any item; its id has 128 random bits, and only those who were given the item know it."""
+        with opened(self.file) as connection:
+            row = connection.execute("SELECT number FROM items WHERE id = ?", (_plain(item_id),)).fetchone()
+            if row is None:
+                raise UnknownItemError("there is no such item")
+            return _picture(connection, row["number"], kind)
+
     def practise(self, token: str, item_id: str, answers: Answers) -> tuple[Feedback, ...]:
         """What to tell a rater about answers to an item to practise on; the answers themselves are not kept."""
         with opened(self.file, write=True) as connection:
@@ -205,12 +217,16 @@ class Study:
             _touch(connection, rater, now)
 
     def finish(self, token: str) -> None:
-        """Say that a rater is done; from now on nothing can be changed."""
+        """Say that a rater is done; from now on nothing can be changed.
+
+        Raises:
+            UnfinishedError: If there is something left to rate.
+        """
         with opened(self.file, write=True) as connection:
             rater = _rater(connection, token)
             done = _progress(connection, rater)
             if done.rated < done.items:
-                raise WordwingError(f"{done.items - done.rated} of {done.items} items have not been rated yet")
+                raise UnfinishedError(f"{done.items - done.rated} of {done.items} items have not been rated yet")
             if rater["finished"] is None:
                 now = self._now()
                 connection.execute("UPDATE raters SET finished = ? WHERE number = ?", (now, rater["number"]))
@@ -295,6 +311,11 @@ def _hash(token: str) -> bytes:
     return hashlib.sha256(str(token).encode("utf-8", "replace")).digest()
 
 
+def _plain(item_id: str) -> str:
+    """What SQLite can be asked for, whatever was sent."""
+    return str(item_id).encode("utf-8", "replace").decode()
+
+
 def _rater(connection: sqlite3.Connection, token: str) -> sqlite3.Row:
     row: sqlite3.Row | None = connection.execute("SELECT * FROM raters WHERE token = ?", (_hash(token),)).fetchone()
     if row is None:
@@ -307,7 +328,7 @@ def _own_item(connection: sqlite3.Connection, rater: sqlite3.Row, item_id: str) 
     row: sqlite3.Row | None = connection.execute(
         "SELECT number, practice FROM items WHERE id = ? AND (practice IS NOT NULL"
         " OR number IN (SELECT item FROM assignments WHERE rater = ?))",
-        (str(item_id).encode("utf-8", "replace").decode(), rater["number"]),
+        (_plain(item_id), rater["number"]),
     ).fetchone()
     if row is None:
         raise UnknownItemError("this is not one of your items")

@@ -23,21 +23,17 @@ export class Desk {
    */
   turn(phase, words, spoken) {
     document.body.dataset.phase = phase;
-    for (const [id, phases] of Object.entries(BUTTONS)) this.#enable(id, phases.includes(phase));
+    const focused = document.activeElement;
+    for (const [id, phases] of Object.entries(BUTTONS)) {
+      byId(id).toggleAttribute("disabled", !phases.includes(phase));
+    }
+    if (focused instanceof HTMLButtonElement && focused.disabled && focused.id in BUTTONS) {
+      // A button that is disabled while it has the focus passes it on, so that the keyboard is not lost.
+      const next = ["pause", "fly", "text"].map(byId).find((element) => !element.matches(":disabled"));
+      next?.focus({ preventScroll: true });
+    }
     byId("pause").textContent = phase === "paused" ? "Go on" : "Pause";
     this.say(words, spoken);
-  }
-
-  /**
-   * A button that is disabled while it has the focus passes it on, so that the keyboard is not lost.
-   * @param {string} id
-   * @param {boolean} enabled
-   */
-  #enable(id, enabled) {
-    const button = byId(id);
-    const focused = document.activeElement === button;
-    button.toggleAttribute("disabled", !enabled);
-    if (focused && !enabled) byId(id === "stop" || id === "reset" ? "text" : "pause").focus({ preventScroll: true });
   }
 
   /**

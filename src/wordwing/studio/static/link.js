@@ -63,7 +63,7 @@ export async function fromLink(fragment) {
     const letters = atob(data.replaceAll("-", "+").replaceAll("_", "/"));
     const bytes = await pass(Uint8Array.from(letters, (letter) => letter.charCodeAt(0)), "DecompressionStream");
     const found = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
-    if (!sound(found)) throw damaged;
+    if (!isShared(found)) throw damaged;
     return found;
   } catch {
     throw damaged;
@@ -73,8 +73,9 @@ export async function fromLink(fragment) {
 /**
  * Whether something has the shape of a link's content; whether it can be flown the server says.
  * @param {any} found
+ * @returns {found is Shared}
  */
-function sound(found) {
+export function isShared(found) {
   const words = (/** @type {unknown} */ list) =>
     Array.isArray(list) && list.length > 0 && list.every((entry) => typeof entry === "string");
   return (

@@ -29,7 +29,7 @@ byId("file").addEventListener("change", ({ target }) => {
   const input = /** @type {HTMLInputElement} */ (target);
   const [file] = input.files ?? [];
   input.value = "";
-  if (file) studio.openLayout(file);
+  if (file) studio.openFile(file);
 });
 byId("save").addEventListener("click", () => studio.saveLayout());
 byId("notice-close").addEventListener("click", () => {

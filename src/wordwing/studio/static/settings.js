@@ -97,6 +97,15 @@ export class Settings {
     this.chosen = chosen.policies.length ? chosen.policies : [welcome.default_policy];
   }
 
+  /**
+   * Let random layouts have what the sentence names.
+   * @param {string[]} worlds Kinds that have it.
+   */
+  allow(worlds) {
+    this.named.checked = true;
+    if (!worlds.includes(this.corpus.value)) this.corpus.value = ""; // what fits the words
+  }
+
   /** The first example there is: something to begin with. */
   get first() {
     return Object.values(this.#sentences).find((sentences) => sentences.length)?.[0] ?? "";

@@ -40,7 +40,7 @@ export function decode(message) {
   return { ...header, pictures };
 }
 
-/** Dispatches "message" (detail: the parsed JSON), "frame" (detail: Frame), "open" and "lost". */
+/** Dispatches "message" (detail: the parsed JSON), "frame" (detail: Frame) and "lost". */
 export class Connection extends EventTarget {
   /** @type {WebSocket | null} */
   #socket = null;
@@ -55,19 +55,16 @@ export class Connection extends EventTarget {
     const socket = new WebSocket(`${scheme}//${location.host}/ws`);
     socket.binaryType = "arraybuffer";
     this.#socket = socket;
-    socket.addEventListener("open", () => {
-      this.send({ type: "hello", version: 1 });
-      this.#tell("open");
-    });
+    socket.addEventListener("open", () => this.send({ type: "hello", version: 1 }));
     socket.addEventListener("message", ({ data }) => {
       if (socket !== this.#socket) return;
       if (typeof data === "string") this.#tell("message", JSON.parse(data));
       else this.#tell("frame", decode(data));
     });
-    socket.addEventListener("close", ({ code, reason }) => {
+    socket.addEventListener("close", () => {
       if (socket !== this.#socket) return;
       this.#socket = null;
-      this.#tell("lost", { code, reason });
+      this.#tell("lost");
     });
   }
 

@@ -1,8 +1,9 @@
 /** What happens when: the studio's connection, its flights, and everything on the page that follows them. */
 
+import { Answers } from "./answers.js";
 import { Desk } from "./desk.js";
 import { byId, sentence } from "./dom.js";
-import { readLayout, writeLayout } from "./files.js";
+import { readFile, writeLayout } from "./files.js";
 import { endingWords } from "./lane.js";
 import { Lanes } from "./lanes.js";
 import { fromLink } from "./link.js";
@@ -24,15 +25,14 @@ export class Studio {
   /** @type {Recording | null} */
   recording = null;
   grid = { cells: 64, size: 9.4 };
-  /** Whether a flight was asked for, and not answered yet. */
-  asking = false;
-  /** How many resets the server has not answered yet; until then it speaks of flights that are over. */
-  resetting = 0;
+  answers = new Answers();
   /** Whether to fly as soon as everything is placed. */
   impatient = false;
   /** @type {Shared | null} A link that is to be flown. */
   link = null;
   trouble = "";
+  /** What the server said last, if it was a refusal: where the connection ends after it, that is why. */
+  refusal = "";
   /** @type {string[]} Instructions of a link that are still to come. */
   queue = [];
 
@@ -43,6 +43,10 @@ export class Studio {
     this.text = new TextBox(
       (question) => this.connection.send({ type: "words", ...question }),
       () => this.settings.chosen.map((name) => ({ name, title: this.settings.title(name) })),
+      (worlds) => {
+        this.settings.allow(worlds);
+        this.stage();
+      },
     );
     this.playback = new Playback(() => this.draw());
     this.things = new Things({
@@ -79,6 +83,7 @@ export class Studio {
   }
 
   connect() {
+    this.refusal = "";
     this.desk.notice("");
     this.#turn("connecting", "Connecting…");
     this.connection.connect();
@@ -111,6 +116,7 @@ export class Studio {
   stage() {
     if (!this.#ready) return;
     const text = this.settings.named.checked ? this.text.value : "";
+    this.link = null; // the visitor wants something else
     this.desk.notice("");
     this.things.flush(); // or a change that waits would come after the new layout
     this.placing.stage(text, this.settings.corpus.value || null, this.settings.seed);
@@ -118,6 +124,7 @@ export class Studio {
 
   /** @param {import("./recording.js").Place} place */
   place(place) {
+    this.link = null;
     this.desk.notice("");
     this.placing.place(place);
   }
@@ -145,7 +152,7 @@ export class Studio {
     if (!goesOn) this.playback.set(this.recording);
     this.playback.follows = true;
     this.playback.pause();
-    this.asking = true;
+    this.answers.asking = true;
     this.desk.notice("");
     this.connection.send({ type: "fly", text, policies, continue: goesOn });
     this.#turn("flying", "Flying…");
@@ -164,13 +171,19 @@ export class Studio {
     this.connection.send({ type: "speed", value });
   }
 
-  /** @param {File} file A layout of the visitor's own. */
-  async openLayout(file) {
+  /** @param {File} file A layout of the visitor's own, or an episode, which is flown again. */
+  async openFile(file) {
     try {
-      const layout = await readLayout(file);
+      const { layout, shared } = await readFile(file);
+      if (!this.#ready) return;
+      if (shared) {
+        this.link = shared;
+        this.#follow();
+        return;
+      }
       const start = this.things.place?.start ?? { x: 0, y: 0, yaw: 0 };
       this.things.flush();
-      if (this.#ready) this.place({ layout, start, seed: this.settings.seed, vehicle: this.settings.vehicle });
+      this.place({ layout, start, seed: this.settings.seed, vehicle: this.settings.vehicle });
     } catch (error) {
       this.desk.notice(/** @type {Error} */ (error).message);
     }
@@ -199,22 +212,21 @@ export class Studio {
 
   /** @param {any} message Of the server. */
   #hear(message) {
+    const refused = message.type === "busy" || message.type === "error";
+    this.refusal = refused ? sentence(message.message) : "";
+    if (refused && !this.answers.refused()) return undefined;
     switch (message.type) {
       case "welcome": return this.#welcome(message);
       case "placed": return this.#placed(message);
       case "state": return this.#state(message.phase);
       case "ended": return this.#ended(message);
-      case "words": return this.text.answer(message.id, message.unknown);
+      case "words": return this.text.answer(message);
       case "kept": return this.takeaway.kept(message.id);
-      case "busy": {
-        const continued = (this.recording?.texts.length ?? 0) > 1;
-        this.#withdraw();
-        return this.desk.notice(sentence(message.message), "Try again", () => this.fly(continued));
-      }
+      case "busy": return this.#busy();
       case "error": {
-        if (this.asking) this.#withdraw();
+        if (this.answers.asking) this.#withdraw();
         else if (this.placing.pending) this.#refused();
-        return this.desk.notice(sentence(message.message));
+        return this.desk.notice(this.refusal);
       }
       default: return undefined; // of a later version
     }
@@ -244,7 +256,7 @@ export class Studio {
     const missing = link.policies.find((name) => !known.has(name));
     if (missing) {
       this.link = null;
-      this.trouble = `The flight in this link was flown by ${missing}, which this studio does not have.`;
+      this.trouble = `This flight was flown by ${missing}, which this studio does not have.`;
       if (this.things.place) this.#admit();
       else this.stage();
       return;
@@ -255,7 +267,10 @@ export class Studio {
     this.text.value = link.texts[0];
     this.#forget();
     this.#lay();
-    this.place(link);
+    this.desk.notice("");
+    this.things.flush(); // or a change that waits would come after it
+    this.link = link; // which that change has dropped
+    this.placing.place(link);
   }
 
   /** @param {any} message */
@@ -266,6 +281,7 @@ export class Studio {
     this.settings.seed = place.seed;
     this.#forget();
     this.things.set(place);
+    this.text.look();
     this.#turn("idle", "Ready.");
     this.#admit();
     const { vehicle } = this.settings;
@@ -282,11 +298,24 @@ export class Studio {
     if (link || impatient) this.fly(false);
   }
 
+  /** There is no room for a flight, or for one that was paused long ago to go on. */
+  #busy() {
+    if (!this.answers.asking) {
+      this.desk.notice(this.refusal, "Try again", () => this.press("pause"));
+      return;
+    }
+    const continued = (this.recording?.texts.length ?? 0) > 1;
+    this.#withdraw();
+    this.desk.notice(this.refusal, "Try again", () => this.fly(continued));
+  }
+
   /** Things cannot stand where they were put, so they go back. */
   #refused() {
     this.placing.refused();
+    const { link } = this;
     [this.link, this.impatient] = [null, false];
     const { confirmed } = this.placing;
+    if (!confirmed && link) this.stage(); // something to go on with
     if (this.placing.pending || !confirmed) return;
     this.things.set(confirmed);
     this.settings.vehicle = confirmed.vehicle;
@@ -295,23 +324,21 @@ export class Studio {
 
   /** @param {Phase} phase */
   #state(phase) {
-    if (this.resetting) {
-      if (phase === "idle") this.resetting -= 1;
-      return;
-    }
-    this.asking = false;
-    if (!this.recording || this.recording.ended) return;
+    if (!this.answers.state(phase) || !this.recording || this.recording.ended) return;
     if (phase === "idle") {
       this.#withdraw(); // broken off by the server
       return;
     }
     if (phase === "paused") this.#turn("paused", "Paused.");
-    if (phase === "flying" && this.phase !== "flying") this.#turn("flying", "Flying…");
+    if (phase === "flying" && this.phase !== "flying") {
+      this.desk.notice(""); // it may have been too busy to go on
+      this.#turn("flying", "Flying…");
+    }
   }
 
   /** @param {import("./socket.js").Frame} frame */
   #see(frame) {
-    if (!this.recording || this.resetting || (this.phase !== "flying" && this.phase !== "paused")) return;
+    if (!this.recording || this.answers.resetting || (this.phase !== "flying" && this.phase !== "paused")) return;
     this.recording.add(frame);
     this.playback.grown();
     if (this.playback.follows) this.draw();
@@ -321,7 +348,7 @@ export class Studio {
   /** @param {any} message */
   #ended({ lane, reason, seconds, metres, verdict, reached }) {
     const { recording } = this;
-    if (!recording || this.resetting || this.phase === "idle") return;
+    if (!recording || this.answers.resetting || this.phase === "idle") return;
     const ending = { leg: recording.texts.length - 1, lane, reason, seconds, metres, verdict, reached };
     recording.endings.push(ending);
     if (recording.ended) {
@@ -339,11 +366,12 @@ export class Studio {
   #lost() {
     const before = this.phase;
     this.placing.forget();
-    [this.asking, this.impatient, this.resetting, this.queue] = [false, false, 0, []];
-    this.#turn("lost", before === "connecting" ? "The studio cannot be reached." : "The connection is lost.");
-    const stays = this.recording && !this.recording.empty ? " What was flown can still be replayed here." : "";
+    this.answers.forget();
+    [this.impatient, this.queue] = [false, []];
     const why = before === "connecting" ? "The studio cannot be reached." : "The connection to the studio is lost.";
-    this.desk.notice(why + stays, "Connect again", () => this.connect());
+    this.#turn("lost", why);
+    const stays = this.recording && !this.recording.empty ? " What was flown can still be replayed here." : "";
+    this.desk.notice((this.refusal || why) + stays, "Connect again", () => this.connect());
   }
 
   /** The policies are others now. */
@@ -361,7 +389,7 @@ export class Studio {
   /** Drop what was flown, here and on the server. */
   #discard() {
     if (!this.recording) return;
-    if (this.connection.send({ type: "reset" })) this.resetting += 1;
+    this.answers.reset(this.connection.send({ type: "reset" }));
     this.queue = [];
     this.#forget();
     this.#turn("idle", "Back at the start.");
@@ -375,7 +403,7 @@ export class Studio {
 
   /** The flight that was asked for does not take place. */
   #withdraw() {
-    this.asking = false;
+    this.answers.asking = false;
     this.queue = [];
     const leg = (this.recording?.texts.length ?? 0) - 1;
     const begun = this.recording?.lanes.some((lane) => lane.at(-1)?.leg === leg);
@@ -393,6 +421,7 @@ export class Studio {
     this.phase = phase;
     this.settings.enable(this.#ready);
     this.things.enable(this.#ready);
+    this.text.enable(this.#ready);
     this.takeaway.set(this.recording, phase === "ended" || phase === "lost", phase !== "lost");
     this.desk.turn(phase, words, spoken);
     this.draw();

@@ -1,4 +1,4 @@
-/** The box for instructions: words that a policy does not know are underlined as one types. */
+/** The box for instructions: words that nobody knows are underlined as one types, and what is not there is named. */
 
 import { byId, debounced, make } from "./dom.js";
 
@@ -6,21 +6,30 @@ import { byId, debounced, make } from "./dom.js";
 const PATIENCE = 200;
 
 /** @typedef {[number, number]} Range Of UTF-16 code units, as strings count them; the end is not included. */
+/**
+ * @typedef {object} Words What the server says of a text.
+ * @property {number} id Of the question.
+ * @property {Range[]} unknown Words that the policy does not know.
+ * @property {string[]} absent What is named and does not stand in the layout.
+ * @property {string[]} worlds Kinds of worlds that have all that is named.
+ */
 
 export class TextBox {
   /**
    * @param {(question: {text: string, policy: string, id: number}) => void} ask Answers come through `answer`.
    * @param {() => {name: string, title: string}[]} policies Those who fly.
+   * @param {(worlds: string[]) => void} stage Asked for a layout with what the text names, of one of these worlds.
    */
-  constructor(ask, policies) {
+  constructor(ask, policies, stage) {
     this.ask = ask;
     this.policies = policies;
+    this.stage = stage;
     this.area = /** @type {HTMLTextAreaElement} */ (byId("text"));
     this.under = byId("marks");
     this.named = byId("unknown");
     /** @type {Map<string, Range[]>} By policy. */
     this.unknown = new Map();
-    const soon = debounced(() => this.#look(), PATIENCE);
+    const soon = debounced(() => this.look(), PATIENCE);
     this.area.addEventListener("input", () => {
       // What stands before the first change keeps its line, the rest is looked up again.
       const now = this.area.value;
@@ -36,6 +45,11 @@ export class TextBox {
   }
 
   #shown = "";
+  #enabled = false;
+  /** What stands below the box, to leave it alone where nothing has changed. */
+  #said = "";
+  /** @type {Pick<Words, "absent" | "worlds">} */
+  #absent = { absent: [], worlds: [] };
   #asked = 0;
   /** @type {Map<number, {text: string, title: string}>} */
   #questions = new Map();
@@ -47,13 +61,17 @@ export class TextBox {
   /** @param {string} text */
   set value(text) {
     this.area.value = text;
-    this.unknown.clear();
-    this.#render();
-    this.#look();
+    this.forget();
   }
 
-  /** Ask everyone who flies. */
-  #look() {
+  /** @param {boolean} enabled Whether a layout can be drawn now. */
+  enable(enabled) {
+    this.#enabled = enabled;
+    for (const button of this.named.querySelectorAll("button")) button.disabled = !enabled;
+  }
+
+  /** Ask everyone who flies, about the layout that the server has. */
+  look() {
     this.#questions.clear();
     for (const { name, title } of this.policies()) {
       this.#asked += 1;
@@ -62,14 +80,12 @@ export class TextBox {
     }
   }
 
-  /**
-   * @param {number} id Of the question; an answer to something older is dropped.
-   * @param {Range[]} ranges
-   */
-  answer(id, ranges) {
+  /** @param {Words} words An answer; one to something older is dropped. */
+  answer({ id, unknown, absent, worlds }) {
     const question = this.#questions.get(id);
     if (question?.text !== this.area.value) return;
-    this.unknown.set(question.title, ranges);
+    this.unknown.set(question.title, unknown);
+    this.#absent = { absent, worlds };
     this.#render();
     this.#name();
   }
@@ -78,7 +94,7 @@ export class TextBox {
   forget() {
     this.unknown.clear();
     this.#render();
-    this.#look();
+    this.look();
   }
 
   #render() {
@@ -101,14 +117,34 @@ export class TextBox {
     this.#shown = text;
   }
 
-  /** Name the unknown words for those who do not see lines. */
+  /** Name the unknown words for those who do not see lines, and what the text speaks of that is not there. */
   #name() {
     const sentences = [];
     for (const [policy, ranges] of this.unknown) {
       const words = [...new Set(ranges.map(([begin, end]) => this.#shown.slice(begin, end)))];
       if (words.length) sentences.push(`${policy} does not know: ${words.join(", ")}.`);
     }
-    const text = sentences.join(" ");
-    if (this.named.textContent !== text) this.named.textContent = text;
+    const said = JSON.stringify([sentences, this.#absent]);
+    if (said === this.#said) return; // or it would be read out again
+    this.#said = said;
+    this.named.replaceChildren(...(sentences.length ? [sentences.join(" ")] : []), ...this.#missing());
+  }
+
+  /** @returns {HTMLElement[]} A sentence about what is not there and, where it helps, a button. */
+  #missing() {
+    const { absent, worlds } = this.#absent;
+    if (!absent.length) return [];
+    const called = absent.map((name) => `“${name}”`).join(" or ");
+    const help = worlds.length ? "" : " No kind of world has all of it; add it under Landmarks and drone.";
+    const sentence = make("span", { class: "hint" }, ` Nothing here is called ${called}.${help} `);
+    if (!worlds.length) return [sentence];
+    const them = absent.length > 1 ? "them" : "it";
+    const button = make("button", { type: "button", class: "small" }, `Draw a layout with ${them}`);
+    button.toggleAttribute("disabled", !this.#enabled);
+    button.addEventListener("click", () => {
+      this.area.focus({ preventScroll: true }); // the button goes with the sentence
+      this.stage(worlds);
+    });
+    return [sentence, button];
   }
 }

@@ -254,6 +254,8 @@ export class Things {
     });
     this.pad.hidden = this.chosen === null;
     const remover = /** @type {HTMLButtonElement} */ (this.pad.querySelector("[data-key=Delete]"));
+    const focused = document.activeElement === remover;
     remover.disabled = this.chosen === "drone" || !this.enabled;
+    if (focused && remover.disabled && this.enabled) this.#focus(); // or the keyboard would be lost
   }
 }

@@ -1,4 +1,4 @@
-"""Who may talk to the studio: Host, Origin, token and cookie, headers, sizes and rates, before anything else runs."""
+"""Who may talk to a server: Host, Origin, token and cookie, headers, sizes and rates, before all else runs."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Send = Callable[[Event], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
-log = logging.getLogger("wordwing.studio")
+log = logging.getLogger("wordwing.web")
 
 MAX_BODY = 1_000_000
 """Bytes of a request: a large layout file."""
 
-LOCKED = b"""<!doctype html><html lang="en"><meta charset="utf-8"><title>wordwing studio</title>
-<h1>wordwing studio</h1><p>This studio opens with the link that was printed when it was started.</p>
-<p>If you have just followed that link, <a href="/">go on to the studio</a>.</p></html>
+LOCKED = """<!doctype html><html lang="en"><meta charset="utf-8"><title>wordwing {what}</title>
+<h1>wordwing {what}</h1><p>This {what} opens with the link that was printed when it was started.</p>
+<p>If you have just followed that link, <a href="/">go on to the {what}</a>.</p></html>
 """
 # A cookie that is SameSite=Strict is not sent when a link in a chat or a mail leads here, redirects included; a click
 # on this page sends it.
@@ -77,7 +77,7 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True)
 class Names:
-    """What the studio may be called in Host and Origin."""
+    """What a server may be called in Host and Origin."""
 
     exact: frozenset[str]
     """Names with their ports, in lower case, as browsers send them."""
@@ -121,6 +121,7 @@ class Guard:
         self,
         app: App,
         names: Names,
+        what: str,
         token: str | None = None,
         requests: Bucket | None = None,
         changes: Bucket | None = None,
@@ -130,15 +131,16 @@ class Guard:
         Args:
             app: What is guarded.
             names: What it may be called.
+            what: What people call it, such as "studio".
             token: What visitors must bring; None where only this machine can reach it.
             requests: The rate limit of all that is asked together.
             changes: That of all but GET.
         """
-        self.app, self.names = app, names
+        self.app, self.names, self.what = app, names, what
         self._token = token
         self._requests = requests or Bucket(200, 600)
         self._changes = changes or Bucket(5, 20)
-        self._cookie = f"wordwing-studio-{names.port}"
+        self._cookie = f"wordwing-{what}-{names.port}"
         self._session = session_of(token) if token else ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -154,9 +156,9 @@ class Guard:
                 if same(brought, self._token):
                     await self._welcome(scope, send)
                     return
-                refusal = (403, b"text/plain", b"this is not the studio's token\n")
+                refusal = (403, b"text/plain", f"this is not the {self.what}'s token\n".encode())
             elif not self._known(scope):
-                refusal = (401, b"text/html; charset=utf-8", LOCKED)
+                refusal = (401, b"text/html; charset=utf-8", LOCKED.format(what=self.what).encode())
         if refusal is not None:
             await self._refuse(scope, send, *refusal)
             return
@@ -189,11 +191,11 @@ class Guard:
         plain = b"text/plain"
         hosts, origins = _headers(scope, b"host"), _headers(scope, b"origin")
         if len(hosts) != 1 or hosts[0] not in self.names:
-            return 421, plain, b"the studio is not called that; open the address that it printed\n"
+            return 421, plain, f"the {self.what} is not called that; open the address that it printed\n".encode()
         websocket = scope["type"] == "websocket"
         changing = websocket or scope["method"] not in ("GET", "HEAD")
         if (changing or origins) and not self._own(origins, hosts[0]):
-            return 403, plain, b"this must come from the studio's own page\n"
+            return 403, plain, f"this must come from the {self.what}'s own page\n".encode()
         if not self._requests.take() or (changing and not self._changes.take()):
             return 429, plain, b"too many requests; wait a little\n"
         length = _headers(scope, b"content-length")
@@ -278,7 +280,7 @@ def where(error: BaseException) -> str:
 
 def session_of(token: str) -> str:
     """The cookie's value: whoever learns it does not learn the token."""
-    return hmac.new(token.encode(), b"wordwing studio session 1", hashlib.sha256).hexdigest()
+    return hmac.new(token.encode(), b"wordwing session 1", hashlib.sha256).hexdigest()
 
 
 def same(given: str, wanted: str) -> bool:

@@ -1,0 +1,267 @@
+"""The page on which people rate, as a web application.
+
+A rater's secret comes in a header, from the part of the address that browsers do not send, so neither logs nor
+referrers hold it, and no cookie is set. Nothing that is sent tells who flew or what an object is called.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, get_args
+
+import uvicorn
+from fastapi import FastAPI, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+
+from wordwing.errors import WordwingError
+from wordwing.study.questions import GUIDELINES, INTRODUCTION, QUESTIONS, TASK, UNCLEAR, Answers
+from wordwing.study.store import (
+    EnoughRatersError,
+    FinishedError,
+    Item,
+    Picture,
+    Study,
+    UnfinishedError,
+    UnknownItemError,
+    UnknownRaterError,
+)
+from wordwing.web.security import Bucket, Guard, Names, is_loopback, same
+from wordwing.web.serving import Guarded, add_static, body, missing, refused, server_of
+
+STATIC = Path(__file__).parent / "static"
+
+MAX_BODY = 4_000
+"""Bytes of a request: answers need about 100."""
+
+MAX_CONNECTIONS = 400
+
+TYPES: dict[Picture, str] = {"film": "video/mp4", "still": "image/webp", "legend": "image/webp"}
+
+TOKEN = re.compile(r"[A-Za-z0-9_-]{16,200}")
+"""What an invitation may look like."""
+
+
+class _MalformedError(WordwingError):
+    """What was sent makes no sense."""
+
+
+@dataclass
+class Service:
+    """What the page of a study is made with."""
+
+    study: Study
+    host: str = "127.0.0.1"
+    port: int = 8081
+    names: tuple[str, ...] = ()
+    """Other names than the bound one by which it may be reached."""
+    token: str | None = None
+    """Who has it may become a rater. None on this machine alone; elsewhere by default the study's own."""
+    requests: Callable[[], Bucket] = field(default=lambda: Bucket(200, 600))
+    changes: Callable[[], Bucket] = field(default=lambda: Bucket(10, 60))
+    newcomers: Callable[[], Bucket] = field(default=lambda: Bucket(0.5, 60))
+    """Rate limits of all that is asked, of all that changes something, and of new raters."""
+
+    def __post_init__(self) -> None:
+        if self.token is not None and not TOKEN.fullmatch(self.token):
+            raise WordwingError("--token must have 16 to 200 signs, each a letter, a digit, - or _")
+        if self.token is None and (self.names or not is_loopback(self.host)):
+            self.token = invitation(self.study)
+
+
+def invitation(study: Study) -> str:
+    """The token with which a study invites, the same each time it is served: 256 bits that only its file tells."""
+    secret = hmac.new(bytes.fromhex(study.settings.salt), b"wordwing study invitation 1", hashlib.sha256).digest()
+    return base64.urlsafe_b64encode(secret).decode().rstrip("=")
+
+
+def application(service: Service) -> FastAPI:
+    """The page and what it asks for; everything passes through the guard."""
+    app = Guarded(redirect_slashes=False)
+    app.add_exception_handler(WordwingError, _explained)
+    app.add_exception_handler(HTTPException, _uniform)
+    add_static(app, STATIC)
+    _add_arrival(app, service)
+    _add_items(app, service.study)
+    _add_pictures(app, service.study)
+    names = Names.of(service.host, service.port, service.names)
+    app.guard = Guard(app.unguarded, names, "study", None, service.requests(), service.changes())
+    return app
+
+
+def make_server(service: Service) -> uvicorn.Server:
+    """A server that is ready to run."""
+    return server_of(application(service), service.host, service.port, MAX_CONNECTIONS, ws="none")
+
+
+def guide(invited: bool) -> dict[str, Any]:
+    """What the page says to everybody.
+
+    Args:
+        invited: Whether only those may begin who bring the invitation.
+    """
+    return {
+        "introduction": INTRODUCTION,
+        "task": TASK,
+        "guidelines": GUIDELINES,
+        "questions": [asdict(question) for question in QUESTIONS],
+        "unclear": UNCLEAR,
+        "invited": invited,
+    }
+
+
+def _add_arrival(app: FastAPI, service: Service) -> None:
+    told = guide(service.token is not None)
+    newcomers = service.newcomers()
+
+    @app.get("/guide")
+    async def _guide() -> Response:
+        return JSONResponse(told)
+
+    @app.post("/raters")
+    async def begin(request: Request) -> Response:
+        """Somebody who was invited becomes a rater."""
+        sent = await _json(request)
+        brought = sent.get("invitation") if isinstance(sent, dict) else None
+        if service.token is not None and not (isinstance(brought, str) and same(brought, service.token)):
+            return missing()
+        if not newcomers.take():
+            return JSONResponse({"message": "many people are beginning just now; wait a little"}, 429)
+        return JSONResponse({"rater": await run_in_threadpool(service.study.new_rater)}, 201)
+
+
+def _add_items(app: FastAPI, study: Study) -> None:
+    @app.get("/rater")
+    def rater(request: Request) -> Response:
+        """How far a rater is, and which items are theirs."""
+        token = _rater(request)
+        order = [{"id": item, "rated": rated} for item, rated in study.order(token)]
+        return JSONResponse({"progress": asdict(study.progress(token)), "order": order})
+
+    @app.get("/rater/next")
+    def following(request: Request) -> Response:
+        """What the rater has not done yet; null when that is nothing."""
+        item = study.next_item(_rater(request))
+        return JSONResponse({"item": None if item is None else _shown(item)})
+
+    @app.get("/rater/items/{item_id}")
+    def item(request: Request, item_id: str) -> Response:
+        return JSONResponse({"item": _shown(study.item(_rater(request), item_id))})
+
+    @app.post("/rater/items/{item_id}")
+    async def answer(request: Request, item_id: str) -> Response:
+        """Keep answers, or say what there is to say about those to a practice item."""
+        token, sent = _rater(request), await _json(request)
+
+        def keep() -> dict[str, Any]:
+            practice = study.item(token, item_id).practice
+            answers = _answers(sent)
+            told = None
+            if practice:
+                told = [asdict(entry) for entry in study.practise(token, item_id, answers)]
+            else:
+                study.rate(token, item_id, answers)
+            return {"feedback": told, "progress": asdict(study.progress(token))}
+
+        return JSONResponse(await run_in_threadpool(keep))
+
+    @app.post("/rater/finish")
+    def finish(request: Request) -> Response:
+        token = _rater(request)
+        study.finish(token)
+        return JSONResponse({"progress": asdict(study.progress(token))})
+
+
+def _add_pictures(app: FastAPI, study: Study) -> None:
+    @app.api_route("/pictures/{item_id}/{kind}", methods=["GET", "HEAD"])
+    def picture(request: Request, item_id: str, kind: str) -> Response:
+        """Films are fetched by the browser itself, without a rater's secret: an item's id is known to its raters."""
+        found = next((one for one in get_args(Picture) if one == kind), None)
+        if found is None:
+            return missing()
+        return ranged(study.exhibit(item_id, found), TYPES[found], request.headers.get("range"))
+
+
+def ranged(content: bytes, kind: str, wanted: str | None) -> Response:
+    """Bytes, or the range of them that is asked for; Safari plays no films otherwise.
+
+    Args:
+        content: All there are.
+        kind: Media type.
+        wanted: The header; what is not one plain range is answered with everything.
+    """
+    headers = {"accept-ranges": "bytes"}
+    found = re.fullmatch(r"bytes=([0-9]{0,12})-([0-9]{0,12})", wanted or "")
+    if found is None or not any(found.groups()):
+        return Response(content, 200, headers, kind)
+    size = len(content)
+    first, last = found.groups()
+    begin = int(first) if first else max(size - int(last), 0)
+    end = min(int(last), size - 1) if first and last else size - 1
+    if first and last and int(last) < begin:
+        return Response(content, 200, headers, kind)
+    if begin >= size:
+        return Response(b"", 416, {**headers, "content-range": f"bytes */{size}"}, kind)
+    return Response(content[begin : end + 1], 206, {**headers, "content-range": f"bytes {begin}-{end}/{size}"}, kind)
+
+
+def _shown(item: Item) -> dict[str, Any]:
+    """An item for the page, field by field, so that nothing is told that was not meant to be."""
+    return {
+        "id": item.id,
+        "instruction": item.instruction,
+        "practice": item.practice,
+        "place": item.place,
+        "of": item.of,
+        "answers": None if item.answers is None else item.answers.to_json(),
+    }
+
+
+def _rater(request: Request) -> str:
+    kind, _space, token = request.headers.get("authorization", "").partition(" ")
+    if kind.lower() != "bearer" or not token or len(token) > 200:
+        raise UnknownRaterError("this is not the link of a rater of this study")
+    return token
+
+
+async def _json(request: Request) -> object:
+    """What was sent."""
+    try:
+        sent: object = json.loads((await body(request, MAX_BODY)).decode())
+    except (ValueError, RecursionError):
+        raise _MalformedError("this is not JSON") from None
+    except WordwingError as error:
+        raise _MalformedError(str(error)) from None
+    return sent
+
+
+def _answers(sent: object) -> Answers:
+    try:
+        return Answers.from_json(sent)
+    except WordwingError as error:
+        raise _MalformedError(str(error)) from None
+
+
+def _explained(_request: Request, error: Exception) -> Response:
+    """What a page is told when something cannot be done."""
+    if isinstance(error, UnknownRaterError | UnknownItemError):
+        return missing()
+    if isinstance(error, _MalformedError):
+        return refused(str(error))
+    for kind, state in ((EnoughRatersError, "full"), (FinishedError, "finished"), (UnfinishedError, "unfinished")):
+        if isinstance(error, kind):
+            return JSONResponse({"state": state, "message": str(error)}, 409)
+    # Other sentences are for who runs the study: they name files.
+    return JSONResponse({"message": "the study cannot be used just now; try again in a minute"}, 503)
+
+
+def _uniform(_request: Request, _error: Exception) -> Response:
+    return missing()
