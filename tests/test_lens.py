@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from wordwing.camera import Camera, CameraConfig
-from wordwing.lens import LensConfig, Rectifier, distort, undistort
+from wordwing.lens import LensConfig, Rectifier, distort, landing, undistort
 
 LENS = LensConfig()
 SENSOR = Camera(LENS.sensor)
@@ -92,11 +92,89 @@ def test_each_pixel_is_the_mean_of_the_raw_pixels_that_it_covers(rng):
     assert rectify(picture).numpy() == pytest.approx(blocks, abs=1e-4)
 
 
+def opencv_pixel(x: float, y: float) -> tuple[float, float]:
+    """OpenCV's own formula (right, down per unit of depth to pixels), written out as its manual has it."""
+    fx, fy, cx, cy, k1, k2, p1, p2, k3 = 700.0, 690.0, 655.0, 350.0, -0.2, 0.05, 0.003, -0.002, -0.01
+    r2 = x * x + y * y
+    radial = 1 + k1 * r2 + k2 * r2 * r2 + k3 * r2 * r2 * r2
+    bent_x = x * radial + 2 * p1 * x * y + p2 * (r2 + 2 * x * x)
+    bent_y = y * radial + p1 * (r2 + 2 * y * y) + 2 * p2 * x * y
+    return fx * bent_x + cx, fy * bent_y + cy
+
+
+CALIBRATED = LensConfig(
+    CameraConfig(width=1280, height=720),
+    k1=-0.2,
+    k2=0.05,
+    k3=-0.01,
+    p1=0.003,
+    p2=-0.002,
+    focal=(700.0, 690.0),
+    centre=(655.5, 350.5),
+)
+
+
+def test_a_calibrated_camera_puts_rays_where_opencvs_formula_does(rng):
+    rays = rng.uniform(-0.9, 0.9, (50, 2))
+    ours = landing(torch.from_numpy(rays), CALIBRATED).numpy()
+    theirs = np.array([opencv_pixel(-left, -up) for left, up in rays])
+    assert ours - 0.5 == pytest.approx(theirs, abs=1e-9)  # they count from the middle of the first pixel
+
+
+def test_a_calibrated_pixel_worked_out_on_paper():
+    # x = 0.5, y = 0: r² = 0.25, radial = 1 - 0.05 + 0.003125 - 0.00015625 = 0.95296875.
+    # x'' = 0.476484375 - 0.002 · (0.25 + 0.5) = 0.474984375; y'' = 0.003 · 0.25 = 0.00075.
+    there = landing(torch.tensor([-0.5, 0.0], dtype=torch.float64), CALIBRATED)
+    assert there.tolist() == pytest.approx([655.5 + 700 * 0.474984375, 350.5 + 690 * 0.00075])
+
+
+def test_undistorting_also_undoes_a_lens_that_is_not_parallel_to_the_sensor(rng):
+    rays = torch.from_numpy(rng.uniform(-0.8, 0.8, (50, 2)))
+    bent = distort(rays, CALIBRATED)
+    assert (bent - distort(rays, replace(CALIBRATED, p1=0.0, p2=0.0))).norm(dim=-1).max() > 1e-3
+    assert undistort(bent, CALIBRATED).numpy() == pytest.approx(rays.numpy(), abs=1e-8)
+
+
+def test_a_calibrated_camera_shows_each_thing_where_the_policys_view_has_it():
+    u, v = np.meshgrid(np.arange(1280), np.arange(720))
+    view = Camera()
+    for left, up in ((0.0, 0.0), (0.6, 0.3), (-0.7, -0.4)):
+        x, y = opencv_pixel(-left, -up)
+        raw = np.exp(-((u - x) ** 2 + (v - y) ** 2) / (2 * 8.0**2))  # a lamp in that direction
+        seen = Rectifier(CALIBRATED)(torch.from_numpy(raw).float()[..., None].expand(-1, -1, 3))[..., 0].numpy()
+        rows, columns = np.meshgrid(np.arange(72) + 0.5, np.arange(128) + 0.5, indexing="ij")
+        found = (seen * columns).sum() / seen.sum(), (seen * rows).sum() / seen.sum()
+        assert found == pytest.approx((64 - view.focal * left, 36 - view.focal * up), abs=0.15)
+
+
+def test_a_camera_pitched_less_is_turned_until_it_looks_where_the_view_does():
+    wide = LensConfig(CameraConfig(width=640, height=480, horizontal_fov_deg=100.0, pitch_down_deg=5.0), k1=0.0, k2=0.0)
+    u, v = np.meshgrid(np.arange(640) + 0.5, np.arange(480) + 0.5)
+    focal = 320 / np.tan(np.radians(50))
+    below = 240 + focal * np.tan(np.radians(10))  # the view's axis is 10° below this camera's
+    raw = np.exp(-((u - 320) ** 2 + (v - below) ** 2) / (2 * 4.0**2))
+    seen = Rectifier(wide)(torch.from_numpy(raw).float()[..., None].expand(-1, -1, 3))[..., 0].numpy()
+    rows, columns = np.meshgrid(np.arange(72) + 0.5, np.arange(128) + 0.5, indexing="ij")
+    assert (seen * columns).sum() / seen.sum() == pytest.approx(64, abs=0.1)
+    assert (seen * rows).sum() / seen.sum() == pytest.approx(36, abs=0.1)
+
+
 def test_a_camera_that_does_not_see_the_whole_view_is_refused():
-    with pytest.raises(ValueError, match=r"75.0° and 248×140 pixels .* does not see all of the policy's 84.0° view"):
+    with pytest.raises(ValueError, match=r"75.0° and 248×140 pixels.* does not see all of the policy's 84.0° view"):
         Rectifier(replace(LENS, sensor=replace(LENS.sensor, horizontal_fov_deg=75.0)))
 
 
-def test_a_camera_at_another_pitch_is_refused():
-    with pytest.raises(ValueError, match=r"pitched down by 30.0°; the policy's view needs 15.0°"):
-        Rectifier(replace(LENS, sensor=replace(LENS.sensor, pitch_down_deg=30.0)))
+@pytest.mark.parametrize("pitch", [30.0, -5.0, 15.0 + 120.0])
+def test_a_camera_whose_pitch_hides_some_of_the_view_is_refused(pitch):
+    with pytest.raises(ValueError, match=rf"pitched down by {pitch}°, .* view, pitched down by 15.0°"):
+        Rectifier(replace(LENS, sensor=replace(LENS.sensor, pitch_down_deg=pitch)))
+
+
+def test_coefficients_that_fold_the_picture_over_are_refused():
+    with pytest.raises(ValueError, match="some places of the policy's view twice"):
+        Rectifier(replace(LENS, k1=-0.6, k2=0.0))
+
+
+def test_a_picture_of_another_size_is_refused():
+    with pytest.raises(ValueError, match=r"the picture is 128×72; the camera's are 248×140"):
+        Rectifier(LENS)(torch.zeros(72, 128, 3))

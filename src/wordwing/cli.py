@@ -15,8 +15,10 @@ from wordwing.commands import (
     demonstrate,
     evaluate,
     exporting,
+    flight,
     fly,
     importing,
+    lab,
     pack,
     report,
     show,
@@ -58,12 +60,18 @@ def application() -> tyro.extras.SubcommandApp:
     bench_app.command(bench.model)
     bench_app.command(bench.emd)
     bench_app.command(bench.learn)
+    bench_app.command(bench.flight)
     study_app = tyro.extras.SubcommandApp()
     study_app.command(study.create)
     study_app.command(study.serve)
     study_app.command(study.report)
     study_app.command(study.export)
     study_app.command(name="import")(study.import_results)
+    lab_app = tyro.extras.SubcommandApp()
+    lab_app.command(lab.serve)
+    flight_app = tyro.extras.SubcommandApp()
+    flight_app.command(flight.check)
+    flight_app.command(flight.mocap)
     train_app = tyro.extras.SubcommandApp()
     train_app.command(train.stage1)
     train_app.command(train.bc)
@@ -77,6 +85,8 @@ def application() -> tyro.extras.SubcommandApp:
     app.command(pack.pack)
     app.command(studio.studio)
     app.command(study_app, name="study", help="Ask people how well systems flew.")
+    app.command(flight_app, name="flight", help="What stands around a real flight.")
+    app.command(lab_app, name="lab", help="The lab as a drone that speaks MAVLink.")
     app.command(bench_app, name="bench", help="Measure speed; prints one JSON line for each figure.")
     return app
 

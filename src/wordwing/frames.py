@@ -194,6 +194,11 @@ def quaternion_to_ned(quaternion: Tensor) -> Tensor:
     return quaternion * quaternion.new_tensor([1.0, 1.0, -1.0, -1.0])
 
 
+def euler_to_ned(roll: float, pitch: float, yaw: float) -> tuple[float, float, float]:
+    """Angles of a FLU body in a z-up frame to those of an FRD body in NED, radians; an involution."""
+    return roll, -pitch, -yaw
+
+
 CONFIG_UNITS = 1000.0
 """Edge of the arena in the units of the LANI and drif layout files."""
 
@@ -232,3 +237,24 @@ def compass_to_yaw(degrees: Tensor) -> Tensor:
 def yaw_to_compass(yaw: Tensor) -> Tensor:
     """Yaw in radians to LANI rotations in [0, 360) degrees."""
     return torch.remainder(90.0 - torch.rad2deg(yaw), 360.0)
+
+
+def heading_to_yaw(degrees: Tensor) -> Tensor:
+    """Headings in degrees, clockwise from north, to yaw in radians in a frame with x north, y west and z up."""
+    return wrap_angle(-torch.deg2rad(degrees))
+
+
+def yaw_to_heading(yaw: Tensor) -> Tensor:
+    """Yaw in radians in a frame with x north, y west and z up to headings in [0, 360) degrees."""
+    return torch.remainder(-torch.rad2deg(yaw), 360.0)
+
+
+def y_up_to_world(vector: Tensor) -> Tensor:
+    """Vectors [..., 3] of a frame with y up (x forward, z right), as OptiTrack's, to x forward, y left, z up."""
+    x, y, z = vector.unbind(-1)
+    return torch.stack([x, -z, y], dim=-1)
+
+
+def quaternion_from_y_up(quaternion: Tensor) -> Tensor:
+    """Quaternions [..., 4] (w, x, y, z) of bodies and frames with y up to those with z up."""
+    return torch.cat([quaternion[..., :1], y_up_to_world(quaternion[..., 1:])], dim=-1)

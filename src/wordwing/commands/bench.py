@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
+import tyro
+
 from wordwing.commands.options import check_limit, check_positive, check_seed
 
 
@@ -102,3 +106,24 @@ def learn(
     from wordwing.learning.speed import Plan, bench_learn
 
     bench_learn(Plan(device, check_positive("seconds", seconds), compile, corpus, check_limit(limit), check_seed(seed)))
+
+
+def flight(
+    seconds: float = 30.0,
+    personality: Annotated[Literal["ardupilot", "px4"], tyro.conf.arg(name="as")] = "ardupilot",
+    policy: str = "pvn2-sureal",
+    seed: int = 0,
+) -> None:
+    """Measure a flight over MAVLink in real time: decisions/s, setpoints/s and how evenly they are sent.
+
+    The lab is served by one process, a second one sends, and the policy decides in a third, as on a real drone.
+
+    Args:
+        seconds: How long to fly.
+        personality: As which autopilot the lab answers.
+        policy: Who flies.
+        seed: Of the layout, the start and gusts.
+    """
+    from wordwing.flight.bench import bench_flight
+
+    bench_flight(check_positive("seconds", seconds), personality, policy, check_seed(seed))

@@ -34,6 +34,7 @@ def evaluate(
     seed: int = 0,
     device: str = "",
     processes: int = 0,
+    wire: Literal["ardupilot", "px4"] | None = None,
     out: Path | None = None,
 ) -> None:
     """Fly systems on the same instructions and measure every flight.
@@ -54,6 +55,8 @@ def evaluate(
         seed: Of that choice, and of gusts and noise in the lab.
         device: "cpu" or "cuda", for sim; by default CUDA where there is one.
         processes: How many share the work in the lab; 0 takes one for each core.
+        wire: Fly the lab as a drone over MAVLink, in lock-step: through the guardian that flies real drones, with
+            the manners of this autopilot; for --domain lab.
         out: Folder for the results; by default out/evaluate/CORPUS-SPLIT-DOMAIN.
     """
     check_seed(seed)
@@ -63,6 +66,8 @@ def evaluate(
         raise WordwingError("who is to fly? Name systems: wordwing evaluate average oracle")
     if not segments or not set(segments) <= {1, 2}:
         raise WordwingError(f"--segments is {' '.join(map(str, segments)) or 'empty'}; it must be 1, 2 or both")
+    if wire is not None and domain != "lab":
+        raise WordwingError("--wire is for the lab; say --domain lab, too")
     import torch
 
     from wordwing.devices import find_device
@@ -83,8 +88,10 @@ def evaluate(
         seed,
         where.type,
         processes or os.cpu_count() or 1,
+        wire,
     )
-    folder = out or Path("out") / "evaluate" / f"{dataset.name}-{split}-{domain}"
+    way = "" if wire is None else f"-{wire}"
+    folder = out or Path("out") / "evaluate" / f"{dataset.name}-{split}-{domain}{way}"
     total = len(settings.instructions()) * len(chosen)
     succeeded: dict[str, list[bool]] = {}
     with bar(f"{dataset.name} {split} in {domain}", total, "flights") as tick:

@@ -42,7 +42,7 @@ def flight_frames(flight: Flight, overhead: NDArray[np.uint8], title: str) -> It
         draw = ImageDraw.Draw(frame)
         draw.text((20, 8), title, INK, font(22))
         frame.paste(_map(flight, overhead, index, yaws[index]), (20, 60))
-        _legend(draw, (20, 668))
+        _legend(draw, (20, 668), demonstrated=len(flight.task.gold_path) > 0)
         seen = Image.fromarray(flight.images[index])
         frame.paste(seen.resize((512, 288), Image.Resampling.NEAREST), (648, 60))
         draw.text((648, 41), "camera, 128 x 72 pixels", GREY, font(15))
@@ -63,7 +63,8 @@ def _map(flight: Flight, overhead: NDArray[np.uint8], index: int, yaw: float) ->
     gold = [tuple(point) for point in map_pixels(flight.task.gold_path, MAP_SIZE)]
     if len(gold) > 1:
         draw.line(gold, GOLD, 4, joint="curve")
-    _disc(draw, gold[-1], 7, GOLD)
+    if gold:
+        _disc(draw, gold[-1], 7, GOLD)
     draw_flown(draw, flight, index, yaw, MAP_SIZE)
     return picture
 
@@ -101,9 +102,9 @@ def _disc(draw: ImageDraw.ImageDraw, centre: Sequence[float], radius: int, colou
     draw.ellipse((x - radius, y - radius, x + radius, y + radius), colour, "white", 2)  # type: ignore[arg-type]
 
 
-def _legend(draw: ImageDraw.ImageDraw, corner: tuple[int, int]) -> None:
+def _legend(draw: ImageDraw.ImageDraw, corner: tuple[int, int], *, demonstrated: bool) -> None:
     x, y = corner
-    for label, colour in (("flown", FLOWN), ("demonstration", GOLD)):
+    for label, colour in (("flown", FLOWN), *[("demonstration", GOLD)] * demonstrated):
         draw.line((x, y + 9, x + 24, y + 9), colour, 5)
         draw.text((x + 30, y), label, INK, font(15))
         x += 110

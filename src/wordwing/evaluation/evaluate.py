@@ -13,9 +13,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -57,6 +57,10 @@ LAB_FLIGHTS = 2
 Tick = Callable[[System, list[Measures]], None]
 
 
+Wire = Literal["ardupilot", "px4"]
+"""Whose manners the lab has when it is flown over MAVLink."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """What is flown."""
@@ -74,6 +78,8 @@ class Settings:
     """For `sim`: "cpu" or "cuda"."""
     processes: int = 1
     """That share the work in the lab."""
+    wire: Wire | None = None
+    """Fly the lab over MAVLink, in lock-step, with this autopilot's manners; None for the lab in-process."""
 
     def instructions(self) -> list[Instruction]:
         """In the dataset's order."""
@@ -98,6 +104,7 @@ class Settings:
             "limit": self.limit,
             "seed": self.seed,
             "device": self.device if self.domain == "sim" else "cpu",
+            **({} if self.wire is None else {"wire": self.wire}),
         }
 
 
@@ -188,7 +195,8 @@ def fly_piece(piece: Piece) -> list[Episode]:
         flights = fly_tasks(policy, simulator, tasks, max_steps=dataset.steps)
     else:
         seeds = [flight_seed(settings.seed, entry.id) for entry in piece.instructions]
-        flights = [_lab_flight(policy, task, seed, dataset.steps) for task, seed in zip(tasks, seeds, strict=True)]
+        fly = _lab_flight if settings.wire is None else partial(_wire_flight, settings.wire)
+        flights = [fly(policy, task, seed, dataset.steps) for task, seed in zip(tasks, seeds, strict=True)]
     return [episode_of(flight, entry, piece) for flight, entry in zip(flights, piece.instructions, strict=True)]
 
 
@@ -204,6 +212,13 @@ def _simulator(worlds: int, device: str, draw: bool) -> Simulator:
 
 def _lab_flight(policy: Policy, task: Task, seed: int, steps: int) -> Flight:
     with LabVehicle(task.layout, task.start_xy, task.start_yaw, seed=seed) as drone:
+        return fly_vehicle(policy, drone, task, max_steps=steps)
+
+
+def _wire_flight(personality: Wire, policy: Policy, task: Task, seed: int, steps: int) -> Flight:
+    from wordwing.flight.lockstep import lockstep_vehicle  # needs the extra `flight`, unlike all else here
+
+    with lockstep_vehicle(task.layout, task.start_xy, task.start_yaw, seed, personality) as drone:
         return fly_vehicle(policy, drone, task, max_steps=steps)
 
 

@@ -49,6 +49,8 @@ class Flight:
     goals: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 3)))
     """[D, 3] at each decision, STOP included: x and y of the likeliest goal, world frame, and p_oob; empty for a policy
     without beliefs."""
+    interrupted: str | None = None
+    """Why the vehicle ended the flight; None if it did not."""
 
     @property
     def path(self) -> NDArray[np.float32]:

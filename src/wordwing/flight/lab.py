@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
+from wordwing.flight.safety import Fence, SafetyRule
 from wordwing.flight.vehicle import Vehicle
-from wordwing.frames import ARENA_HALF, Pose, quaternion_from_euler, quaternion_multiply
+from wordwing.frames import Pose, quaternion_from_euler, quaternion_multiply
 from wordwing.interface import Observation, Setpoint
-from wordwing.sim.dynamics import DynamicsConfig, FleetState
 from wordwing.sim.lab.camera import LabCamera, LabCameraConfig
 from wordwing.sim.lab.flight import LabFlight, LabFlightConfig
 from wordwing.world.assets import asset
@@ -43,9 +43,6 @@ class LabConfig:
 TICK = 0.05
 """How often it is looked whether the drone is inside a landmark, seconds."""
 
-AT_A_FENCE = 0.45
-"""A drone flies at a fence, not along it, with more than this share of its speed towards it."""
-
 
 class LabVehicle(Vehicle):
     """One drone in one lab; the same seed gives the same flight, each time it connects."""
@@ -71,11 +68,10 @@ class LabVehicle(Vehicle):
         self._start_yaw = float(start_yaw)
         self._layout = layout
         self._seed = seed
-        self._safety = safety
+        fence = Fence(config.fence_margin, config.side_margin, edge=0.0)
+        self._rule = SafetyRule(fence) if safety else None
         self._flight = LabFlight(config.flight)
         self._camera = LabCamera(layout, np.random.default_rng(seed), config.camera)
-        # Safety predicts with the simple model; the true body answers a little differently.
-        self._model = FleetState(1, torch.device("cpu"), DynamicsConfig())
         self.connect()
 
     def connect(self) -> None:
@@ -98,8 +94,10 @@ class LabVehicle(Vehicle):
     def send(self, setpoint: Setpoint) -> Setpoint:
         """Limits and the paper's safety rule, then the autopilot."""
         sent = Setpoint(setpoint.forward.detach().cpu(), setpoint.yaw_rate.detach().cpu()).clamp()
-        if self._safety:
-            sent = self._restrained(sent)
+        if self._rule is not None:
+            flight = self._flight
+            velocity, rates = torch.from_numpy(flight.velocity), torch.from_numpy(flight.body_rates)
+            sent = self._rule.restrain(sent, self.true_pose, velocity, rates)
         self._setpoint = sent
         return sent
 
@@ -162,27 +160,3 @@ class LabVehicle(Vehicle):
             pose.position + self.config.position_noise * offset,
             quaternion_multiply(pose.quaternion, wobble),
         )
-
-    def _restrained(self, setpoint: Setpoint) -> Setpoint:
-        """The paper's safety rule, with the drone's state put into the simple model that predicts."""
-        model, pose = self._model, self.true_pose
-        model.reset(pose, torch.arange(1))
-        model.velocity[0] = torch.from_numpy(self._flight.velocity)
-        model.rates[0] = torch.from_numpy(self._flight.body_rates)
-        model.target[0, 0] = model.velocity[0, :2] @ _heading(pose.yaw)[0]
-        model.yaw_target[0] = model.rates[0, 2]
-        return model.restrain(setpoint, self._bounds(pose, setpoint))
-
-    def _bounds(self, pose: Pose, setpoint: Setpoint) -> torch.Tensor:
-        """[1, 2] how far from the arena's centre the drone may go along x and along y, metres."""
-        headings = torch.stack([_heading(pose.yaw), _heading(pose.yaw + setpoint.yaw_rate)])  # now, in a second
-        outwards = (headings * pose.xy.sign()).amax(0)  # [1, 2]
-        margins = torch.where(outwards > AT_A_FENCE, self.config.fence_margin, self.config.side_margin)
-        bounds = ARENA_HALF - margins
-        # Pushed out by a gust, it may come back once it looks back, or it would hover there for ever.
-        return torch.where(outwards < 0, bounds.maximum(pose.xy.abs() + 0.03), bounds)
-
-
-def _heading(yaw: torch.Tensor) -> torch.Tensor:
-    """[..., 2] horizontal unit vectors along yaws [...]."""
-    return torch.stack([yaw.cos(), yaw.sin()], dim=-1)

@@ -7,7 +7,12 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+from wordwing.errors import WordwingError
 from wordwing.interface import Observation, Setpoint
+
+
+class FlightOverError(WordwingError):
+    """The vehicle does not fly for this pilot any more; the message says why."""
 
 
 class Vehicle(ABC):

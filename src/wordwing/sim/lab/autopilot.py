@@ -3,7 +3,8 @@
 Where to go is said by a speed along the *current* heading, a yaw rate and a height, as a MAVLink
 stream of body-frame setpoints says it. The speed is shaped within limits of acceleration and jerk,
 then turned by the heading into the velocity that the velocity loop tracks in the world; so a drone
-that turns while it flies slips outwards, like a real one.
+that turns while it flies slips outwards, like a real one. The lab that is served over MAVLink also
+asks for more, as `Guidance`: velocities in any direction, a climb, a place to hold.
 
 Gains and limits come from [P] PX4's file for this airframe, `4070_aerofc`, and [D] PX4's defaults,
 or are chosen so that the drone answers like [C] ArduCopter 4.8 with indoor parameters, to whose
@@ -28,6 +29,9 @@ from wordwing.sim.lab.airframe import (
 HEADING_LEAD = 0.35
 """How far the wanted heading may run ahead of a drone that something holds, radians."""
 
+AT_REST = 0.02
+"""Below this shaped speed the drone has braked, m/s, and the place that it holds is where it is."""
+
 
 @dataclass(frozen=True)
 class AutopilotConfig:
@@ -46,6 +50,11 @@ class AutopilotConfig:
     """m/s² per metre of integrated horizontal error, chosen after the speed of [C] in a turn."""
     max_tilt_deg: float = 20.0
     """Of the wanted thrust, degrees, for a small room: the least that MPC_TILTMAX_AIR may be."""
+
+    hold_gain: float = 1.0
+    """m/s per metre of distance from the place to hold [C, PSC_POSXY_P]; [D] has 0.95."""
+    max_hold_speed: float = 0.5
+    """With which it returns to that place, m/s: a choice for a small room."""
 
     height_gain: float = 1.5
     """m/s per metre of height error [P, MPC_Z_P]."""
@@ -79,6 +88,30 @@ class AutopilotConfig:
     within half a second like [C]."""
 
 
+@dataclass(frozen=True)
+class Guidance:
+    """Where to go, said in full."""
+
+    forward: float = 0.0
+    """m/s along `heading`."""
+    left: float = 0.0
+    """m/s to the left of it."""
+    heading: float | None = None
+    """A direction, radians, world; None for the drone's own, wherever it turns."""
+    turning: bool = False
+    """Whether a velocity that is still being shaped turns along with a change of `heading`."""
+    yaw_rate: float = 0.0
+    """Turn to the left, rad/s."""
+    height: float | None = None
+    """Of the centre of mass, metres; None to track `climb` alone."""
+    climb: float = 0.0
+    """m/s upwards, on top of what holds the height."""
+    descent: float | None = None
+    """The fastest that it may sink, m/s; the configured one if left out."""
+    hold: bool = False
+    """Whether to brake and then stay at the place where it came to rest."""
+
+
 class Autopilot:
     """Turns what an estimator knows and a pilot wants into motor commands, once per timestep.
 
@@ -94,8 +127,10 @@ class Autopilot:
 
     def reset(self) -> None:
         """Forget all setpoints and integrals."""
-        self._speed = 0.0
-        self._acceleration = 0.0
+        self._speed = (0.0, 0.0)
+        self._acceleration = (0.0, 0.0)
+        self._along: float | None = None
+        self._place: tuple[float, float] | None = None
         self._velocity_integral = (0.0, 0.0)
         self._climb_integral = 0.0
         self._yaw_rate = 0.0
@@ -113,13 +148,18 @@ class Autopilot:
         Returns:
             The thrust of each motor as a fraction of full thrust, in [0, 1].
         """
+        return self.follow(state, Guidance(forward=forward, yaw_rate=yaw_rate, height=height))
+
+    def follow(self, state: State, guidance: Guidance) -> tuple[float, float, float, float]:
+        """One turn of all loops, like `update`, which says less."""
         config = self.config
         axes = body_axes(state.quaternion)
         heading = math.atan2(axes[0][1], axes[0][0])
 
-        self._shape_speed(forward)
-        thrust = self._wanted_thrust(state, heading, height)
-        turn, turn_acceleration = self._wanted_turn(yaw_rate, heading)
+        self._aim(guidance, heading)
+        self._shape_speed(guidance.forward, guidance.left)
+        thrust = self._wanted_thrust(state, heading, guidance)
+        turn, turn_acceleration = self._wanted_turn(guidance.yaw_rate, heading)
         wanted_p, wanted_q, wanted_r = self._wanted_rates(axes, thrust, turn)
         p, q, r = state.body_rates
         return self._mix(
@@ -129,31 +169,70 @@ class Autopilot:
             config.yaw_rate_gain * (wanted_r - r) + turn_acceleration,
         )
 
-    def _shape_speed(self, forward: float) -> None:
-        """Follow the wanted speed within acceleration and jerk, as ArduPilot's shape_vel_accel."""
-        config, dt = self.config, self.airframe.timestep
-        error = _clamp(forward, config.max_speed) - self._speed
-        wanted = _clamp(config.max_jerk / config.max_acceleration * error, config.max_acceleration)
-        self._acceleration += _clamp(wanted - self._acceleration, config.max_jerk * dt)
-        self._speed += self._acceleration * dt
+    def _aim(self, guidance: Guidance, heading: float) -> None:
+        """Say the shaped velocity along the direction in which the next one is given."""
+        before, self._along = self._along, guidance.heading
+        if guidance.turning or before == guidance.heading:
+            return
+        turn = (heading if before is None else before) - (heading if guidance.heading is None else guidance.heading)
+        self._speed = _turned(self._speed, turn)
+        self._acceleration = _turned(self._acceleration, turn)
 
-    def _wanted_thrust(self, state: State, heading: float, height: float) -> Vector:
+    def _shape_speed(self, forward: float, left: float) -> None:
+        """Follow the wanted speed within acceleration and jerk, as ArduPilot's shape_vel_accel."""
+        (speed_x, acceleration_x), (speed_y, acceleration_y) = (
+            self._shape(speed, acceleration, wanted)
+            for speed, acceleration, wanted in zip(self._speed, self._acceleration, (forward, left), strict=True)
+        )
+        self._speed, self._acceleration = (speed_x, speed_y), (acceleration_x, acceleration_y)
+
+    def _shape(self, speed: float, acceleration: float, goal: float) -> tuple[float, float]:
+        config, dt = self.config, self.airframe.timestep
+        error = _clamp(goal, config.max_speed) - speed
+        wanted = _clamp(config.max_jerk / config.max_acceleration * error, config.max_acceleration)
+        acceleration += _clamp(wanted - acceleration, config.max_jerk * dt)
+        return speed + acceleration * dt, acceleration
+
+    def _wanted_climb(self, state: State, guidance: Guidance) -> float:
+        config = self.config
+        climb = guidance.climb
+        if guidance.height is not None:
+            climb += config.height_gain * (guidance.height - state.position[2])
+        slowest = config.max_descent if guidance.descent is None else guidance.descent
+        return min(max(climb, -slowest), config.max_climb)
+
+    def _wanted_velocity(self, state: State, heading: float, guidance: Guidance) -> tuple[float, float]:
+        """The shaped velocity in the world, m/s, and on top of it, if asked to, what leads back to a place."""
+        vx, vy = _turned(self._speed, heading if guidance.heading is None else guidance.heading)
+        if not guidance.hold:
+            self._place = None
+            return vx, vy
+        x, y, _z = state.position
+        if self._place is None and math.hypot(vx, vy) < AT_REST:
+            self._place = (x, y)
+        if self._place is None:
+            return vx, vy
+        gain = self.config.hold_gain
+        back = _shorten(gain * (self._place[0] - x), gain * (self._place[1] - y), self.config.max_hold_speed)
+        return vx + back[0], vy + back[1]
+
+    def _wanted_thrust(self, state: State, heading: float, guidance: Guidance) -> Vector:
         """Thrust per mass in the world, m/s², to track the velocity and hold the height."""
         config, dt = self.config, self.airframe.timestep
         vx, vy, vz = state.velocity
 
-        climb = config.height_gain * (height - state.position[2])
-        error = min(max(climb, -config.max_descent), config.max_climb) - vz
+        error = self._wanted_climb(state, guidance) - vz
         wanted = config.climb_gain * error + self._climb_integral
         az = _clamp(wanted, config.max_vertical_acceleration)
         if az == wanted:  # otherwise the integral would wind up, and so below
             self._climb_integral += config.climb_integral * error * dt
 
-        cos, sin = math.cos(heading), math.sin(heading)
-        error_x, error_y = self._speed * cos - vx, self._speed * sin - vy
+        wanted_vx, wanted_vy = self._wanted_velocity(state, heading, guidance)
+        error_x, error_y = wanted_vx - vx, wanted_vy - vy
         sum_x, sum_y = self._velocity_integral
-        wanted_x = self._acceleration * cos + config.velocity_gain * error_x + sum_x
-        wanted_y = self._acceleration * sin + config.velocity_gain * error_y + sum_y
+        ahead_x, ahead_y = _turned(self._acceleration, heading if guidance.heading is None else guidance.heading)
+        wanted_x = ahead_x + config.velocity_gain * error_x + sum_x
+        wanted_y = ahead_y + config.velocity_gain * error_y + sum_y
         steepest = (GRAVITY + az) * math.tan(math.radians(config.max_tilt_deg))
         ax, ay = _shorten(wanted_x, wanted_y, steepest)
         if (ax, ay) == (wanted_x, wanted_y):
@@ -208,6 +287,11 @@ def _clamp(value: float, most: float) -> float:
 def _shorten(x: float, y: float, most: float) -> tuple[float, float]:
     length = math.hypot(x, y)
     return (x, y) if length <= most else (x * most / length, y * most / length)
+
+
+def _turned(vector: tuple[float, float], angle: float) -> tuple[float, float]:
+    (x, y), cos, sin = vector, math.cos(angle), math.sin(angle)
+    return x * cos - y * sin, x * sin + y * cos
 
 
 def _dot(a: Vector, b: Vector) -> float:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wordwing.sim.lab.airframe import Airframe, AirframeConfig, State
-from wordwing.sim.lab.autopilot import Autopilot, AutopilotConfig
+from wordwing.sim.lab.airframe import Airframe, AirframeConfig, State, Vector
+from wordwing.sim.lab.autopilot import Autopilot, AutopilotConfig, Guidance
 from wordwing.sim.lab.wind import Wind, WindConfig
 
 BELOW_THE_FLOOR = -10.0
@@ -48,10 +48,15 @@ class _Moment(NamedTuple):
 
 
 class LabFlight:
-    """One drone in the lab. Simulated time passes in `advance`, `takeoff` and `land` only.
+    """One drone in the lab. Simulated time passes in `advance`, `follow`, `takeoff` and `land` only.
 
     The same seed and the same calls give a bit-identical flight.
     """
+
+    gust: Vector | None
+    """Wind on top of the configured one, m/s, world; `reset` clears it."""
+    drift: Vector | None
+    """By how much the autopilot is wrong about its velocity, m/s, world; `reset` clears it."""
 
     def __init__(self, config: LabFlightConfig | None = None) -> None:
         self.config = config = config or LabFlightConfig()
@@ -78,6 +83,8 @@ class LabFlight:
         self._height = height
         self._motors_on = flying
         self._steps = 0
+        self.gust = None
+        self.drift = None
         state = self._airframe.state
         # As if it had kept still before: a delayed pose exists from the first moment on.
         self._moments = deque(
@@ -95,8 +102,22 @@ class LabFlight:
         """
         if not all(map(math.isfinite, (seconds, forward, yaw_rate))):
             raise ValueError(f"cannot fly {forward} m/s and {yaw_rate} rad/s for {seconds} s")
+        self.follow(seconds, Guidance(forward=forward, yaw_rate=yaw_rate, height=self._height))
+
+    def follow(self, seconds: float, guidance: Guidance) -> None:
+        """Fly what is said in full for a while, rounded to whole timesteps; motors off, only let time pass."""
         for _ in range(round(seconds / self._timestep)):
-            self._step(forward, yaw_rate)
+            self._step(guidance)
+
+    def start_motors(self) -> None:
+        """Begin to fly from the floor: what `follow` is told counts from now on."""
+        if not self._motors_on:
+            self._autopilot.reset()
+            self._motors_on = True
+
+    def stop_motors(self) -> None:
+        """At once, wherever the drone is: in the air it falls."""
+        self._motors_on = False
 
     def takeoff(self, height: float | None = None) -> None:
         """Climb, from the floor or from where the drone flies, and return when it hovers.
@@ -104,12 +125,11 @@ class LabFlight:
         Args:
             height: Metres; the configured one if left out.
         """
-        if not self._motors_on:
-            self._autopilot.reset()
-            self._motors_on = True
+        self.start_motors()
         self._height = self.config.height if height is None else height
+        guidance = Guidance(height=self._height)
         for _ in range(round(PATIENCE / self._timestep)):
-            self._step(0.0, 0.0)
+            self._step(guidance)
             state = self._state
             if abs(state.position[2] - self._height) < STILL and abs(state.velocity[2]) < STILL:
                 return
@@ -121,10 +141,10 @@ class LabFlight:
             return
         self._height = BELOW_THE_FLOOR
         still = 0
+        guidance = Guidance(height=self._height)
         for _ in range(round(PATIENCE / self._timestep)):
-            self._step(0.0, 0.0)
-            at_rest = self._airframe.touches_floor and abs(self._state.velocity[2]) < STILL
-            still = still + 1 if at_rest else 0
+            self._step(guidance)
+            still = still + 1 if self.at_rest_on_floor else 0
             if still * self._timestep >= REST:
                 self._motors_on = False
                 self.advance(REST, 0.0, 0.0)
@@ -153,14 +173,38 @@ class LabFlight:
         quaternion = _blend(before.state.quaternion, after.state.quaternion, part)
         return position, quaternion / np.linalg.norm(quaternion)
 
-    def _step(self, forward: float, yaw_rate: float) -> None:
-        if self._motors_on:
-            commands = self._autopilot.update(self._state, forward, yaw_rate, self._height)
-        else:
-            commands = (0.0, 0.0, 0.0, 0.0)
-        self._airframe.step(commands, self._wind.step())
+    def velocity_at(self, time: float) -> NDArray[np.float64]:
+        """[3] m/s, world, at a moment within its memory, of the nearest timestep."""
+        return np.array(self._moment(time).state.velocity)
+
+    def body_rates_at(self, time: float) -> NDArray[np.float64]:
+        """[3] rad/s about the body axes, like `velocity_at`."""
+        return np.array(self._moment(time).state.body_rates)
+
+    def _moment(self, time: float) -> _Moment:
+        last = self._moments[-1]
+        back = round((last.time - time) / self._timestep)
+        return self._moments[max(len(self._moments) - 1 - max(back, 0), 0)]
+
+    def _step(self, guidance: Guidance) -> None:
+        commands = self._autopilot.follow(self._estimate, guidance) if self._motors_on else (0.0, 0.0, 0.0, 0.0)
+        wind = self._wind.step()
+        if self.gust is not None:
+            wind = _sum(wind, self.gust)
+        self._airframe.step(commands, wind)
         self._steps += 1
         self._moments.append(_Moment(self.time, self._airframe.state))
+
+    @property
+    def _estimate(self) -> State:
+        """What the autopilot believes."""
+        state = self._state
+        return state if self.drift is None else state._replace(velocity=_sum(state.velocity, self.drift))
+
+    @property
+    def at_rest_on_floor(self) -> bool:
+        """Whether it touches the floor and neither climbs nor sinks."""
+        return self._airframe.touches_floor and abs(self._state.velocity[2]) < STILL
 
     @property
     def _state(self) -> State:
@@ -201,6 +245,10 @@ class LabFlight:
         """Heading, radians in [-π, π]."""
         w, x, y, z = self._state.quaternion
         return math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
+
+
+def _sum(a: Vector, b: Vector) -> Vector:
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2]
 
 
 def _blend(a: Sequence[float], b: Sequence[float], part: float) -> NDArray[np.float64]:

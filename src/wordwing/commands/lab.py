@@ -1,0 +1,150 @@
+"""`wordwing lab serve`: the lab as a drone that speaks MAVLink."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+
+from wordwing.commands.options import check_positive, check_seed
+from wordwing.errors import WordwingError, did_you_mean
+from wordwing.world.catalogue import Corpus
+
+if TYPE_CHECKING:
+    from wordwing.flight.served.faults import Fault
+
+EXTRA = "a drone that speaks MAVLink needs packages that are not installed; run: pip install 'wordwing[flight]'"
+
+MAIN = {
+    "loss": "share",
+    "delay": "seconds",
+    "reordering": "share",
+    "dropout": "drift",
+    "battery": "level",
+    "wind": "gusts",
+}
+"""Which number of a fault `=VALUE` sets."""
+
+FAULT = re.compile(r"(?P<kind>[a-z]+)@(?P<start>[0-9.]+)(\+(?P<duration>[0-9.]+))?(=(?P<value>[0-9.]+))?")
+
+
+def serve(
+    layout: Path | None = None,
+    corpus: Corpus = "cage",
+    seed: int = 0,
+    personality: Annotated[Literal["ardupilot", "px4"], tyro.conf.arg(name="as")] = "ardupilot",
+    host: str = "127.0.0.1",
+    port: int = 14550,
+    video: int = 5600,
+    speed: float = 1.0,
+    fault: tuple[str, ...] = (),
+    sign: Path | None = None,
+    factory: bool = False,
+    arena: Path = Path("out/lab/arena.json"),
+) -> None:
+    """Serve the lab as a drone on the wire: MAVLink on a UDP port, its camera on a TCP port.
+
+    It stands on the floor of a random or given layout, disarmed, and answers as ArduCopter or PX4 would. One companion
+    at a time is heard. Anyone who can reach the ports can fly it; only this machine can unless --host says otherwise.
+
+    Args:
+        layout: A layout file; without one a random layout is drawn.
+        corpus: Which kind of random layout, and by which rules the start is drawn.
+        seed: Chooses the layout and the start, and gusts and noise.
+        personality: Whose manners it has.
+        host: Which address to listen on; 0.0.0.0 is every address of this machine.
+        port: For MAVLink over UDP.
+        video: For the camera over TCP.
+        speed: How many seconds of lab time pass in one.
+        fault: What goes wrong, as KIND@START, KIND@START+DURATION or either with =VALUE, in seconds of lab time, such
+            as takeover@20 or loss@15+2=0.8; the kinds are loss, delay, reordering, camera, jump, dropout, battery,
+            wind, arming, takeover and reboot.
+        sign: A file with a key, 32 bytes or 64 hexadecimal digits: only packets signed with it are heard.
+        factory: Start with the autopilot's own parameters instead of those that wordwing wants indoors.
+        arena: Where to write where the arena lies; camera.json and layout.json are written beside it.
+    """
+    try:
+        import pymavlink  # noqa: F401
+    except ImportError:
+        raise WordwingError(EXTRA) from None
+    for name, value in (("port", port), ("video", video)):
+        if not 1 <= value <= 65535:
+            raise WordwingError(f"--{name} is {value}; it must be from 1 to 65535")
+    check_positive("speed", speed)
+    import numpy as np
+
+    from wordwing.flight.calibration import Calibration
+    from wordwing.flight.served.server import LabServer
+    from wordwing.flight.served.vehicle import ServedLab
+    from wordwing.flight.signing import read_key, signing_time
+    from wordwing.world.layout import Layout
+    from wordwing.world.samplers import sample_layout
+    from wordwing.world.tasks import sample_task_in
+
+    faults = [read_fault(text) for text in fault]
+    key = None if sign is None else read_key(sign)
+    rng = np.random.default_rng(check_seed(seed))
+    place = Layout.load(layout) if layout else sample_layout(corpus, rng)
+    task = sample_task_in(place, corpus, rng)
+    lab = ServedLab(
+        place,
+        task.start_xy,
+        task.start_yaw,
+        seed=seed,
+        personality=personality,
+        faults=faults,
+        factory=factory,
+        key=key,
+        signing_time=0 if key is None else signing_time(),
+    )
+    server = LabServer(lab, host=host, port=port, video=video, speed=speed)
+    camera, plan = arena.with_name("camera.json"), arena.with_name("layout.json")
+    lab.frame.save(arena)
+    Calibration.of(lab.config.camera.lens, lab.config.image_latency).save(camera)
+    place.save(plan)
+    address = _reachable(host)
+    options = f"--arena {arena} --calibration {camera} --layout {plan} --yes"
+    options += f" --sign {sign}" * (sign is not None) + f" --speed {speed:g}" * (speed != 1)
+    print(
+        f"the lab answers as {personality} on UDP port {port}, its camera is on TCP port {video}; end it with Ctrl+C",
+        f'fly it: wordwing fly "{task.instruction}" --vehicle mavlink:udp:{address}:{port} '
+        f"--camera tcp://{address}:{video} {options}",
+        sep="\n",
+        flush=True,
+    )
+    server.run()
+
+
+def read_fault(text: str) -> Fault:
+    """A fault as the command line has it, `KIND@START[+DURATION][=VALUE]`."""
+    from wordwing.flight.served.faults import KINDS
+
+    found = FAULT.fullmatch(text)
+    if found is None:
+        raise WordwingError(f'--fault is "{text}"; it must be like takeover@20 or loss@15+2=0.8')
+    kind = found["kind"]
+    if kind not in KINDS:
+        hint = did_you_mean(kind, list(KINDS)) or f"; the kinds are {', '.join(KINDS)}"
+        raise WordwingError(f'--fault is "{text}"; there is no fault "{kind}"{hint}')
+    numbers: dict[str, float] = {}
+    for name, field in (("start", "start"), ("duration", "duration"), ("value", MAIN.get(kind, ""))):
+        if found[name] is None:
+            continue
+        if not field:
+            raise WordwingError(f'--fault is "{text}"; a fault "{kind}" has no value')
+        try:
+            numbers[field] = float(found[name])
+        except ValueError:
+            raise WordwingError(f'--fault is "{text}"; "{found[name]}" is no number') from None
+    if numbers.get("share", 0.0) > 1.0:
+        raise WordwingError(f'--fault is "{text}"; a share must be from 0 to 1')
+    return KINDS[kind](**numbers)
+
+
+def _reachable(host: str) -> str:
+    import socket
+
+    name = socket.gethostname() if host in ("0.0.0.0", "::") else host
+    return f"[{name}]" if ":" in name else name

@@ -1,0 +1,129 @@
+"""How fast and how evenly a flight over MAVLink runs on this machine: the lab, the sender and the policy at once."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from wordwing.benchmarking import device_title
+from wordwing.errors import WordwingError
+from wordwing.evaluation.systems import load_policy
+from wordwing.flight.arena import Arena
+from wordwing.flight.calibration import Calibration
+from wordwing.flight.eyes import CameraSource
+from wordwing.flight.guardian import TICK
+from wordwing.flight.logs import TLOG, FlightLog, read_events
+from wordwing.flight.mavlink import MavlinkVehicle
+from wordwing.flight.messages import Codec
+from wordwing.flight.process_helm import ProcessHelm
+from wordwing.flight.setup import Setup
+from wordwing.flight.vehicle import FlightOverError
+from wordwing.interface import CONTROL_PERIOD
+
+INSTRUCTION = "go to the barrel"
+SETPOINT = "SET_POSITION_TARGET_LOCAL_NED"
+
+
+def bench_flight(seconds: float, personality: str, policy_name: str, seed: int) -> None:
+    """Fly the lab over UDP on loopback in real time, and print a JSON line for each figure."""
+    policy = load_policy(policy_name, "lab")
+    with tempfile.TemporaryDirectory() as name, served_lab(Path(name), personality, seed) as (url, camera):
+        folder = Path(name)
+        arena, calibration = Arena.load(folder / "arena.json"), Calibration.load(folder / "camera.json")
+        log = FlightLog.fresh(folder / "log")
+        helm = ProcessHelm(Setup(url, arena, log=str(folder / "log")))
+        vehicle = MavlinkVehicle(
+            helm, CameraSource(camera, calibration, helm.clock), lambda _state: None, log=log, say=lambda _words: None
+        )
+        with vehicle, suppress(FlightOverError):
+            seen = vehicle.observe()
+            policy.reset([INSTRUCTION], seen.pose)
+            until = time.monotonic() + seconds
+            while time.monotonic() < until:
+                action = policy.act(seen)  # a policy that wants to stop is asked again: the pace is what counts
+                vehicle.send(action.setpoint)
+                vehicle.wait(CONTROL_PERIOD)
+                seen = vehicle.observe()
+        log.close()
+        _report(folder / "log", personality, policy_name)
+
+
+def _report(log: Path, personality: str, policy_name: str) -> None:
+    device = device_title(torch.device("cpu"), cores=2)
+    events = read_events(log)
+    decided = np.array([event.time for event in events if event.kind == "decision"])
+    seen = np.array([event.time - event.values["image_time"] for event in events if event.kind == "observation"])
+    sent = sent_setpoints(log / TLOG)
+    if len(decided) < 3 or len(sent) < 10:
+        raise WordwingError("the flight ended before anything could be measured; see wordwing lab serve")
+    # The stream pauses before and after a flight; what counts is the time in between.
+    sent = sent[(sent > sent[-1] - (decided[-1] - decided[0])) & (sent <= sent[-1])]
+    gaps = np.diff(sent)
+    figures = {
+        "decisions/s": (len(decided) - 1) / (decided[-1] - decided[0]),
+        "setpoints/s": len(gaps) / (sent[-1] - sent[0]),
+        "setpoint jitter 95 %, ms": 1000 * float(np.quantile(np.abs(gaps - TICK), 0.95)),
+        "longest gap between setpoints, ms": 1000 * float(gaps.max()),
+        "age of a picture when it is looked at, median, ms": 1000 * float(np.median(seen)),
+    }
+    for name, value in figures.items():
+        row = {
+            "figure": name,
+            "value": float(f"{value:.3g}"),
+            "autopilot": personality,
+            "policy": policy_name,
+            "decisions": len(decided),
+            "setpoints": len(sent),
+            "device": device,
+        }
+        print(json.dumps(row), flush=True)
+
+
+def sent_setpoints(tlog: Path) -> NDArray[np.float64]:
+    """[N] when setpoints were sent, seconds since 1970, as a `.tlog` has it."""
+    data, times, at = tlog.read_bytes(), [], 0
+    codec = Codec()
+    while at + 20 <= len(data):
+        stamp = int.from_bytes(data[at : at + 8], "big") / 1e6
+        length = 12 + data[at + 9] + (13 if data[at + 10] & 1 else 0)  # MAVLink 2, signed or not
+        for message in codec.parse(data[at + 8 : at + 8 + length]):
+            if message.get_type() == SETPOINT:
+                times.append(stamp)
+        at += 8 + length
+    return np.array(times)
+
+
+@contextmanager
+def served_lab(folder: Path, personality: str, seed: int, *options: str) -> Iterator[tuple[str, str]]:
+    """`wordwing lab serve` in a process of its own, with its files in a folder; the link's and the camera's URL."""
+    port, video = free_port(socket.SOCK_DGRAM), free_port(socket.SOCK_STREAM)
+    command = [sys.executable, "-m", "wordwing", "lab", "serve", "--as", personality, "--seed", str(seed)]
+    command += ["--port", str(port), "--video", str(video), "--arena", str(folder / "arena.json"), *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    try:
+        assert process.stdout is not None
+        if not process.stdout.readline():
+            raise WordwingError("the lab could not be served")
+        yield f"udp:127.0.0.1:{port}", f"tcp://127.0.0.1:{video}"
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def free_port(kind: int) -> int:
+    """A port of this machine that nobody uses."""
+    with socket.socket(socket.AF_INET, kind) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

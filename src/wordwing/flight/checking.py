@@ -1,0 +1,268 @@
+"""Is the arena where the autopilot thinks it is? The operator carries the disarmed drone to known places.
+
+At the centre and at two corners beside the red fence the drone stands still with its nose towards that fence. Three
+places that are not in a line also show a frame that is mirrored; the nose shows a heading that is not the drone's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+
+from wordwing.errors import WordwingError
+from wordwing.flight.arena import Arena
+from wordwing.flight.clock import Clock
+from wordwing.flight.dialect import INVALID, recognise
+from wordwing.flight.link import Link
+from wordwing.flight.messages import Codec, Maker, heartbeat
+from wordwing.flight.told import Attitude, Heartbeat, Position, read
+from wordwing.frames import ARENA_HALF, quaternion_from_euler, wrap_angle
+
+TOLERANCE = 0.1
+"""How far from its place the drone may seem to be, metres."""
+
+HEADING_TOLERANCE = math.radians(10)
+"""How far from the red fence its nose may seem to point, radians."""
+
+SECONDS = 2.0
+"""How long the drone is looked at in each place."""
+
+STILL, STILL_HEADING = 0.03, math.radians(3)
+"""How far it may seem to move meanwhile, metres and radians from first to last and side to side."""
+
+LEAST = 10
+"""Readings that are needed in that time."""
+
+
+class MovedError(WordwingError):
+    """The drone did not stand still; asking again may help."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the autopilot says of itself at one moment, local frame with z up."""
+
+    position: tuple[float, float, float]
+    """Metres."""
+    yaw: float
+    """Radians, counter-clockwise from north."""
+    armed: bool
+
+
+class Carried(Protocol):
+    """A drone in somebody's hands."""
+
+    def readings(self, seconds: float) -> list[Reading]:
+        """What it says during the next seconds."""
+        ...
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the operator puts the drone."""
+
+    name: str
+    where: str
+    """In words."""
+    x: float
+    y: float
+    """Metres, world frame."""
+
+
+def places(inset: float) -> tuple[Place, ...]:
+    """The centre and two corners; there the drone stands so many metres from both fences."""
+    near = ARENA_HALF - inset
+    away = f"{inset:.2f} m from both fences" if inset else "where the fences meet"
+    return (
+        Place("centre", "the centre of the arena", 0.0, 0.0),
+        Place("red-yellow corner", f"the corner of the red and the yellow fence, {away}", near, near),
+        Place("red-white corner", f"the corner of the red and the white fence, {away}", near, -near),
+    )
+
+
+def measure(drone: Carried, seconds: float = SECONDS) -> Reading:
+    """The mean of some seconds of a drone that stands still and is not armed; else a `WordwingError`."""
+    found = drone.readings(seconds)
+    if any(reading.armed for reading in found):
+        raise WordwingError("the drone is armed; never carry an armed drone: disarm it and begin again")
+    if len(found) < LEAST:
+        raise WordwingError(
+            f"the autopilot gave {len(found)} poses in {seconds:g} s; it needs a local position (motion capture) "
+            "before the arena can be checked"
+        )
+    positions = np.array([reading.position for reading in found])
+    yaws = np.array([reading.yaw for reading in found])
+    if not (np.isfinite(positions).all() and np.isfinite(yaws).all()):
+        raise WordwingError("the autopilot's poses are not finite")
+    mean = math.atan2(np.sin(yaws).mean(), np.cos(yaws).mean())
+    moved = float(np.ptp(positions, axis=0).max())
+    turned = float(np.ptp([math.remainder(yaw - mean, math.tau) for yaw in yaws]))
+    if moved > STILL or turned > STILL_HEADING:
+        raise MovedError(
+            f"the drone moved by {moved:.3f} m and {math.degrees(turned):.1f}°; put it down and let go of it"
+        )
+    x, y, z = positions.mean(axis=0).tolist()
+    return Reading((x, y, z), mean, armed=False)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One place, as it should be and as it is."""
+
+    place: Place
+    found: tuple[float, float, float]
+    """Metres, world frame."""
+    error: float
+    """Metres from where it should be."""
+    heading: float
+    """Radians from the direction of the red fence."""
+
+
+def compare(arena: Arena, visited: Sequence[tuple[Place, Reading]], stand: float) -> list[Row]:
+    """What an arena makes of readings.
+
+    Args:
+        arena: Where the arena is said to lie.
+        visited: Places and what was read there.
+        stand: Height of the autopilot's own place above the floor when the drone stands, metres.
+    """
+    rows = []
+    for place, reading in visited:
+        position = torch.tensor(reading.position, dtype=torch.float64)
+        zero, yaw = position.new_zeros(()), position.new_tensor(reading.yaw)
+        pose = arena.pose(position, quaternion_from_euler(zero, zero, yaw))
+        x, y, z = pose.position.tolist()
+        error = math.dist((x, y, z), (place.x, place.y, stand))
+        rows.append(Row(place, (x, y, z), error, float(wrap_angle(pose.yaw))))
+    return rows
+
+
+def wrong(rows: Sequence[Row]) -> str | None:
+    """What is worst about rows that are not all good, in a few words; None if they are."""
+    far, turned = max(rows, key=lambda row: row.error), max(rows, key=lambda row: abs(row.heading))
+    if far.error > TOLERANCE:
+        return f"{far.error:.2f} m off at the {far.place.name} ({TOLERANCE} m is the most)"
+    if abs(turned.heading) > HEADING_TOLERANCE:
+        off, most = math.degrees(abs(turned.heading)), math.degrees(HEADING_TOLERANCE)
+        return f"the nose is {off:.0f}° off at the {turned.place.name} ({most:.0f}° is the most)"
+    return None
+
+
+def fitted(visited: Sequence[tuple[Place, Reading]], stand: float, like: Arena | None = None) -> Arena:
+    """The arena that fits readings best, rounded as a person would write it."""
+    known = [(place.x, place.y, stand) for place, _ in visited]
+    arena, _residuals = Arena.fit(known, [reading.position for _, reading in visited], like)
+    return arena.rounded()
+
+
+def table(rows: Sequence[Row], stand: float) -> str:
+    """What was found, for people."""
+    lines = [f"{'place':<18} {'should be (x, y, z)':>22} {'is':>22} {'off by':>8} {'nose off':>9}"]
+    for row in rows:
+        should = f"{row.place.x:+.2f} {row.place.y:+.2f} {stand:.2f}"
+        found = "{:+.2f} {:+.2f} {:.2f}".format(*row.found)
+        mark = "" if wrong([row]) is None else "  <-"
+        heading = f"{math.degrees(row.heading):+.1f}°"
+        lines.append(f"{row.place.name:<18} {should:>22} {found:>22} {row.error:>6.2f} m {heading:>9}{mark}")
+    return "\n".join(lines)
+
+
+def visit(
+    drone: Carried, where: Sequence[Place], ask: Callable[[str], None], say: Callable[[str], None], attempts: int = 3
+) -> list[tuple[Place, Reading]]:
+    """Have the operator carry the drone from place to place.
+
+    Args:
+        drone: It.
+        where: In which order.
+        ask: Shows a sentence and comes back when the operator has done it.
+        say: Shows a sentence.
+        attempts: How often a drone that moved is looked at in each place.
+    """
+    visited = []
+    for place in where:
+        for attempt in range(1, attempts + 1):
+            ask(f"put the disarmed drone down at {place.where}, its nose towards the red fence, and press Enter")
+            try:
+                visited.append((place, measure(drone)))
+                break
+            except MovedError as error:
+                if attempt == attempts:
+                    raise
+                say(str(error))
+    return visited
+
+
+class MavlinkDrone:
+    """A drone on a link. It is only listened to, and asked to say more often where it is."""
+
+    def __init__(self, link: Link, clock: Clock, *, stream: bool = False) -> None:
+        """Nothing is sent yet.
+
+        Args:
+            link: To the autopilot.
+            clock: Whose seconds count.
+            stream: Whether the link is a stream of bytes (TCP, serial), not one of datagrams.
+        """
+        self._link, self._clock = link, clock
+        self._codec = Codec(stream=stream)
+        self._maker: Maker | None = None
+        self._beat = -math.inf
+        self._armed = False
+        self._yaw: float | None = None
+
+    def connect(self, timeout: float = 10.0) -> None:
+        """Wait for the autopilot and for where it is; a `WordwingError` says what did not come."""
+        end = self._clock.now() + timeout
+        found = False
+        while self._clock.now() < end and not (found and self._maker is not None):
+            found |= bool(self._listen(0.1))
+        if self._maker is None:
+            raise WordwingError(f"no autopilot was heard for {timeout:g} s ({self._link.lost or 'nothing came'})")
+        if not found:
+            raise WordwingError(
+                f"{self._maker.dialect.name} gives no local position and attitude; is motion capture on?"
+            )
+
+    def idle(self) -> None:
+        """Keep the link alive while the operator walks, and forget what was said meanwhile."""
+        self._listen(0.0)
+
+    def readings(self, seconds: float) -> list[Reading]:
+        """What it says during the next seconds."""
+        for _bite in range(1000):  # what came while the operator walked
+            if not self._link.receive():
+                break
+        end = self._clock.now() + seconds
+        found = []
+        while self._clock.now() < end:
+            found += self._listen(min(0.1, end - self._clock.now()))
+        return found
+
+    def _listen(self, timeout: float) -> list[Reading]:
+        now = self._clock.now()
+        if now >= self._beat + 1.0:
+            self._beat = now
+            self._link.send(self._codec.pack(heartbeat()))
+            if self._maker is not None:  # again and again: a packet may get lost
+                for message in (32, 30):  # LOCAL_POSITION_NED, ATTITUDE
+                    self._link.send(self._codec.pack(self._maker.interval(message, 20.0)))
+        found = []
+        for data in self._link.receive(timeout):
+            for message in self._codec.parse(data):
+                for told in read(message):
+                    if isinstance(told, Heartbeat) and told.autopilot != INVALID:
+                        self._armed = told.armed
+                        if self._maker is None:
+                            self._maker = Maker(recognise(told.autopilot), message.get_srcSystem())
+                            self._beat = -math.inf
+                    elif isinstance(told, Attitude):
+                        self._yaw = told.angles[2]
+                    elif isinstance(told, Position) and self._yaw is not None:
+                        found.append(Reading(told.position, self._yaw, self._armed))
+        return found

@@ -1,0 +1,167 @@
+"""One instruction on a drone that speaks MAVLink: what is asked before it, and what is told after it."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from wordwing.errors import WordwingError
+from wordwing.evaluation.rollout import Flight
+from wordwing.evaluation.systems import BASELINES, load_policy
+from wordwing.flight.arena import Arena
+from wordwing.flight.calibration import Calibration
+from wordwing.flight.eyes import CameraSource
+from wordwing.flight.link import open_link
+from wordwing.flight.logs import EVENTS, FlightLog
+from wordwing.flight.mavlink import MavlinkVehicle
+from wordwing.flight.options import PREFIX, DroneOptions
+from wordwing.flight.phases import State
+from wordwing.flight.pilot import fly_vehicle
+from wordwing.flight.process_helm import ProcessHelm
+from wordwing.flight.replay import replay
+from wordwing.flight.setup import Setup
+from wordwing.flight.vehicle import FlightOverError
+from wordwing.interface import Observation, Policy, Setpoint
+from wordwing.world.layout import Layout
+from wordwing.world.tasks import Task
+
+STEPS = 100
+"""Decisions that a flight is given."""
+
+
+def fly_drone(
+    instruction: str, url: str, policy_name: str, options: DroneOptions, layout_file: Path | None, out: Path
+) -> None:
+    """Fly once over MAVLink, and film it from its log.
+
+    Args:
+        instruction: What the drone is told.
+        url: Of the link, after `mavlink:`.
+        policy_name: Who flies.
+        options: How to reach the drone.
+        layout_file: What stands in the arena, for the film and the judge alone; the policy is not told.
+        out: Folder of the film.
+    """
+    arena = Arena.load(options.arena)
+    calibration = Calibration.load(options.calibration)
+    if not options.camera:
+        raise WordwingError("a drone needs its camera: --camera /dev/video0, or rtsp://…")
+    open_link(url).close()  # a wrong address is told at once, and here
+    layout = None if layout_file is None else Layout.load(layout_file)
+    if policy_name in BASELINES:
+        raise WordwingError(f"{policy_name} does not look; over MAVLink only learned policies fly")
+    policy = load_policy(policy_name, "lab")
+    _warm_up(policy)
+    folder = options.log or out / time.strftime("log-%Y%m%d-%H%M%S", time.gmtime())
+    with FlightLog.fresh(folder, record=options.record) as log:
+        helm = ProcessHelm(
+            Setup(
+                url,
+                arena,
+                log=str(folder.resolve()),
+                key=None if options.sign is None else str(options.sign.resolve()),
+                dry=options.dry_run,
+                may_set_parameters=options.set_parameters,
+                speed=options.speed,
+            )
+        )
+        vehicle = MavlinkVehicle(
+            helm,
+            CameraSource(options.camera, calibration, helm.clock),
+            lambda state: confirm(state, instruction, options),
+            log=log,
+            approve=_approve if options.set_parameters else None,
+            dry=options.dry_run,
+        )
+        log.begin(helm.clock.now(), time.time(), instruction, policy_name, PREFIX + url, arena, layout)
+        try:
+            with vehicle:
+                flight = fly_vehicle(policy, vehicle, _task(instruction, layout), max_steps=STEPS)
+                log.end(helm.clock.now(), flight.ended_by, flight.decisions)
+            _tell(flight, vehicle.state, dry=options.dry_run)
+        except FlightOverError as over:  # before anything was flown
+            print(over)
+        finally:
+            print(f"log: {folder / EVENTS}")
+    if not options.dry_run:
+        _film(folder, out, policy_name)
+
+
+def confirm(state: State, instruction: str, options: DroneOptions, ask: Callable[[str], str] = input) -> None:
+    """Have a person at a terminal say that this drone may fly this now; raises if not."""
+    if options.speed != 1 and not state.lab:
+        raise WordwingError("--speed is for wordwing's lab, and this vehicle does not say that it is the lab")
+    if options.yes and state.lab:
+        return
+    if options.yes:
+        raise WordwingError("--yes is for wordwing's lab, and this vehicle does not say that it is the lab")
+    if not sys.stdin.isatty():
+        raise WordwingError("a real drone is armed only after a confirmation typed on a terminal; there is none")
+    print(_summary(state, instruction))
+    wanted = f"fly {state.system}"
+    if ask(f'Type "{wanted}" to arm it, anything else to leave it on the floor: ').strip().lower() != wanted:
+        raise WordwingError("not confirmed; the drone stays on the floor")
+
+
+def _summary(state: State, instruction: str) -> str:
+    x, y, z, _roll, _pitch, yaw = state.pose or (math.nan,) * 6
+    battery = "unknown" if state.battery is None else f"{state.battery:.0%}"
+    return "\n".join(
+        [
+            f"vehicle      system {state.system}, {state.autopilot} {state.version or ''}".rstrip(),
+            f"battery      {battery}",
+            f"in the arena x {x:.2f} m, y {y:.2f} m, height {z:.2f} m, heading {math.degrees(yaw):.0f}°",
+            f'instruction  "{instruction}"',
+            "A safety pilot must be ready to take over. Nothing avoids obstacles.",
+        ]
+    )
+
+
+def _approve(state: State) -> None:
+    """Show what would be written, and ask."""
+    for finding in state.parameters:
+        if not finding.right and finding.value is not None:
+            print(f"{finding.name}: {finding.value:g} → {finding.write:g} ({finding.why})")
+    if state.lab:
+        return
+    if not sys.stdin.isatty() or input('Type "write" to write them: ').strip().lower() != "write":
+        raise WordwingError("not confirmed; no parameter was written")
+
+
+def _task(instruction: str, layout: Layout | None) -> Task:
+    """The flight as the pilot's loop knows it: nobody has flown it before."""
+    return Task(instruction, layout or Layout(()), (0.0, 0.0), 0.0, np.zeros((0, 2)))
+
+
+def _warm_up(policy: Policy) -> None:
+    """Decide once before a drone waits for it: the first time takes long."""
+    from wordwing.frames import Pose
+
+    start = Pose.level(torch.zeros(1, 2), torch.zeros(1), 0.7)
+    policy.reset(["go"], start)
+    policy.act(Observation(torch.zeros(1, 72, 128, 3, dtype=torch.uint8), start, torch.zeros(1)))
+
+
+def _tell(flight: Flight, state: State | None, *, dry: bool) -> None:
+    if flight.interrupted is not None:
+        print(flight.interrupted)
+    if state is not None and not dry:
+        print(f"the drone is {state.phase.value}: {state.why}")
+    if dry:
+        wished = Setpoint(torch.from_numpy(flight.setpoints[:, 0]), torch.from_numpy(flight.setpoints[:, 1]))
+        ending = "it would have stopped" if flight.ended_by == "stop" else "it had not stopped"
+        fastest = float(wished.forward.max()) if len(wished.forward) else 0.0
+        print(f"dry run: {flight.decisions} decisions, at most {fastest:.2f} m/s; {ending}; nothing was armed")
+
+
+def _film(folder: Path, out: Path, policy_name: str) -> None:
+    try:
+        replay(folder, out, policy_name)
+    except WordwingError as error:  # a flight that ended before it began leaves no film
+        print(f"no film: {error}")

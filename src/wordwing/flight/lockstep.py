@@ -1,0 +1,158 @@
+"""A guardian and the served lab in one process and in simulated time, byte for byte as over a wire.
+
+All that a flight over MAVLink has is there but sockets and the video's encoder: packets, parameters, modes, latencies,
+faults. So a flight takes as long as the computer needs for it, and the same seed gives the same flight.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from wordwing.flight.calibration import Calibration
+from wordwing.flight.clock import ManualClock
+from wordwing.flight.eyes import Picture, Retina
+from wordwing.flight.guardian import TICK, Guardian
+from wordwing.flight.helm import pose_from_numbers
+from wordwing.flight.lab import LabConfig
+from wordwing.flight.matching import PoseTrack
+from wordwing.flight.mavlink import MavlinkVehicle
+from wordwing.flight.messages import Codec
+from wordwing.flight.orders import Gone, Order
+from wordwing.flight.phases import State
+from wordwing.flight.safety import Fence, Limits, Timeouts
+from wordwing.flight.served.personality import Name
+from wordwing.flight.served.vehicle import ServedLab
+from wordwing.world.layout import Layout
+
+STEP = 0.01
+"""Seconds of the served lab's own ticks."""
+
+PILOT = "pilot"
+"""Who speaks to the lab."""
+
+
+class LockstepHelm:
+    """Steers a served lab through a guardian. Time passes in `sleep` only."""
+
+    def __init__(
+        self,
+        lab: ServedLab,
+        limits: Limits | None = None,
+        timeouts: Timeouts | None = None,
+        *,
+        fence: Fence | None = None,
+        dry: bool = False,
+        may_set_parameters: bool = False,
+    ) -> None:
+        self.clock = ManualClock()
+        self.poses = PoseTrack()
+        self.lab = lab
+        self.guardian = Guardian(
+            lab.frame,
+            limits,
+            timeouts,
+            fence=fence,
+            dry=dry,
+            may_set_parameters=may_set_parameters,
+            now=self.clock.now(),
+        )
+        self._codec = Codec()
+        self._next_tick = self.clock.now()
+        self._read_until = -math.inf
+        self._closed = False
+
+    @property
+    def lost(self) -> str | None:
+        """Why nobody can be asked any more."""
+        return "it was closed" if self._closed else None
+
+    def order(self, order: Order) -> None:
+        """Ask for something."""
+        if not self._closed:
+            self.guardian.order(order, self.clock.now())
+
+    def state(self) -> State:
+        """What is known now."""
+        return self.guardian.state(self.clock.now())
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass, the guardian ticking 20 times a second."""
+        until = self.clock.now() + seconds
+        while self._next_tick <= until + 1e-9:
+            self._advance(self._next_tick - self.clock.now())
+            for packet in self.guardian.tick(self.clock.now()):
+                self.lab.receive(packet, PILOT)
+            self._next_tick += TICK
+        self._advance(until - self.clock.now())
+
+    def close(self) -> None:
+        """The pilot goes; what becomes of the drone shows as time goes on."""
+        if not self._closed:
+            self.order(Gone())
+            self._closed = True
+
+    def _advance(self, seconds: float) -> None:
+        until = self.clock.now() + seconds
+        while (rest := until - self.clock.now()) > 1e-9:
+            step = min(rest, STEP)  # in short steps, so that packets arrive when they should
+            datagrams = self.lab.advance(step)
+            self.clock.sleep(step)
+            for datagram in datagrams:
+                for message in self._codec.parse(datagram):
+                    self.guardian.receive(message, self.clock.now())
+        self.clock.sleep(until - self.clock.now())
+        for time, numbers in self.guardian.poses_since(self._read_until):
+            self._read_until = time
+            self.poses.add(time, pose_from_numbers(numbers))
+
+
+class LockstepEyes:
+    """The served lab's camera without an encoder; a picture is drawn when one looks."""
+
+    def __init__(self, lab: ServedLab, clock: ManualClock) -> None:
+        config = lab.config
+        self._lab = lab
+        self._clock = clock
+        self._retina = Retina(Calibration.of(config.camera.lens, config.image_latency))
+        self._shown = -math.inf
+
+    def start(self, timeout: float = 0.0) -> None:
+        """There is nothing to open."""
+
+    def latest(self) -> Picture | None:
+        """The newest picture."""
+        self._look()
+        return self._retina.latest()
+
+    def age(self, now: float) -> float:
+        """Seconds since the newest picture was taken."""
+        self._look()
+        return self._retina.age(now)
+
+    def unchanged(self, now: float) -> float:
+        """Seconds since what it shows last changed."""
+        self._look()
+        return self._retina.unchanged(now)
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+    def _look(self) -> None:
+        if self._lab.time <= self._shown:
+            return
+        self._shown = self._lab.time
+        raw, taken = self._lab.picture()
+        latency = self._retina.calibration.latency
+        # The lab's clock and ours both began at zero and have passed the same time.
+        self._retina.put(raw, min(taken + latency, self._clock.now()), taken)
+
+
+def lockstep_vehicle(
+    layout: Layout, start_xy: Sequence[float], start_yaw: float, seed: int, personality: Name
+) -> MavlinkVehicle:
+    """The lab over MAVLink in simulated time, as near to the fences as the in-process lab may come."""
+    config = LabConfig()
+    lab = ServedLab(layout, start_xy, start_yaw, seed=seed, personality=personality, config=config)
+    helm = LockstepHelm(lab, fence=Fence(config.fence_margin, config.side_margin, edge=0.0))
+    return MavlinkVehicle(helm, LockstepEyes(lab, helm.clock), lambda _state: None, say=lambda _words: None)

@@ -1,0 +1,235 @@
+"""Logs of flights: a folder with `events.jsonl`, `flight.tlog` and, only if asked for, the pictures that were seen.
+
+`events.jsonl` has one JSON object a line, each with `time` (seconds of the clock that all processes of a flight share)
+and `kind`; the others depend on the kind. These are written here:
+
+| kind | values |
+| --- | --- |
+| `flight` | `instruction`, `policy`, `vehicle`, `arena`, `layout` (null if not known), `unix` (the moment in UTC) |
+| `observation` | `number`, `position` and `quaternion` (world frame), `image_time`, `gap`, `frame` (a file, or null) |
+| `decision` | `forward`, `yaw_rate`, `stop` |
+| `flown` | `forward`, `yaw_rate` as they were really sent |
+| `end` | `by` ("stop" or "steps"), `decisions` |
+
+The guardian adds what it sends and why (`phases.Event`). Several processes may write to one log: each line is one
+write at the end of the file.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from wordwing.errors import WordwingError
+from wordwing.files import unwritable
+from wordwing.flight.arena import Arena
+from wordwing.flight.link import TlogWriter
+from wordwing.flight.matching import MatchedObservation
+from wordwing.interface import Setpoint
+from wordwing.world.layout import Layout
+
+EVENTS, TLOG, FRAMES = "events.jsonl", "flight.tlog", "frames"
+
+
+class FlightLog:
+    """One flight's log, written as it happens.
+
+    A full disk ends the log, not the flight: `failed` then says why.
+    """
+
+    def __init__(self, folder: str | Path, *, record: bool = False, tlog: bool = False) -> None:
+        """Open a log, a new one or one that another process of the same flight has begun.
+
+        Args:
+            folder: Made if it is not there.
+            record: Whether pictures are kept; they show people.
+            tlog: Whether this process sees the packets, too.
+        """
+        self.folder = Path(folder)
+        self.record = record
+        self.failed: str | None = None
+        self._observations = 0
+        try:
+            (self.folder / FRAMES if record else self.folder).mkdir(parents=True, exist_ok=True)
+            self._file = os.open(self.folder / EVENTS, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        except OSError as error:
+            raise unwritable(folder, error) from None
+        self._tlog = TlogWriter(self.folder / TLOG) if tlog else None
+
+    @classmethod
+    def fresh(cls, folder: str | Path, *, record: bool = False, tlog: bool = False) -> FlightLog:
+        """Open a log that nothing may have been written to before."""
+        if (Path(folder) / EVENTS).exists():
+            raise WordwingError(f"{folder}: there is the log of another flight; choose another --log")
+        return cls(folder, record=record, tlog=tlog)
+
+    def event(self, time: float, kind: str, **values: object) -> None:
+        """Write one line."""
+        self.add({"time": round(time, 4), "kind": kind, **values})
+
+    def add(self, row: Mapping[str, object]) -> None:
+        """Write one line that has its time and kind, such as an event of the guardian's."""
+        if self.failed is not None or self._file < 0:
+            return
+        line = (json.dumps(_plain(row), ensure_ascii=False, allow_nan=False) + "\n").encode()
+        try:
+            os.write(self._file, line)  # one write at the end of the file: no other process gets in between
+        except OSError as error:
+            self.failed = (error.strerror or "unknown").lower()
+
+    def packet(self, data: bytes, unix: float) -> None:
+        """Write a MAVLink packet that was sent or came, at seconds since 1970."""
+        if self._tlog is not None:
+            self._tlog.write(data, unix)
+
+    def begin(
+        self,
+        time: float,
+        unix: float,
+        instruction: str,
+        policy: str,
+        vehicle: str,
+        arena: Arena | None = None,
+        layout: Layout | None = None,
+    ) -> None:
+        """What this is a flight of."""
+        self.event(
+            time,
+            "flight",
+            unix=unix,
+            instruction=instruction,
+            policy=policy,
+            vehicle=vehicle,
+            arena=None if arena is None else json.loads(arena.to_json()),
+            layout=None if layout is None else json.loads(layout.to_json()),
+        )
+
+    def observation(self, time: float, seen: MatchedObservation) -> None:
+        """What the policy was shown, its picture only if pictures are kept."""
+        self._observations += 1
+        name = None
+        if self.record and self.failed is None:
+            name = f"{FRAMES}/{self._observations:05d}.png"
+            try:
+                Image.fromarray(seen.picture.image.numpy()).save(self.folder / name, compress_level=1)
+            except OSError as error:
+                self.failed, name = (error.strerror or "unknown").lower(), None
+        self.event(
+            time,
+            "observation",
+            number=self._observations,
+            position=seen.pose.position,
+            quaternion=seen.pose.quaternion,
+            image_time=round(seen.picture.taken, 4),
+            gap=round(seen.gap, 4),
+            frame=name,
+        )
+
+    def decision(self, time: float, setpoint: Setpoint, stop: bool) -> None:
+        """What the policy wished for."""
+        self.event(
+            time, "decision", forward=float(setpoint.forward[0]), yaw_rate=float(setpoint.yaw_rate[0]), stop=stop
+        )
+
+    def flown(self, time: float, setpoint: Setpoint) -> None:
+        """What was really sent for it."""
+        self.event(time, "flown", forward=float(setpoint.forward[0]), yaw_rate=float(setpoint.yaw_rate[0]))
+
+    def end(self, time: float, by: str, decisions: int) -> None:
+        """How the policy's part of the flight ended."""
+        self.event(time, "end", by=by, decisions=decisions)
+
+    def close(self) -> None:
+        """Close the files; may be called twice."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+        if self._tlog is not None:
+            self._tlog.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _plain(value: object) -> Any:
+    """A value as JSON has it; numbers that are not finite become null."""
+    if isinstance(value, Tensor):
+        return _plain(value.detach().cpu().tolist())
+    if isinstance(value, np.generic | np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, bool | int | str) or value is None:
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, Sequence | set | frozenset):
+        return [_plain(entry) for entry in value]
+    return str(value)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of `events.jsonl`."""
+
+    time: float
+    kind: str
+    values: dict[str, Any] = field(default_factory=dict)
+    line: int = 0
+    """Counted from 1."""
+
+
+def read_events(folder: str | Path) -> list[Entry]:
+    """The events of a log in the order in which they were written; half a last line is left out.
+
+    Args:
+        folder: Of the log, or its `events.jsonl`.
+    """
+    path = Path(folder) / EVENTS if Path(folder).is_dir() else Path(folder)
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise WordwingError(f"{folder}: this is no log of a flight, there is no {EVENTS} in it") from None
+    except OSError as error:
+        raise WordwingError(f"{path}: the file cannot be read ({(error.strerror or 'unknown').lower()})") from None
+    lines = data.split(b"\n")
+    found = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip(b"\0 \r"):
+            continue  # a computer that lost its power may leave zeros
+        try:
+            document = json.loads(line)
+            time, kind = document.pop("time"), document.pop("kind")
+            if not isinstance(kind, str) or isinstance(time, bool) or not isinstance(time, int | float):
+                raise ValueError("time and kind are wrong")
+        except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+            if number == len(lines):  # torn off in the middle of being written
+                break
+            raise WordwingError(f"{path}: line {number} is damaged") from None
+        found.append(Entry(float(time), kind, document, number))
+    return found
+
+
+def load_frame(folder: Path, name: str) -> Tensor | None:
+    """[72, 128, 3] uint8 a recorded picture; None if it is not there, whole."""
+    try:
+        with Image.open(folder / FRAMES / Path(name).name) as picture:  # nowhere else, whatever the log says
+            return torch.from_numpy(np.array(picture.convert("RGB")))
+    except (OSError, ValueError, SyntaxError):
+        return None

@@ -1,0 +1,236 @@
+"""Motion capture into the autopilot: poses of the drone as ODOMETRY or VISION_POSITION_ESTIMATE, 30 to 50 a second.
+
+Both autopilots take ODOMETRY in MAV_FRAME_LOCAL_FRD with a body in MAV_FRAME_BODY_FRD, which alone carries a velocity.
+Nothing is made up: a pose that is old, broken or the same as the last one (systems repeat it when they lose sight of
+the drone) is dropped, and the autopilot's own failsafe sees the gap.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import torch
+from pymavlink.dialects.v20 import ardupilotmega as mavlink
+from torch import Tensor
+
+from wordwing.flight.clock import Clock
+from wordwing.flight.link import Link
+from wordwing.flight.messages import Message
+from wordwing.frames import (
+    euler_from_quaternion,
+    flu_to_frd,
+    quaternion_conjugate,
+    quaternion_from_y_up,
+    quaternion_rotate,
+    quaternion_to_ned,
+    world_to_ned,
+    y_up_to_world,
+)
+
+Kind = Literal["odometry", "vision"]
+"""ODOMETRY or VISION_POSITION_ESTIMATE."""
+
+SYSTEM, COMPONENT = 246, 197
+"""MAVLink ids of the adapter: MAV_COMP_ID_VISUAL_INERTIAL_ODOMETRY. Not the pilot's system, and no heartbeat: the
+autopilot's failsafe must not take this process for the pilot."""
+
+LEAST_RATE, MOST_RATE = 30.0, 50.0
+"""Poses a second that autopilots want."""
+
+STALE = 0.1
+"""Oldest pose that is sent, seconds."""
+
+BASE = 0.1
+"""Velocities are differences over about this long, seconds."""
+
+GAP = 0.3
+"""After this long without a pose a velocity would mean nothing, seconds."""
+
+UNIT = 0.05
+"""How far from 1 a quaternion's length may be."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Where motion capture saw the drone, in its own frame."""
+
+    time: float
+    """On our clock, seconds."""
+    position: tuple[float, float, float]
+    """Metres; x, y left, z up, or x, y up, z right."""
+    quaternion: tuple[float, float, float, float]
+    """(w, x, y, z), body to frame."""
+
+
+class Source(Protocol):
+    """A motion-capture system."""
+
+    ended: bool
+    """Whether no more will come."""
+
+    def read(self, timeout: float) -> list[Sample]:
+        """What has come, oldest first; waits for it up to some seconds."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it; may be called twice."""
+        ...
+
+
+class Relay:
+    """Chooses which poses are sent on, and as what; knows neither sockets nor clocks."""
+
+    def __init__(self, kind: Kind = "odometry", rate: float = 40.0, *, y_up: bool = False) -> None:
+        """Nothing has been heard yet.
+
+        Args:
+            kind: As what poses are sent.
+            rate: How many a second at most.
+            y_up: Whether y is up in the frame of motion capture, not z.
+        """
+        self.kind, self.rate, self.y_up = kind, rate, y_up
+        self.sent = 0
+        self.dropped: Counter[str] = Counter()
+        """Why poses were not sent, and how many."""
+        self._last: Sample | None = None
+        self._due = -math.inf
+        self._way: deque[tuple[float, Tensor]] = deque()  # times and places of the last good poses
+
+    def hear(self, sample: Sample, now: float) -> Message | None:
+        """The message for a pose; None if it must not be sent, or is not due."""
+        why = self._wrong(sample, now)
+        if why is not None:
+            self.dropped[why] += 1
+            return None
+        self._last = sample
+        position, quaternion = self._turned(sample)
+        velocity = self._velocity(sample.time, position)
+        if sample.time < self._due - 1e-6:
+            return None
+        if self.kind == "odometry" and velocity is None:
+            self.dropped["without a velocity yet"] += 1
+            return None
+        # The next one is due by the clock of the rate, not of this pose, so that 100 a second become 40 and not 33.
+        period = 1 / self.rate
+        self._due = (self._due if self._due > sample.time - period else sample.time) + period
+        self.sent += 1
+        if velocity is None or self.kind == "vision":
+            return _vision(sample.time, position, quaternion)
+        return _odometry(sample.time, position, quaternion, velocity)
+
+    def _wrong(self, sample: Sample, now: float) -> str | None:
+        numbers = (sample.time, *sample.position, *sample.quaternion)
+        if not all(math.isfinite(number) for number in numbers):
+            return "not finite"
+        if abs(math.hypot(*sample.quaternion) - 1) > UNIT:
+            return "no unit quaternion"
+        if now - sample.time > STALE:
+            return "too old"
+        if sample.position == (0.0, 0.0, 0.0):
+            return "out of sight"  # what some systems say then
+        if self._last is None:
+            return None
+        if sample.time <= self._last.time:
+            return "not newer than the last"
+        if (sample.position, sample.quaternion) == (self._last.position, self._last.quaternion):
+            return "the same as the last"
+        return None
+
+    def _turned(self, sample: Sample) -> tuple[Tensor, Tensor]:
+        """Position [3] and quaternion [4] with z up, x forward, y left, in double."""
+        position = torch.tensor(sample.position, dtype=torch.float64)
+        quaternion = torch.tensor(sample.quaternion, dtype=torch.float64)
+        quaternion = quaternion / quaternion.norm()
+        if self.y_up:
+            return y_up_to_world(position), quaternion_from_y_up(quaternion)
+        return position, quaternion
+
+    def _velocity(self, time: float, position: Tensor) -> Tensor | None:
+        """[3] m/s over the last tenth of a second or less, same frame; None after a gap."""
+        if self._way and time - self._way[-1][0] > GAP:
+            self._way.clear()
+        self._way.append((time, position))
+        while len(self._way) > 2 and self._way[1][0] <= time - BASE:
+            self._way.popleft()
+        before, there = self._way[0]
+        return None if before == time else (position - there) / (time - before)
+
+
+def _odometry(time: float, position: Tensor, quaternion: Tensor, velocity: Tensor) -> Message:
+    """ODOMETRY of a pose and a velocity with z up; what is not known of errors is NaN, as the message wants it."""
+    unknown = [math.nan] + [0.0] * 20
+    body = quaternion_rotate(quaternion_conjugate(quaternion), velocity)
+    return mavlink.MAVLink_odometry_message(
+        round(time * 1e6),
+        mavlink.MAV_FRAME_LOCAL_FRD,
+        mavlink.MAV_FRAME_BODY_FRD,
+        *world_to_ned(position).tolist(),
+        quaternion_to_ned(quaternion).tolist(),
+        *flu_to_frd(body).tolist(),
+        math.nan,
+        math.nan,
+        math.nan,
+        unknown,
+        unknown,
+        0,
+        mavlink.MAV_ESTIMATOR_TYPE_MOCAP,
+    )
+
+
+def _vision(time: float, position: Tensor, quaternion: Tensor) -> Message:
+    """VISION_POSITION_ESTIMATE of a pose with z up."""
+    roll, pitch, yaw = euler_from_quaternion(quaternion_to_ned(quaternion))
+    return mavlink.MAVLink_vision_position_estimate_message(
+        round(time * 1e6),
+        *world_to_ned(position).tolist(),
+        float(roll),
+        float(pitch),
+        float(yaw),
+        [math.nan] + [0.0] * 20,
+    )
+
+
+def relay(
+    source: Source,
+    link: Link,
+    chosen: Relay,
+    clock: Clock,
+    say: Callable[[str], None] = lambda sentence: None,
+    every: float = 5.0,
+) -> None:
+    """Send poses on until the source ends or the link is lost.
+
+    Args:
+        source: Where they come from.
+        link: Where they go.
+        chosen: Which of them, and as what.
+        clock: Whose times the source gives.
+        say: Told how it goes now and then.
+        every: How often, seconds.
+    """
+    packer = mavlink.MAVLink(None, srcSystem=SYSTEM, srcComponent=COMPONENT)
+    begun, sent = clock.now(), 0
+    while not source.ended and link.lost is None:
+        for sample in source.read(0.1):
+            message = chosen.hear(sample, clock.now())
+            if message is not None:
+                link.send(bytes(message.pack(packer)))
+                packer.seq = (packer.seq + 1) % 256
+        link.receive()  # what comes is not for us, but must not pile up
+        seconds = clock.now() - begun
+        if seconds >= every:
+            say(report(chosen, (chosen.sent - sent) / seconds))
+            begun, sent = clock.now(), chosen.sent
+    say(report(chosen) + ("" if link.lost is None else f"; the link was lost ({link.lost})"))
+
+
+def report(chosen: Relay, rate: float | None = None) -> str:
+    """How a relay does, in a sentence."""
+    dropped = ", ".join(f"{count} {why}" for why, count in chosen.dropped.items())
+    told = f"{chosen.sent} poses sent" if rate is None else f"{rate:.0f} poses a second"
+    slow = f"; autopilots want {LEAST_RATE:.0f} to {MOST_RATE:.0f}" if rate is not None and rate < LEAST_RATE else ""
+    return told + slow + (f"; dropped: {dropped}" if dropped else "")

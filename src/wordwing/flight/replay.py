@@ -1,0 +1,187 @@
+"""Films of flights from their logs: the usual film, with what the policy thought where its pictures were kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw
+
+from wordwing.errors import WordwingError
+from wordwing.evaluation.animation import MAP_SIZE, filmstrip, flight_frames
+from wordwing.evaluation.demo import ending, verdict, write_films
+from wordwing.evaluation.drawing import GREY, LIGHT, font
+from wordwing.evaluation.overhead import overheads
+from wordwing.evaluation.rollout import Flight, beliefs_of, goals_of
+from wordwing.evaluation.systems import BASELINES, load_policy
+from wordwing.evaluation.thinking import thinking_frames, thinking_strip
+from wordwing.flight.logs import EVENTS, Entry, load_frame, read_events
+from wordwing.frames import Pose
+from wordwing.interface import CONTROL_PERIOD, Observation
+from wordwing.model.policy import LearnedPolicy
+from wordwing.world.layout import Layout
+from wordwing.world.tasks import Task
+
+
+def replay(log: Path, out: Path, policy: str | None = None, say: Callable[[str], None] = print) -> None:
+    """Write the film of a log.
+
+    Args:
+        log: A flight's folder.
+        out: Folder for flight.mp4, filmstrip.png and layout.json.
+        policy: Who thinks again over what was seen; None for the one that flew.
+        say: Told how the flight went.
+    """
+    flight, told = read_flight(log)
+    name = policy or str(told.get("policy") or "")
+    title = f"{Path(name).name or 'somebody'} on {told.get('vehicle') or 'a drone'}"
+    overhead = overheads([flight.task.layout], MAP_SIZE)[0]
+    seen = bool(flight.images)
+    if seen and name and name not in BASELINES:
+        thinker = load_policy(name, "lab")
+        if isinstance(thinker, LearnedPolicy):
+            flight.beliefs, flight.goals = think_again(flight, thinker)
+            unknown = list(dict.fromkeys(thinker.vocabulary.unknown(flight.task.instruction)))
+            frames = thinking_frames(flight, overhead, title, unknown, thinker.network.config.stop_threshold)
+            strip: Callable[[list[Image.Image]], Image.Image] = partial(
+                thinking_strip, flight, title=title, unknown_words=unknown
+            )
+            write_films(flight, frames, strip, out)
+            _tell(flight, title, told, out, say)
+            return
+    if not seen:
+        flight.images = [_unseen()] * len(flight.positions)
+    write_films(flight, flight_frames(flight, overhead, title), filmstrip, out)
+    _tell(flight, title, told, out, say)
+
+
+def _tell(flight: Flight, title: str, told: dict[str, Any], out: Path, say: Callable[[str], None]) -> None:
+    say(f'"{flight.task.instruction}"')
+    why = told.get("broken off")
+    if why is None:
+        say(ending(flight, title))
+    else:
+        say(f"{title} was broken off after {len(flight.setpoints) * CONTROL_PERIOD:.1f} s: {why}")
+    if told.get("layout") is not None:
+        say(verdict(flight).sentence)
+    say(f"film: {out / 'flight.mp4'}")
+
+
+def read_flight(log: Path) -> tuple[Flight, dict[str, Any]]:
+    """A flight as its log has it, and what its first event says; and why it was "broken off", if it was.
+
+    Where the log does not say what stood in the arena, its layout is empty. Pictures are there only if all of them
+    were kept.
+    """
+    events = read_events(log)
+    told = next((event.values for event in events if event.kind == "flight"), None)
+    if told is None:
+        raise WordwingError(f"{log}: the log does not say what was flown; it ends before the flight began")
+    seen = [event for event in events if event.kind == "observation"]
+    if len(seen) < 2:
+        raise WordwingError(f"{log}: there {_are(len(seen))} in this log; a film needs two or more")
+    folder = log if log.is_dir() else log.parent
+    positions = np.array([_numbers(event, "position", 3, log) for event in seen], np.float32)
+    quaternions = np.array([_numbers(event, "quaternion", 4, log) for event in seen], np.float32)
+    setpoints = _setpoints(events, seen, log)
+    end = next((event.values for event in events if event.kind == "end"), None)
+    if end is None:
+        told = {**told, "broken off": _reason(events)}
+        end = {"decisions": len(seen)}
+    by: Literal["stop", "steps"] = "stop" if end.get("by") == "stop" else "steps"
+    decisions = end.get("decisions")
+    images = [load_frame(folder, str(event.values.get("frame"))) for event in seen]
+    kept = [image.numpy() for image in images if image is not None and image.shape == (72, 128, 3)]
+    start = Pose(torch.from_numpy(positions[0]), torch.from_numpy(quaternions[0]))
+    task = Task(
+        instruction=str(told.get("instruction") or ""),
+        layout=_layout(told.get("layout"), log),
+        start_xy=(float(positions[0, 0]), float(positions[0, 1])),
+        start_yaw=float(start.yaw),
+        gold_path=np.zeros((0, 2)),
+    )
+    flight = Flight(
+        task=task,
+        positions=positions,
+        quaternions=quaternions,
+        setpoints=setpoints,
+        decisions=min(max(decisions, 0), len(seen)) if isinstance(decisions, int) else len(seen),
+        ended_by=by,
+        images=kept if len(kept) == len(seen) else [],
+    )
+    return flight, told
+
+
+def think_again(flight: Flight, policy: LearnedPolicy) -> tuple[list[Any], NDArray[np.float64]]:
+    """What a policy believes at each decision of a flight, over the pictures and poses that were seen then."""
+    poses = Pose(torch.from_numpy(flight.positions), torch.from_numpy(flight.quaternions))
+    policy.reset([flight.task.instruction], poses[:1])
+    beliefs, goals = [], []
+    count = min(flight.decisions + (flight.ended_by == "stop"), len(flight.images))
+    for index in range(max(count, 1)):
+        image = torch.from_numpy(flight.images[index])[None]
+        policy.act(Observation(image, poses[index : index + 1], torch.tensor([float(index)])))
+        beliefs += beliefs_of(policy, 0)
+        believed = goals_of(policy)
+        assert believed is not None
+        goals.append(believed[0].double().cpu().numpy())
+    return beliefs, np.array(goals)
+
+
+def _reason(events: list[Entry]) -> str:
+    """Why the guardian ended the flight, in its own words, or that the log ends."""
+    phases = [str(event.values.get("text")) for event in events if event.kind == "phase"]
+    told = [text for text in phases if text.startswith(("landing", "released", "lost"))]
+    return told[0] if told else "the log ends"
+
+
+def _setpoints(events: list[Entry], seen: list[Entry], log: Path) -> NDArray[np.float32]:
+    """[T, 2] what was flown between an observation and the next; zero where nothing was."""
+    index = -1
+    found = np.zeros((len(seen) - 1, 2), np.float32)
+    for event in events:
+        if event.kind == "observation":
+            index += 1
+        elif event.kind == "flown" and 0 <= index < len(found):
+            found[index] = [_number(event, "forward", log), _number(event, "yaw_rate", log)]
+    return found
+
+
+def _layout(document: object, log: Path) -> Layout:
+    if document is None:
+        return Layout(())
+    return Layout.from_json(json.dumps(document), f"{log / EVENTS}: the layout")
+
+
+def _numbers(event: Entry, name: str, count: int, log: Path) -> list[float]:
+    values = event.values.get(name)
+    if not isinstance(values, list) or len(values) != count:
+        raise WordwingError(f"{log}: line {event.line} of {EVENTS} has no {name} of {count} numbers")
+    return [_finite(value, name, event, log) for value in values]
+
+
+def _number(event: Entry, name: str, log: Path) -> float:
+    return _finite(event.values.get(name), name, event, log)
+
+
+def _finite(value: object, name: str, event: Entry, log: Path) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+        raise WordwingError(f"{log}: line {event.line} of {EVENTS} has no number for {name}")
+    return float(value)
+
+
+def _are(count: int) -> str:
+    return "is one observation" if count == 1 else "are no observations"
+
+
+def _unseen() -> NDArray[np.uint8]:
+    """Stands for pictures that were not kept."""
+    picture = Image.new("RGB", (128, 72), LIGHT)
+    ImageDraw.Draw(picture).text((64, 36), "not recorded", GREY, font(12), anchor="mm")
+    return np.asarray(picture)

@@ -1,0 +1,177 @@
+"""The sender: a process of its own that holds the link and the guardian, and outlives the pilot's process.
+
+It has its own session, so that Ctrl-C in the pilot's terminal does not reach it. The two speak over a local socket, in
+packets of JSON: a `Setup` first, then orders one way; state, poses and failures the other. When the pilot's end closes,
+for whatever reason, the guardian brings the drone down.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from contextlib import suppress
+from typing import Any
+
+import torch
+
+from wordwing.errors import WordwingError
+from wordwing.flight.clock import SystemClock
+from wordwing.flight.guardian import TICK, Guardian
+from wordwing.flight.link import Link, open_link
+from wordwing.flight.logs import FlightLog
+from wordwing.flight.messages import Codec
+from wordwing.flight.orders import Gone, from_json
+from wordwing.flight.safety import Fence, SafetyRule
+from wordwing.flight.setup import Setup
+from wordwing.flight.signing import UNITS, read_key, signing_time
+from wordwing.frames import Pose
+from wordwing.interface import Setpoint
+
+PACKET = 1 << 20
+"""Largest packet between the processes, bytes."""
+
+FAREWELL = 0.5
+"""How long the sender stays after the end, so that the last state and packets get through, seconds."""
+
+STREAMS = ("tcp:", "serial:")
+"""Links whose bytes do not come packet by packet."""
+
+
+class Sender:
+    """One flight's link, guardian and log, in real time."""
+
+    def __init__(self, pilot: socket.socket, setup: Setup) -> None:
+        self._pilot = pilot
+        self._clock = SystemClock(setup.speed)
+        key = None if setup.key is None else read_key(setup.key)
+        stream = setup.url.startswith(STREAMS)
+        self._codec = Codec(stream=stream, key=key, signed_at=signing_time() / UNITS)
+        self._log = None if setup.log is None else FlightLog(setup.log, tlog=True)
+        self._link: Link = open_link(setup.url)
+        self._guardian = Guardian(
+            setup.arena,
+            fence=setup.fence,
+            codec=self._codec,
+            dry=setup.dry,
+            may_set_parameters=setup.may_set_parameters,
+            now=self._clock.now(),
+        )
+        self._gone = self._terminated = False
+        self._told_until = -float("inf")
+
+    def terminate(self, *_: object) -> None:
+        """The system wants this process to end: it does, after the landing."""
+        self._terminated = True
+
+    def run(self) -> None:
+        """Until nothing more will come of this flight."""
+        due = self._clock.now()
+        ended: float | None = None
+        try:
+            while ended is None or self._clock.now() < ended + FAREWELL:
+                due = self._listen(due + TICK)
+                self._hear_pilot()
+                now = self._clock.now()
+                for packet in self._guardian.tick(now):
+                    self._link.send(packet)
+                    self._keep(packet)
+                self._tell(now)
+                if ended is None and self._guardian.state(now).done:
+                    ended = now
+        finally:
+            self._link.close()
+            if self._log is not None:
+                self._log.close()
+
+    def _listen(self, due: float) -> float:
+        """Take in what the autopilot says until a moment; that moment, or now if it has long passed."""
+        while True:
+            now = self._clock.now()
+            rest = due - now
+            if self._link.lost is not None:
+                self._clock.sleep(rest)
+            for data in self._link.receive(max(0.0, rest / self._clock.speed)):
+                for message in self._codec.parse(data):
+                    self._keep(bytes(message.get_msgbuf()))
+                    self._guardian.receive(message, self._clock.now())
+            if self._clock.now() >= due:
+                return due if rest > -TICK else now
+
+    def _hear_pilot(self) -> None:
+        if self._terminated and not self._gone:
+            self._leave()
+        while not self._gone:
+            try:
+                packet = self._pilot.recv(PACKET, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return
+            except OSError:
+                packet = b""
+            if not packet:
+                self._leave()
+                return
+            with suppress(WordwingError, ValueError):  # what cannot be understood is not an order
+                self._guardian.order(from_json(json.loads(packet)), self._clock.now())
+
+    def _leave(self) -> None:
+        self._gone = True
+        self._guardian.order(Gone(), self._clock.now())
+
+    def _keep(self, packet: bytes) -> None:
+        if self._log is not None:
+            self._log.packet(packet, time.time())
+
+    def _tell(self, now: float) -> None:
+        """State and new poses for the pilot, events for the log."""
+        for event in self._guardian.events:
+            if self._log is not None:
+                self._log.add(event.to_json())
+        self._guardian.events.clear()
+        if self._gone:
+            return
+        poses = self._guardian.poses_since(self._told_until)
+        if poses:
+            self._told_until = poses[-1][0]
+        said: dict[str, Any] = {"state": self._guardian.state(now).to_json(), "poses": poses}
+        say(self._pilot, said)
+
+
+def say(peer: socket.socket, document: dict[str, Any]) -> None:
+    """Send a packet to the other process, or drop it: nobody waits for one who does not listen."""
+    with suppress(OSError):
+        peer.send(json.dumps(document).encode(), socket.MSG_DONTWAIT)
+
+
+def _make_ready() -> None:
+    """Do once what would take long the first time: it must not happen in the air."""
+    torch.set_num_threads(1)
+    level = Pose.level(torch.zeros(1, 2), torch.zeros(1), 0.7)
+    SafetyRule(Fence()).restrain(Setpoint(torch.ones(1), torch.zeros(1)), level, torch.zeros(3), torch.zeros(3))
+    gc.collect()
+    gc.freeze()  # what has been loaded need not be looked at again
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, -10)  # granted to few; the sender does little, and on time
+
+
+def main() -> None:
+    """Run as `python -m wordwing.flight.sender FD`, with a connected socket."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    pilot = socket.socket(fileno=int(sys.argv[1]))
+    try:
+        setup = Setup.from_json(pilot.recv(PACKET).decode())
+        _make_ready()
+        sender = Sender(pilot, setup)
+    except WordwingError as error:
+        say(pilot, {"failure": str(error)})
+        return
+    signal.signal(signal.SIGTERM, sender.terminate)
+    sender.run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,345 @@
+"""What the served lab's autopilot does with orders: arming, modes, take-off, setpoints, time-outs and failsafes.
+
+Both autopilots are here because they differ in single rules, each said where it applies. What a flight controller
+does five hundred times a second is in `sim.lab`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+
+from wordwing.flight.served.failsafes import protect
+from wordwing.flight.served.personality import ACCEPTED, DENIED, FAILED, Mode, Parameters, Personality
+from wordwing.sim.lab.autopilot import Guidance
+from wordwing.sim.lab.flight import REST, STILL, LabFlight
+
+TICK = 0.01
+"""How often it looks at clocks and orders, seconds."""
+
+EMERGENCY, ERROR, WARNING, NOTICE, INFO = 0, 3, 4, 5, 6
+"""MAV_SEVERITY."""
+
+BOOT = 2.0
+"""From the start until the estimator knows where it is, seconds; a real one took 13.5 s."""
+
+LEAST_BATTERY = 15.0
+"""Percent without which it does not arm."""
+
+STREAM_GAP, STREAM_TIME = 0.5, 1.0
+"""PX4 wants setpoints no further apart than this, for so long, before OFFBOARD, seconds: above 2 Hz for 1 s."""
+
+MAX_YAW_RATE = 2.0
+"""rad/s."""
+
+DRAIN = 0.1
+"""Of the battery, percent for each second with motors on."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A setpoint that has been flown, as it was received, but in our frames."""
+
+    forward: float
+    """m/s along `heading`."""
+    left: float
+    """m/s."""
+    up: float
+    """m/s."""
+    yaw_rate: float
+    """rad/s, positive turns left."""
+    heading: float
+    """Of the drone when the setpoint came, or of the frame that it was given in: radians, world."""
+    body: bool
+    """Whether it was given in the body frame."""
+
+
+class ServedAutopilot:
+    """Arms, changes modes, obeys setpoints and protects itself."""
+
+    def __init__(self, flight: LabFlight, personality: Personality, parameters: Parameters) -> None:
+        self.flight = flight
+        self.personality = personality
+        self.parameters = parameters
+        self.texts: deque[tuple[int, str]] = deque()
+        """Severity and text of what it wants to say."""
+        self.accepted: list[tuple[float, Wanted]] = []
+        self.refusal: str | None = None
+        """Why it will not arm, if something has gone wrong that it can name."""
+        self.refusal_shown = False
+        """Whether the pre-arm check says so before anyone asks."""
+        self.battery = 100.0
+        """Percent left."""
+        self.blind_since: float | None = None
+        """Since when it has had no position from motion capture, seconds."""
+        self._ground = flight.config.airframe.leg_height
+        self.boot()
+
+    def boot(self) -> None:
+        """Start anew; in the air it lands, armed until it is down."""
+        self.booted = self.flight.time
+        self.mode = self.personality.mode(self.personality.first_mode)
+        self.armed = self.flight.motors_on
+        self.failsafe: str | None = "Reboot" if self.flight.motors_on else None
+        """Why it lands by itself."""
+        self._emergency = self.flight.motors_on
+        self._wanted: Wanted | None = None
+        self.last_setpoint = -math.inf
+        """When it came, lab time."""
+        self._stream_since = math.inf
+        self._climb_to: float | None = None
+        self._height = float(self.flight.position[2])
+        self._resting = 0.0
+        self._idle_since = self.flight.time
+        self.gcs_heard: float | None = None
+        """When the one that it listens for was last heard, lab time."""
+        self.battery_acted = False
+        """Whether it has landed for its battery once; if someone then wants to fly on, it lets them."""
+
+    @property
+    def time(self) -> float:
+        """Lab time, seconds."""
+        return self.flight.time
+
+    @property
+    def airborne(self) -> bool:
+        """Whether it carries itself."""
+        return self.flight.motors_on
+
+    @property
+    def landing(self) -> bool:
+        """Whether it is on its way down for good."""
+        return self.mode.kind == "land" or self._emergency
+
+    @property
+    def climbing(self) -> bool:
+        """Whether it is taking off."""
+        return self._climb_to is not None and self.airborne
+
+    @property
+    def located(self) -> bool:
+        """Whether it knows where it is."""
+        return self.time - self.booted >= BOOT and self.blind_since is None
+
+    @property
+    def volts(self) -> float:
+        """Of a battery of four cells."""
+        return 13.2 + 3.6 * self.battery / 100
+
+    def why_not_arm(self) -> str | None:
+        """What keeps it on the ground, if anything does."""
+        if not self.located:
+            return "Need Position Estimate"
+        if self.battery < LEAST_BATTERY:
+            return "Battery low"
+        return None
+
+    def arm(self, *, force: bool = False) -> int:
+        """The answer, a MAV_RESULT, to a wish to arm."""
+        if self.armed:
+            return ACCEPTED
+        why = self.why_not_arm() or self.refusal
+        if why is None and not self.mode.armable:
+            why = f"{self.mode.name} mode not armable"
+        if why is None and self.personality.name == "px4" and self.mode.kind == "guided" and not self._streaming():
+            why = "No offboard signal"
+        if why is not None and not force:
+            self.say(ERROR, f"Arm: {why}" if self.personality.name == "ardupilot" else f"Arming denied: {why}")
+            return self.personality.refused_arming
+        self.armed = True
+        self._idle_since = self.time
+        self._ground = float(self.flight.position[2])
+        self.say(INFO, "Arming motors" if self.personality.name == "ardupilot" else "Armed by external command")
+        if self.mode.kind == "takeoff":
+            self._take_off(self.parameters["MIS_TAKEOFF_ALT"])
+        return ACCEPTED
+
+    def disarm(self, *, force: bool = False) -> int:
+        """The answer to a wish to disarm; forced, a flying drone falls."""
+        if self.airborne and not force:
+            return self.personality.refused_arming
+        self._disarm()
+        return ACCEPTED
+
+    def set_mode(self, mode: Mode | None) -> int:
+        """The answer to a wish for a mode; None for one that it does not have."""
+        if mode is None:
+            return DENIED if self.personality.name == "px4" else FAILED
+        refusal = None
+        if mode.kind in ("guided", "takeoff") and not self.located:
+            refusal = "requires position"
+        elif mode.kind == "guided" and self.personality.name == "px4" and not self._streaming():
+            refusal = "no offboard signal"
+        if refusal is not None:
+            self.say(WARNING, f"Mode change to {mode.name} failed: {refusal}")
+            return self.personality.refused_mode
+        self.enter(mode)
+        if mode.kind == "takeoff" and self.armed and not self.airborne:
+            self._take_off(self.parameters["MIS_TAKEOFF_ALT"])
+        if mode.kind == "guided" and self.armed and self._wanted is not None:
+            self.accepted.append((self.time, self._wanted))  # PX4's, sent before the mode
+        return ACCEPTED
+
+    def take_over(self, *, free: bool) -> None:
+        """The pilot's sticks choose a mode."""
+        self.enter(self.personality.mode(self.personality.pilot_modes[int(free)]))
+        self.say(NOTICE, f"Mode {self.mode.name} by the pilot")
+
+    def take_off(self, height: float) -> int:
+        """The answer to NAV_TAKEOFF, metres above where it stands."""
+        if self.personality.name == "px4":  # it goes to its own mode and its own height
+            return self.set_mode(self.personality.mode("TAKEOFF"))
+        if self.mode.kind != "guided" or not self.armed or self.airborne or not 0 < height <= 100:
+            return FAILED
+        self._take_off(height)
+        return ACCEPTED
+
+    def setpoint(self, wanted: Wanted | None) -> None:
+        """A velocity to fly; None is one that it cannot make sense of."""
+        if self.personality.name == "px4":
+            if wanted is None:
+                return
+            if self.time - self.last_setpoint > STREAM_GAP:
+                self._stream_since = self.time
+            self.last_setpoint = self.time
+            self._wanted = wanted
+        if self.mode.kind != "guided" or not self.armed:
+            return
+        if self.personality.name == "ardupilot":
+            # Whatever comes replaces the take-off; what makes no sense means to hold.
+            if self.climbing:
+                self._climb_to = None
+                self._height = float(self.flight.position[2])
+            self.last_setpoint = self.time
+            self._wanted = wanted
+        if wanted is not None:
+            self.accepted.append((self.time, wanted))
+
+    def heartbeat(self, system: int, kind: int) -> None:
+        """Someone is alive: ArduPilot listens for one system, PX4 for ground stations."""
+        ours = system == self.parameters["MAV_GCS_SYSID"] if self.personality.name == "ardupilot" else kind == 6
+        if ours:
+            self.gcs_heard = self.time
+
+    def tick(self) -> None:
+        """Look at all clocks, then fly for one tick."""
+        if self.airborne:
+            self.battery = max(0.0, self.battery - DRAIN * TICK)
+            protect(self)
+        guidance = self._guidance()
+        self.flight.follow(TICK, guidance)
+        self._touch_down(guidance)
+
+    def say(self, severity: int, text: str) -> None:
+        """Something for STATUSTEXT."""
+        self.texts.append((severity, text))
+
+    def _streaming(self) -> bool:
+        return self.time - self.last_setpoint <= STREAM_GAP and self.time - self._stream_since >= STREAM_TIME
+
+    def enter(self, mode: Mode) -> None:
+        """Change the mode, without asking anyone."""
+        if mode == self.mode and not self._emergency:
+            return
+        if mode.kind != "guided" or self.mode.kind != "guided":
+            self._climb_to = None
+            self._height = float(self.flight.position[2])
+        if self.personality.name == "ardupilot":
+            self._wanted = None
+        self.mode = mode
+        self.failsafe = None
+        self._emergency = False
+        self._idle_since = self.time
+
+    def _take_off(self, height: float) -> None:
+        self._climb_to = self._ground + height
+        self._wanted = None
+        self.flight.start_motors()
+
+    def land_because(self, why: str) -> None:
+        """A failsafe lands it."""
+        self.enter(self.personality.mode("LAND"))
+        self.failsafe = why
+        self.say(EMERGENCY if self.personality.name == "px4" else WARNING, f"{why}: landing")
+
+    def _guidance(self) -> Guidance:
+        """What the flight controller is told for one tick."""
+        hold = self.blind_since is None
+        if self.landing:
+            speed = self.parameters["LAND_SPD_MS" if self.personality.name == "ardupilot" else "MPC_LAND_SPEED"]
+            return Guidance(heading=self._heading, hold=hold, climb=-speed, descent=speed)
+        if self._climb_to is not None:
+            self._climb(self._climb_to)
+        height = self._height if self._climb_to is None else self._climb_to
+        still = Guidance(heading=self._heading, hold=hold, height=height)
+        if self.mode.kind != "guided" or self._wanted is None or self._climb_to is not None:
+            return still
+        ardupilot, wanted = self.personality.name == "ardupilot", self._wanted
+        if ardupilot and self.time - self.last_setpoint > self.parameters["GUID_TIMEOUT"]:
+            return still
+        at_rest = wanted.forward == 0 and wanted.left == 0
+        return Guidance(
+            wanted.forward,
+            wanted.left,
+            self._heading,
+            turning=wanted.body,
+            yaw_rate=min(max(wanted.yaw_rate, -MAX_YAW_RATE), MAX_YAW_RATE),
+            height=self._height_along(wanted.up) if ardupilot else None,
+            climb=wanted.up,
+            hold=hold and ardupilot and at_rest,
+        )
+
+    @property
+    def _heading(self) -> float:
+        """Of the velocity that is being flown or slowed down."""
+        return self.flight.yaw if self._wanted is None else self._wanted.heading
+
+    def _height_along(self, climb: float) -> float:
+        """ArduPilot moves the height that it holds along with the climb."""
+        config, height = self.flight.config.autopilot, float(self.flight.position[2])
+        self._height += min(max(climb, -config.max_descent), config.max_climb) * TICK
+        self._height = min(max(self._height, height - 0.3), height + 0.3)
+        return self._height
+
+    def _climb(self, height: float) -> None:
+        position, velocity = self.flight.position, self.flight.velocity
+        if abs(position[2] - height) < STILL and abs(velocity[2]) < STILL:
+            self._climb_to = None
+            self._height = height
+            if self.mode.kind == "takeoff":
+                self.enter(self.personality.mode("LOITER"))
+                self._height = height
+
+    def _touch_down(self, guidance: Guidance) -> None:
+        """Motors off once it rests on the floor, and disarmed after a landing or when nothing happens."""
+        px4 = self.personality.name == "px4"
+        if self.airborne:
+            rests = self.flight.at_rest_on_floor and not self.climbing and guidance.climb <= 0
+            self._resting = self._resting + TICK if rests else 0.0
+            if self._resting >= REST:
+                self.flight.stop_motors()
+                self._resting = 0.0
+                self._idle_since = self.time
+        elif self.armed:
+            if self._climbs_from_the_floor():
+                self.flight.start_motors()
+            elif self.landing:
+                patience = self.parameters["COM_DISARM_LAND"] if px4 else 0.0
+                if self.time - self._idle_since >= patience:
+                    self._disarm()
+            elif self.time - self._idle_since >= self.parameters["COM_DISARM_PRFLT" if px4 else "DISARM_DELAY"]:
+                self._disarm()
+
+    def _climbs_from_the_floor(self) -> bool:
+        """PX4 takes off in OFFBOARD when told to climb; ArduPilot stays down until NAV_TAKEOFF."""
+        px4 = self.personality.name == "px4"
+        return px4 and self.mode.kind == "guided" and self._wanted is not None and self._wanted.up > 0.05
+
+    def _disarm(self) -> None:
+        self.flight.stop_motors()
+        self.armed = False
+        self.failsafe = None
+        self._emergency = False
+        self._climb_to = None
+        self.say(INFO, "Disarming motors" if self.personality.name == "ardupilot" else "Disarmed")

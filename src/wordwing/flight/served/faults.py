@@ -1,0 +1,247 @@
+"""What can go wrong with a drone, its link and its camera, each from a moment on and for a while.
+
+A fault is given to the served lab when it is made. Times are those of the lab, seconds. Everything random in them
+comes from the lab's seed.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+import numpy as np
+
+from wordwing.sim.lab.airframe import Vector
+from wordwing.sim.lab.wind import Wind, WindConfig
+
+Way = Literal["in", "out", "both"]
+"""To the vehicle, from it, or both."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that goes wrong."""
+
+    start: float
+    """When, seconds of lab time."""
+    duration: float = math.inf
+    """For how long, seconds."""
+
+    def active(self, time: float) -> bool:
+        """Whether it is going on."""
+        return self.start <= time < self.start + self.duration
+
+
+@dataclass(frozen=True)
+class PacketLoss(Fault):
+    """Some packets never arrive."""
+
+    share: float = 0.5
+    """Of all packets, in [0, 1]; 1 is a dead link."""
+    way: Way = "both"
+
+
+@dataclass(frozen=True)
+class Delay(Fault):
+    """All packets arrive later, in their order."""
+
+    seconds: float = 0.3
+    way: Way = "both"
+
+
+@dataclass(frozen=True)
+class Reordering(Fault):
+    """Some packets are overtaken by later ones."""
+
+    share: float = 0.3
+    """Of all packets."""
+    seconds: float = 0.12
+    """By how much they are late at most."""
+    way: Way = "both"
+
+
+@dataclass(frozen=True)
+class FrozenCamera(Fault):
+    """The camera hangs."""
+
+    still: bool = True
+    """Whether the last picture comes again and again with new times; otherwise none comes."""
+
+
+@dataclass(frozen=True)
+class PoseJump(Fault):
+    """Motion capture takes the drone for something beside it; the autopilot's estimate follows without flying there."""
+
+    offset: tuple[float, float] = (1.0, 0.5)
+    """Of what is reported, metres, world."""
+
+
+@dataclass(frozen=True)
+class PoseDropout(Fault):
+    """Motion capture loses the drone. It flies on dead reckoning, and is wrong about its velocity more and more."""
+
+    drift: float = 0.03
+    """m/s of wrong velocity for each second, in a random direction."""
+    reported: bool = False
+    """Whether the position that it reckons is still sent; otherwise LOCAL_POSITION_NED and ODOMETRY stop."""
+
+
+@dataclass(frozen=True)
+class LowBattery(Fault):
+    """The battery is nearly empty."""
+
+    level: float = 15.0
+    """Percent that is left, at most."""
+
+
+@dataclass(frozen=True)
+class Gale(Fault):
+    """Wind on top of the lab's own."""
+
+    mean: tuple[float, float] = (0.0, 0.0)
+    """m/s, world."""
+    gusts: float = 0.4
+    """Standard deviation of each horizontal component, m/s."""
+    most: float = 1.0
+    """The strongest that it blows, m/s."""
+
+
+@dataclass(frozen=True)
+class RefusedArming(Fault):
+    """The autopilot does not want to fly today."""
+
+    why: str = "Compasses inconsistent"
+    shown: bool = False
+    """Whether the pre-arm bit of SYS_STATUS says so before anyone asks."""
+
+
+@dataclass(frozen=True)
+class Takeover(Fault):
+    """The human pilot changes the mode by the sticks, once, and flies from then on: the lab holds its place."""
+
+    free: bool = False
+    """Whether to the mode without position hold, STABILIZE or STABILIZED, instead of LOITER or POSCTL."""
+
+
+@dataclass(frozen=True)
+class Reboot(Fault):
+    """The autopilot starts anew, once. Its clock goes back to 0 and its mode to the first; in the air it then lands.
+
+    During `duration` it sends nothing; a real one that reboots in the air falls, which nobody could survive in a test.
+    """
+
+    duration: float = 1.0
+
+
+KINDS = {
+    "loss": PacketLoss,
+    "delay": Delay,
+    "reordering": Reordering,
+    "camera": FrozenCamera,
+    "jump": PoseJump,
+    "dropout": PoseDropout,
+    "battery": LowBattery,
+    "wind": Gale,
+    "arming": RefusedArming,
+    "takeover": Takeover,
+    "reboot": Reboot,
+}
+"""All faults by the names that commands use."""
+
+F = TypeVar("F", bound=Fault)
+
+
+class Troubles:
+    """The faults of one flight."""
+
+    def __init__(self, faults: Iterable[Fault], seed: int, tick: float) -> None:
+        self._faults = tuple(faults)
+        self._done: set[int] = set()
+        rng = np.random.default_rng([seed, 11])
+        angle = rng.uniform(-math.pi, math.pi)
+        self._drift = (math.cos(angle), math.sin(angle))
+        self._winds = {
+            index: Wind(WindConfig((*fault.mean, 0.0), fault.gusts, 0.0), tick)
+            for index, fault in enumerate(self._faults)
+            if isinstance(fault, Gale)
+        }
+        for index, wind in self._winds.items():
+            wind.reset(int(rng.integers(2**31)) + index)
+
+    def now(self, kind: type[F], time: float) -> F | None:
+        """The fault of a kind that is going on, if any."""
+        for fault in self._faults:
+            if isinstance(fault, kind) and fault.active(time):
+                return fault
+        return None
+
+    def once(self, kind: type[F], time: float) -> F | None:
+        """Like `now`, but each fault only once."""
+        for index, fault in enumerate(self._faults):
+            if isinstance(fault, kind) and fault.active(time) and index not in self._done:
+                self._done.add(index)
+                return fault
+        return None
+
+    def drift(self, time: float) -> Vector | None:
+        """By how much the autopilot is wrong about its velocity, m/s, world; None with a working motion capture."""
+        fault = self.now(PoseDropout, time)
+        if fault is None:
+            return None
+        speed = fault.drift * (time - fault.start)
+        return self._drift[0] * speed, self._drift[1] * speed, 0.0
+
+    def astray(self, time: float) -> tuple[float, float]:
+        """How far a position that is reckoned is from the true one, metres, world."""
+        fault = self.now(PoseDropout, time)
+        distance = 0.0 if fault is None else fault.drift * (time - fault.start) ** 2 / 2
+        return self._drift[0] * distance, self._drift[1] * distance
+
+    def gust(self, time: float) -> Vector | None:
+        """Wind on top of the lab's own, m/s, world; to be asked once per tick."""
+        blowing = None
+        for index, wind in self._winds.items():
+            fault = self._faults[index]
+            x, y, _z = wind.step()
+            if isinstance(fault, Gale) and fault.active(time):
+                strength = math.hypot(x, y)
+                share = min(1.0, fault.most / strength) if strength > 0 else 0.0
+                blowing = (x * share, y * share, 0.0)
+        return blowing
+
+
+class Pipe:
+    """One direction of the link."""
+
+    def __init__(self, troubles: Troubles, way: Way, seed: int) -> None:
+        self._troubles = troubles
+        self._way = way
+        self._rng = np.random.default_rng([seed, 12 if way == "in" else 13])
+        self._waiting: list[tuple[float, int, object]] = []
+        self._count = 0
+
+    def put(self, packet: object, time: float) -> None:
+        """Send something now."""
+        loss, delay = self._fault(PacketLoss, time), self._fault(Delay, time)
+        if loss is not None and self._rng.random() < loss.share:
+            return
+        due = time + (delay.seconds if delay is not None else 0.0)
+        reordering = self._fault(Reordering, time)
+        if reordering is not None and self._rng.random() < reordering.share:
+            due += reordering.seconds * self._rng.random()
+        self._count += 1
+        heapq.heappush(self._waiting, (due, self._count, packet))
+
+    def take(self, time: float) -> list:
+        """All that has arrived by now."""
+        arrived = []
+        while self._waiting and self._waiting[0][0] <= time + 1e-9:
+            arrived.append(heapq.heappop(self._waiting)[2])
+        return arrived
+
+    def _fault(self, kind: type[F], time: float) -> F | None:
+        fault = self._troubles.now(kind, time)
+        return fault if fault is not None and getattr(fault, "way", "both") in (self._way, "both") else None

@@ -1,0 +1,149 @@
+"""Who may speak to the served lab, and which packets are let in.
+
+One companion at a time; no packet twice, none that is overtaken; nothing that is broken, not finite or meant for
+someone else; and, if a key is given, nothing that is not signed with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from typing import Any
+
+from pymavlink.dialects.v20 import ardupilotmega as mavlink
+
+SEAT = 5.0
+"""How long a companion may be silent before another sender is heard, seconds."""
+
+SILENCE = 1.0
+"""After such a silence sequence numbers may start anew, seconds: the companion may have been restarted."""
+
+WINDOW = 128
+"""Sequence numbers that are behind the newest one, of 256; all others are ahead of it."""
+
+MINUTE = 6_000_000
+"""How far behind our own time a new signed stream may be, in MAVLink's 10 µs."""
+
+SYSTEM, COMPONENT = 1, 1
+"""The served lab's own ids."""
+
+V1, V2 = 0xFE, 0xFD
+SIGNED, SIGNATURE = 0x01, 13
+
+
+class Gate:
+    """Turns datagrams into messages that count."""
+
+    def __init__(self, key: bytes | None = None, signing_time: int = 0, *, integers_as_bytes: bool = False) -> None:
+        """Begin without a companion.
+
+        Args:
+            key: [32] MAVLink 2 signing; None takes unsigned packets.
+            signing_time: Our own time in MAVLink's 10 µs; a stream that begins more than a minute before it is old.
+            integers_as_bytes: Whether the float of a PARAM_SET may be an integer in disguise, which may look like NaN.
+        """
+        self.signing_time = signing_time
+        self.dropped: Counter[str] = Counter()
+        self._key = key
+        self._integers_as_bytes = integers_as_bytes
+        self._codec = mavlink.MAVLink(None)
+        self.companion: Any = None
+        """Who is heard, and answered."""
+        self._heard = -math.inf
+        self._sequences: dict[tuple[int, int], tuple[int, float]] = {}
+        self._streams: dict[tuple[int, int, int], int] = {}
+
+    def admit(self, datagram: bytes, sender: Hashable, time: float) -> list[Any]:
+        """The messages in a datagram that are let in, in order; the others are counted in `dropped` by their reason."""
+        messages = []
+        for packet in self._packets(bytes(datagram)):
+            message = self._decoded(packet)
+            if message is not None and self._may_speak(sender, time) and self._is_new(message, time):
+                self._heard = time
+                if self._is_sound(message):
+                    messages.append(message)
+        return messages
+
+    def _packets(self, data: bytes) -> Iterator[bytes]:
+        while data:
+            header = {V1: 6, V2: 10}.get(data[0])
+            if header is None or len(data) < header:
+                self.dropped["garbage"] += 1
+                return
+            signed = data[0] == V2 and data[2] & SIGNED
+            length = header + data[1] + 2 + (SIGNATURE if signed else 0)
+            if len(data) < length or (data[0] == V2 and data[2] & ~SIGNED):
+                self.dropped["garbage"] += 1
+                return
+            yield data[:length]
+            data = data[length:]
+
+    def _decoded(self, packet: bytes) -> Any | None:
+        try:
+            message = self._codec.decode(bytearray(packet))
+        except (mavlink.MAVError, ValueError, IndexError):
+            self.dropped["broken"] += 1
+            return None
+        if message.get_msgId() < 0:  # not in the dialect, so its checksum cannot be known
+            self.dropped["unknown"] += 1
+            return None
+        if self._key is not None and not self._is_authentic(packet, message):
+            self.dropped["signature"] += 1
+            return None
+        return message
+
+    def _is_authentic(self, packet: bytes, message: Any) -> bool:
+        """Signed with our key and later than all before; a forged packet must not change what counts as late."""
+        assert self._key is not None
+        if packet[0] != V2 or not packet[2] & SIGNED:
+            return False
+        if not hmac.compare_digest(hashlib.sha256(self._key + packet[:-6]).digest()[:6], packet[-6:]):
+            return False
+        stream = (packet[-13], message.get_srcSystem(), message.get_srcComponent())
+        stamp = int.from_bytes(packet[-12:-6], "little")
+        if stamp <= self._streams.get(stream, self.signing_time - MINUTE):
+            return False
+        self._streams[stream] = stamp
+        self.signing_time = max(self.signing_time, stamp)
+        return True
+
+    def _may_speak(self, sender: Hashable, time: float) -> bool:
+        if sender == self.companion:
+            return True
+        if time - self._heard < SEAT:
+            self.dropped["stranger"] += 1
+            return False
+        self.companion = sender
+        self._sequences.clear()
+        return True
+
+    def _is_new(self, message: Any, time: float) -> bool:
+        source, sequence = (message.get_srcSystem(), message.get_srcComponent()), message.get_seq()
+        newest, when = self._sequences.get(source, (sequence - 1, time))
+        ahead = (sequence - newest) % 256
+        if time - when <= SILENCE and (ahead == 0 or ahead >= 256 - WINDOW):
+            self.dropped["old"] += 1
+            return False
+        self._sequences[source] = (sequence, time)
+        return True
+
+    def _is_sound(self, message: Any) -> bool:
+        if getattr(message, "target_system", 0) not in (0, SYSTEM) or (
+            getattr(message, "target_component", 0) not in (0, COMPONENT)
+        ):
+            self.dropped["not for us"] += 1
+            return False
+        disguised = self._integers_as_bytes and message.get_type() == "PARAM_SET" and message.param_type != 9
+        if not disguised and not all(_finite(getattr(message, name)) for name in message.get_fieldnames()):
+            self.dropped["not finite"] += 1
+            return False
+        return True
+
+
+def _finite(value: object) -> bool:
+    if isinstance(value, list):
+        return all(map(_finite, value))
+    return not isinstance(value, float) or math.isfinite(value)

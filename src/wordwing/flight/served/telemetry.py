@@ -1,0 +1,237 @@
+"""What the served lab says on the wire: its state in MAVLink messages, each at its own rate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from pymavlink.dialects.v20 import ardupilotmega as mavlink
+from torch import Tensor
+
+from wordwing.flight.arena import Arena
+from wordwing.flight.lab import LabConfig
+from wordwing.flight.served.autopilot import BOOT, ServedAutopilot
+from wordwing.flight.served.faults import PoseDropout, PoseJump, Troubles
+from wordwing.frames import (
+    Pose,
+    euler_from_quaternion,
+    flu_to_frd,
+    quaternion_from_euler,
+    quaternion_multiply,
+    quaternion_rotate,
+    quaternion_to_ned,
+    world_to_ned,
+)
+
+LAB = b"wordwing"
+"""flight_custom_version of AUTOPILOT_VERSION, by which wordwing knows its own lab: 8 bytes."""
+
+VELOCITY_NOISE = 0.01
+"""Standard deviation of each component of the velocity, m/s."""
+
+EKF_FLAGS, EKF_FLAGS_BLIND = 831, 165
+"""Everything is known; only attitude and height are, and the position is taken as constant."""
+
+PREARM_CHECK = 0x10000000
+SENSORS = 0x2F  # gyroscopes, accelerometers, magnetometers, barometer and vision position
+CUSTOM, ARMED = 1, 128
+
+RATES: dict[int, float] = {
+    mavlink.MAVLINK_MSG_ID_HEARTBEAT: 1.0,
+    mavlink.MAVLINK_MSG_ID_SYS_STATUS: 1.0,
+    mavlink.MAVLINK_MSG_ID_BATTERY_STATUS: 0.5,
+    mavlink.MAVLINK_MSG_ID_LOCAL_POSITION_NED: 10.0,
+    mavlink.MAVLINK_MSG_ID_ATTITUDE: 10.0,
+    mavlink.MAVLINK_MSG_ID_EXTENDED_SYS_STATE: 1.0,
+    mavlink.MAVLINK_MSG_ID_EKF_STATUS_REPORT: 1.0,
+    mavlink.MAVLINK_MSG_ID_ODOMETRY: 0.0,
+    mavlink.MAVLINK_MSG_ID_AUTOPILOT_VERSION: 0.0,
+}
+"""Hz, unless SET_MESSAGE_INTERVAL asks for others; 0 is only on request."""
+
+FASTEST = 100.0
+"""Hz."""
+
+
+class Telemetry:
+    """Makes messages of what the autopilot knows, with motion capture's noise and delay."""
+
+    def __init__(
+        self, autopilot: ServedAutopilot, config: LabConfig, arena: Arena, troubles: Troubles, seed: int
+    ) -> None:
+        self._autopilot = autopilot
+        self._config = config
+        self._arena = arena
+        self._troubles = troubles
+        self._rng = np.random.default_rng([seed, 14])
+        self._makers: dict[int, Callable[[], Any | None]] = {
+            mavlink.MAVLINK_MSG_ID_HEARTBEAT: self._heartbeat,
+            mavlink.MAVLINK_MSG_ID_SYS_STATUS: self._sys_status,
+            mavlink.MAVLINK_MSG_ID_BATTERY_STATUS: self._battery_status,
+            mavlink.MAVLINK_MSG_ID_LOCAL_POSITION_NED: self._local_position,
+            mavlink.MAVLINK_MSG_ID_ATTITUDE: self._attitude,
+            mavlink.MAVLINK_MSG_ID_EXTENDED_SYS_STATE: self._extended_sys_state,
+            mavlink.MAVLINK_MSG_ID_ODOMETRY: self._odometry,
+            mavlink.MAVLINK_MSG_ID_AUTOPILOT_VERSION: self._autopilot_version,
+        }
+        if autopilot.personality.name == "ardupilot":
+            self._makers[mavlink.MAVLINK_MSG_ID_EKF_STATUS_REPORT] = self._ekf_status
+        self.reset()
+
+    def reset(self) -> None:
+        """Back to the rates of a start."""
+        self._rates = {kind: RATES[kind] for kind in self._makers}
+        self._due = dict.fromkeys(self._makers, self._autopilot.time)
+
+    def set_interval(self, kind: int, microseconds: float) -> bool:
+        """What SET_MESSAGE_INTERVAL asks for: -1 is never, 0 the default; whether there is such a message."""
+        if kind not in self._makers:
+            return False
+        if microseconds < 0:
+            self._rates[kind] = 0.0
+        else:
+            self._rates[kind] = min(1e6 / microseconds, FASTEST) if microseconds > 0 else RATES[kind]
+        self._due[kind] = self._autopilot.time
+        return True
+
+    def due(self) -> list[Any]:
+        """All messages that are to be sent now."""
+        messages = []
+        for kind, rate in self._rates.items():
+            if rate > 0 and self._autopilot.time >= self._due[kind] - 1e-6:
+                # Not "now plus an interval": a rate that the ticks do not divide would sink.
+                self._due[kind] = max(self._due[kind] + 1 / rate, self._autopilot.time - 1 / rate)
+                messages.append(self.make(kind))
+        return [message for message in messages if message is not None]
+
+    def knows(self, kind: int) -> bool:
+        """Whether there is such a message."""
+        return kind in self._makers
+
+    def make(self, kind: int) -> Any | None:
+        """One message by its number; None if it is not known or has nothing to say."""
+        maker = self._makers.get(kind)
+        return None if maker is None else maker()
+
+    def _heartbeat(self) -> Any:
+        autopilot = self._autopilot
+        status = mavlink.MAV_STATE_STANDBY
+        if autopilot.armed:
+            status = mavlink.MAV_STATE_CRITICAL if autopilot.failsafe else mavlink.MAV_STATE_ACTIVE
+        base = CUSTOM | (ARMED if autopilot.armed else 0)
+        return mavlink.MAVLink_heartbeat_message(
+            mavlink.MAV_TYPE_QUADROTOR, autopilot.personality.autopilot, base, autopilot.mode.custom, status, 3
+        )
+
+    def _sys_status(self) -> Any:
+        autopilot = self._autopilot
+        ready = autopilot.why_not_arm() is None and not (autopilot.refusal and autopilot.refusal_shown)
+        health = SENSORS | (PREARM_CHECK if ready else 0)
+        everything = SENSORS | PREARM_CHECK
+        return mavlink.MAVLink_sys_status_message(
+            everything, everything, health, 200, round(1000 * autopilot.volts), -1, self._percent, 0, 0, 0, 0, 0, 0
+        )
+
+    def _battery_status(self) -> Any:
+        cell = round(1000 * self._autopilot.volts / 4)
+        return mavlink.MAVLink_battery_status_message(
+            0, mavlink.MAV_BATTERY_FUNCTION_ALL, mavlink.MAV_BATTERY_TYPE_LIPO, 32767, [cell] * 4 + [65535] * 6,
+            -1, -1, -1, self._percent,
+        )  # fmt: skip
+
+    @property
+    def _percent(self) -> int:
+        return round(self._autopilot.battery)
+
+    def _local_position(self) -> Any | None:
+        if not self._knows_its_place:
+            return None
+        position = world_to_ned(self._position()).tolist()
+        velocity = world_to_ned(self._velocity()).tolist()
+        return mavlink.MAVLink_local_position_ned_message(self._milliseconds, *position, *velocity)
+
+    def _attitude(self) -> Any:
+        quaternion = quaternion_to_ned(self._quaternion())
+        angles = [float(angle) for angle in euler_from_quaternion(quaternion)]
+        return mavlink.MAVLink_attitude_message(self._milliseconds, *angles, *self._rates_frd())
+
+    def _odometry(self) -> Any | None:
+        if not self._knows_its_place:
+            return None
+        quaternion = self._quaternion()
+        turned = quaternion * quaternion.new_tensor([1.0, -1.0, -1.0, -1.0])
+        velocity = flu_to_frd(quaternion_rotate(turned, self._velocity())).tolist()
+        unknown = [math.nan] + [0.0] * 20
+        return mavlink.MAVLink_odometry_message(
+            self._milliseconds * 1000, mavlink.MAV_FRAME_LOCAL_NED, mavlink.MAV_FRAME_BODY_FRD,
+            *world_to_ned(self._position()).tolist(), quaternion_to_ned(quaternion).tolist(), *velocity,
+            *self._rates_frd(), unknown, unknown, 0, mavlink.MAV_ESTIMATOR_TYPE_MOCAP,
+        )  # fmt: skip
+
+    def _extended_sys_state(self) -> Any:
+        autopilot = self._autopilot
+        state = mavlink.MAV_LANDED_STATE_ON_GROUND
+        if autopilot.airborne:
+            state = mavlink.MAV_LANDED_STATE_IN_AIR
+            if autopilot.climbing:
+                state = mavlink.MAV_LANDED_STATE_TAKEOFF
+            elif autopilot.landing:
+                state = mavlink.MAV_LANDED_STATE_LANDING
+        return mavlink.MAVLink_extended_sys_state_message(0, state)
+
+    def _ekf_status(self) -> Any:
+        flags = EKF_FLAGS if self._autopilot.located else EKF_FLAGS_BLIND
+        return mavlink.MAVLink_ekf_status_report_message(flags, 0.02, 0.02, 0.02, 0.02, 0.0)
+
+    def _autopilot_version(self) -> Any:
+        capabilities = (
+            mavlink.MAV_PROTOCOL_CAPABILITY_MAVLINK2 | mavlink.MAV_PROTOCOL_CAPABILITY_SET_POSITION_TARGET_LOCAL_NED
+        )
+        return mavlink.MAVLink_autopilot_version_message(
+            capabilities, self._autopilot.personality.version, 0, 0, 0, LAB, bytes(8), bytes(8), 0, 0, 0
+        )
+
+    @property
+    def _knows_its_place(self) -> bool:
+        if self._autopilot.time - self._autopilot.booted < BOOT:
+            return False
+        fault = self._troubles.now(PoseDropout, self._autopilot.time)
+        return fault is None or fault.reported
+
+    @property
+    def _then(self) -> float:
+        """When the newest pose was measured, lab time."""
+        return max(self._autopilot.time - self._config.pose_latency, -self._config.flight.memory)
+
+    @property
+    def _milliseconds(self) -> int:
+        return max(0, round(1000 * (self._then - self._autopilot.booted)))
+
+    def _position(self) -> Tensor:
+        """[3] metres, local frame with z up."""
+        now = self._autopilot.time
+        position, quaternion = self._autopilot.flight.pose_at(self._then)
+        position += self._config.position_noise * self._rng.standard_normal(3)
+        jump = self._troubles.now(PoseJump, now)
+        position[:2] += (0.0, 0.0) if jump is None else jump.offset
+        position[:2] += self._troubles.astray(now)
+        return self._arena.local(Pose(torch.from_numpy(position), torch.from_numpy(quaternion))).position
+
+    def _quaternion(self) -> Tensor:
+        """[4] body (x forward, y left, z up) to local frame with z up."""
+        position, quaternion = self._autopilot.flight.pose_at(self._then)
+        angles = torch.from_numpy(self._config.attitude_noise * self._rng.standard_normal(3))
+        pose = self._arena.local(Pose(torch.from_numpy(position), torch.from_numpy(quaternion)))
+        return quaternion_multiply(pose.quaternion, quaternion_from_euler(*angles))
+
+    def _velocity(self) -> Tensor:
+        """[3] m/s, local frame with z up."""
+        velocity = self._autopilot.flight.velocity_at(self._then) + VELOCITY_NOISE * self._rng.standard_normal(3)
+        velocity += self._autopilot.flight.drift or (0.0, 0.0, 0.0)
+        return quaternion_rotate(self._arena.frame.quaternion, torch.from_numpy(velocity))
+
+    def _rates_frd(self) -> list[float]:
+        return flu_to_frd(torch.from_numpy(self._autopilot.flight.body_rates_at(self._then))).tolist()

@@ -1,0 +1,317 @@
+"""The lab as a MAVLink vehicle, without sockets and without a clock of its own.
+
+Datagrams go in by `receive`, time passes in `advance`, which gives the datagrams that the vehicle sends meanwhile.
+The same calls with the same seed give the same bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pymavlink.dialects.v20 import ardupilotmega as mavlink
+
+from wordwing.flight.arena import Arena
+from wordwing.flight.lab import LabConfig
+from wordwing.flight.served.autopilot import TICK, ServedAutopilot, Wanted
+from wordwing.flight.served.camera import ServedCamera, pose_at
+from wordwing.flight.served.faults import (
+    Fault,
+    LowBattery,
+    Pipe,
+    PoseDropout,
+    Reboot,
+    RefusedArming,
+    Takeover,
+    Troubles,
+)
+from wordwing.flight.served.gate import COMPONENT, SYSTEM, Gate
+from wordwing.flight.served.personality import ACCEPTED, FAILED, PERSONALITIES, UNSUPPORTED, Name, Parameters
+from wordwing.flight.served.telemetry import Telemetry
+from wordwing.frames import ARENA_HALF, Pose, frd_to_flu, ned_to_world, quaternion_rotate, yaw_rate_to_ned
+from wordwing.sim.lab.flight import LabFlight
+from wordwing.world.layout import Layout
+
+LOCAL_FRAME = Arena(north=3.2, east=-1.5, heading_deg=125.0, floor_down=0.05)
+"""Where the arena lies by default in the autopilot's local frame: neither at its origin nor along its north."""
+
+BODY_FRAMES = (8, 9)
+"""MAV_FRAME_BODY_NED and MAV_FRAME_BODY_OFFSET_NED."""
+
+VELOCITY_IGNORED, POSITION_IGNORED, YAW_RATE_IGNORED = 0x38, 0x07, 0x800
+FORCE = 21196
+"""The second parameter of an arming command that asks for no checks."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that was received."""
+
+    time: float
+    number: int
+    """MAV_CMD."""
+    parameters: tuple[float, ...]
+    """Seven."""
+    answer: int
+    """MAV_RESULT."""
+
+
+class ServedLab:
+    """One drone in one lab on a wire. It stands on the floor, disarmed, and waits for a companion."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        start_xy: Sequence[float],
+        start_yaw: float,
+        *,
+        seed: int = 0,
+        personality: Name = "ardupilot",
+        config: LabConfig | None = None,
+        faults: Iterable[Fault] = (),
+        frame: Arena = LOCAL_FRAME,
+        parameters: Mapping[str, float] | None = None,
+        factory: bool = False,
+        older_names: bool = False,
+        key: bytes | None = None,
+        signing_time: int = 0,
+    ) -> None:
+        """Put a drone on the floor.
+
+        Args:
+            layout: What stands in the lab.
+            start_xy: [2] where it stands, metres, world.
+            start_yaw: Its heading, radians.
+            seed: Of wind, noise and faults.
+            personality: Whose manners it has.
+            config: The lab's imperfections.
+            faults: What goes wrong, and when.
+            frame: Where the arena lies in the autopilot's local frame.
+            parameters: Other values than the starting ones, by name.
+            factory: Whether it starts with the autopilot's own parameters instead of those for indoors.
+            older_names: Whether parameters go by the names and units of older versions.
+            key: [32] of MAVLink 2 signing; without one nothing is signed.
+            signing_time: Our time in MAVLink's 10 µs since 2015; signed streams from before it are refused.
+        """
+        self.config = config = config or LabConfig()
+        self.personality = PERSONALITIES[personality]
+        self.frame = frame
+        self._flight = LabFlight(config.flight)
+        self._flight.reset((float(start_xy[0]), float(start_xy[1])), float(start_yaw), seed, flying=False)
+        self.parameters = Parameters(self.personality, factory, older_names)
+        self.parameters.put(parameters or {})
+        self.autopilot = ServedAutopilot(self._flight, self.personality, self.parameters)
+        self._troubles = Troubles(faults, seed, TICK)
+        self.camera = ServedCamera(layout, config, self._flight, self._troubles, seed)
+        self.gate = Gate(key, signing_time, integers_as_bytes=self.personality.integers_as_bytes)
+        self._telemetry = Telemetry(self.autopilot, config, frame, self._troubles, seed)
+        self._codec = mavlink.MAVLink(None, SYSTEM, COMPONENT)
+        self._codec.signing.secret_key = key
+        self._codec.signing.sign_outgoing = key is not None
+        self._inwards = Pipe(self._troubles, "in", seed)
+        self._outwards = Pipe(self._troubles, "out", seed)
+        self._owed = 0.0
+        self.commands: list[Command] = []
+        """All that were received."""
+
+    def receive(self, datagram: bytes, sender: Hashable = None) -> None:
+        """Something has come in now, from some sender."""
+        self._inwards.put((bytes(datagram), sender), self.time)
+        self._hear()
+
+    def advance(self, seconds: float) -> list[bytes]:
+        """Let time pass, in ticks of 10 ms; what does not fill one is kept for the next call.
+
+        Returns:
+            The datagrams sent meanwhile, in order.
+        """
+        self._owed += seconds
+        sent = self._outwards.take(self.time)
+        while self._owed > TICK - 1e-9:
+            self._owed -= TICK
+            self._tick()
+            sent += self._outwards.take(self.time)
+        return sent
+
+    def picture(self) -> tuple[NDArray[np.uint8], float]:
+        """The camera's newest raw picture [H, W, 3] RGB, and when its shutter closed, lab time."""
+        return self.camera.develop(self.camera.expose())
+
+    def arena_json(self) -> str:
+        """The text of the `arena.json` that is true here."""
+        return self.frame.to_json()
+
+    @property
+    def time(self) -> float:
+        """Simulated seconds since it was made."""
+        return self._flight.time
+
+    @property
+    def true_pose(self) -> Pose:
+        """[1] where the drone really is, world frame."""
+        return pose_at(self._flight, self.time)
+
+    @property
+    def true_velocity(self) -> NDArray[np.float64]:
+        """[3] m/s, world frame."""
+        return self._flight.velocity
+
+    @property
+    def armed(self) -> bool:
+        """Whether it is armed."""
+        return self.autopilot.armed
+
+    @property
+    def mode(self) -> str:
+        """The name of its mode, as its autopilot calls it."""
+        return self.autopilot.mode.name
+
+    @property
+    def motors_on(self) -> bool:
+        """Whether the motors carry it, or at least try to."""
+        return self._flight.motors_on
+
+    @property
+    def inside_arena(self) -> bool:
+        """Whether its centre is."""
+        x, y, _z = self._flight.position
+        return bool(abs(x) <= ARENA_HALF and abs(y) <= ARENA_HALF)
+
+    @property
+    def accepted(self) -> list[tuple[float, Wanted]]:
+        """Times and setpoints that it has really flown, before its own limits."""
+        return self.autopilot.accepted
+
+    def _tick(self) -> None:
+        autopilot, troubles, time = self.autopilot, self._troubles, self.time
+        rebooting = troubles.now(Reboot, time) is not None
+        if troubles.once(Reboot, time) is not None:
+            autopilot.boot()
+            self._telemetry.reset()
+            self._codec.seq = 0
+        takeover = troubles.once(Takeover, time)
+        if takeover is not None:
+            autopilot.take_over(free=takeover.free)
+        refusal = troubles.now(RefusedArming, time)
+        autopilot.refusal = None if refusal is None else refusal.why
+        autopilot.refusal_shown = refusal is not None and refusal.shown
+        low = troubles.now(LowBattery, time)
+        autopilot.battery = autopilot.battery if low is None else min(autopilot.battery, low.level)
+        dropout = troubles.now(PoseDropout, time)
+        autopilot.blind_since = None if dropout is None else dropout.start
+        self._flight.drift = troubles.drift(time)
+        self._flight.gust = troubles.gust(time)
+        if not rebooting:
+            self._hear()
+        autopilot.tick()
+        if rebooting:
+            autopilot.texts.clear()
+            self._inwards.take(self.time)
+            return
+        while autopilot.texts:
+            severity, text = autopilot.texts.popleft()
+            self._send(mavlink.MAVLink_statustext_message(severity, text.encode()[:50]))
+        for message in self._telemetry.due():
+            self._send(message)
+
+    def _send(self, message: Any) -> None:
+        signing = self._codec.signing
+        signing.timestamp = max(signing.timestamp, self.gate.signing_time, round(self.time * 1e5))
+        packet = message.pack(self._codec)
+        self._codec.seq = (self._codec.seq + 1) % 256
+        self._outwards.put(packet, self.time)
+
+    def _hear(self) -> None:
+        if self._troubles.now(Reboot, self.time) is not None:
+            return
+        for datagram, sender in self._inwards.take(self.time):
+            for message in self.gate.admit(datagram, sender, self.time):
+                self._obey(message)
+
+    def _obey(self, message: Any) -> None:
+        kind = message.get_type()
+        if kind == "HEARTBEAT":
+            self.autopilot.heartbeat(message.get_srcSystem(), message.type)
+        elif kind == "SET_POSITION_TARGET_LOCAL_NED":
+            self.autopilot.setpoint(self._wanted(message))
+        elif kind == "COMMAND_LONG":
+            self._command(message)
+        elif kind == "TIMESYNC" and message.tc1 == 0:
+            boot = round(1e9 * (self.time - self.autopilot.booted))
+            self._send(mavlink.MAVLink_timesync_message(max(1, boot), message.ts1))
+        elif kind == "PARAM_REQUEST_READ":
+            names = self.parameters.names()
+            by_index = 0 <= message.param_index < len(names)
+            self._tell_parameter(names[message.param_index] if by_index else message.param_id)
+        elif kind == "PARAM_REQUEST_LIST":
+            for name in self.parameters.names():
+                self._tell_parameter(name)
+        elif kind == "PARAM_SET":
+            self.parameters.write(message.param_id, message.param_value, message.param_type)
+            self._tell_parameter(message.param_id)  # what it is now, be it what was asked for or not
+
+    def _wanted(self, message: Any) -> Wanted | None:
+        """A setpoint in our frames; None for a frame or a type mask that is not flown."""
+        mask, frame = message.type_mask, message.coordinate_frame
+        velocity_only = mask & POSITION_IGNORED == POSITION_IGNORED and not mask & VELOCITY_IGNORED
+        if frame not in self.personality.frames or not velocity_only:
+            return None
+        velocity = torch.tensor([message.vx, message.vy, message.vz], dtype=torch.float64)
+        rate = 0.0 if mask & YAW_RATE_IGNORED else float(yaw_rate_to_ned(torch.tensor(message.yaw_rate)))
+        body = frame in BODY_FRAMES
+        if body:
+            forward, left, up = frd_to_flu(velocity).tolist()
+            heading = self._flight.yaw
+        else:
+            back = self.frame.frame.inverse().quaternion
+            forward, left, up = quaternion_rotate(back, ned_to_world(velocity)).tolist()
+            heading = 0.0
+        return Wanted(forward, left, up, rate, heading, body)
+
+    def _command(self, message: Any) -> None:
+        values = tuple(getattr(message, f"param{number}") for number in range(1, 8))
+        answer = self._answer(message.command, values)
+        self.commands.append(Command(self.time, message.command, values, answer))
+        self._send(
+            mavlink.MAVLink_command_ack_message(
+                message.command, answer, 255, 0, message.get_srcSystem(), message.get_srcComponent()
+            )
+        )
+        if message.command == mavlink.MAV_CMD_REQUEST_MESSAGE and answer == ACCEPTED:
+            self._send_requested(int(values[0]))
+
+    def _answer(self, command: int, values: tuple[float, ...]) -> int:
+        autopilot = self.autopilot
+        if command == mavlink.MAV_CMD_DO_SET_MODE:
+            custom = math.isclose(values[0] % 2, 1)
+            return autopilot.set_mode(self.personality.mode_of(values[1], values[2]) if custom else None)
+        if command == mavlink.MAV_CMD_COMPONENT_ARM_DISARM:
+            force = values[1] == FORCE
+            return autopilot.arm(force=force) if values[0] == 1 else autopilot.disarm(force=force)
+        if command == mavlink.MAV_CMD_NAV_TAKEOFF:
+            return autopilot.take_off(values[6])
+        if command == mavlink.MAV_CMD_NAV_LAND:
+            return autopilot.set_mode(self.personality.mode("LAND"))
+        if command == mavlink.MAV_CMD_SET_MESSAGE_INTERVAL:
+            return ACCEPTED if self._telemetry.set_interval(int(values[0]), values[1]) else FAILED
+        if command == mavlink.MAV_CMD_REQUEST_MESSAGE:
+            return ACCEPTED if self._telemetry.knows(int(values[0])) else FAILED
+        return UNSUPPORTED
+
+    def _send_requested(self, kind: int) -> None:
+        made = self._telemetry.make(kind)
+        if made is not None:
+            self._send(made)
+
+    def _tell_parameter(self, name: str) -> None:
+        found = self.parameters.read(name)
+        if found is None:
+            return
+        value, kind = found
+        names = self.parameters.names()
+        self._send(mavlink.MAVLink_param_value_message(name.encode(), value, kind, len(names), names.index(name)))

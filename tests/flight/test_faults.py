@@ -1,0 +1,60 @@
+"""Whatever goes wrong: the drone stays in the arena and comes down, and its log says why."""
+
+import pytest
+
+from fault_flight import KINDS, Story, fly_with_a_fault
+from wordwing.frames import ARENA_HALF
+
+REASONS = {
+    "nothing": ["the pilot ordered it"],
+    "dead link": ["silent", "pose is"],
+    "frozen picture": ["picture was"],
+    "no pictures": ["older than 0.6 s", "picture was"],
+    "jump": ["jumped", "fence", "the pilot ordered it"],
+    "dropout": ["pose is"],
+    "battery": ["battery", "mode is"],
+    "refusal": ["refused to arm"],
+    "takeover": ["without our order"],
+    "free takeover": ["without our order"],
+    "reboot": ["started anew", "without our order", "pose is"],
+    "killed pilot": ["the pilot is gone"],
+    "hung pilot": ["the pilot has been silent", "older than 0.6 s"],
+    "crashed policy": ["the pilot ordered it"],
+}
+"""One of these must be in the last words of such a flight."""
+
+ARM, MODE = 400, 176
+
+
+def hold_to_account(story: Story) -> None:
+    what = f"{story.kind} at {story.moment:.1f} s, {story.personality}: {story.phase}, {story.why}"
+    for _time, wanted in story.setpoints:
+        assert 0 <= wanted.forward <= 0.7 + 1e-6, what
+        assert abs(wanted.left) < 1e-6, what
+        assert abs(wanted.up) <= 0.3 + 1e-6, what
+        assert abs(wanted.yaw_rate) <= 1 + 1e-6, what
+    assert story.furthest < ARENA_HALF, f"{what}; it was at {story.furthest:.2f} m"
+    assert story.highest < 1.5, what
+    arming = [command for command in story.commands if command.number == ARM]
+    assert all(command.parameters[0] == 1 and command.parameters[1] == 0 for command in arming), what
+    assert sum(command.answer == 0 for command in arming) <= 1, what
+    landed = not story.armed and story.height < 0.2
+    in_other_hands = story.phase == "released" and story.speed < 1.0
+    assert landed or in_other_hands, f"{what}; {story.mode} at {story.height:.2f} m"
+    if story.kind in ("takeover", "free takeover"):
+        assert all(command.number != MODE or command.time < story.moment + 0.3 for command in story.commands), what
+        assert all(time < story.moment + 0.3 for time, _wanted in story.setpoints), what
+    assert any(part in story.why for part in REASONS.get(story.kind, [""])), what
+    phases = [event.text for event in story.events if event.kind == "phase"]
+    assert phases, what
+
+
+@pytest.mark.parametrize("seed", range(20), ids=lambda seed: KINDS[seed])
+def test_a_drone_in_trouble_stays_inside_and_comes_down(seed):
+    hold_to_account(fly_with_a_fault(seed))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(20, 200))
+def test_two_hundred_drones_in_trouble_stay_inside_and_come_down(seed):
+    hold_to_account(fly_with_a_fault(seed))

@@ -1,0 +1,202 @@
+"""The MAVLink vehicle in lock-step with the served lab: what it shows, what it sends, when it gives up."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from served_flight import CALM, QUICK
+from wordwing.errors import WordwingError
+from wordwing.flight.lab import LabConfig
+from wordwing.flight.lockstep import LockstepEyes, LockstepHelm
+from wordwing.flight.logs import FlightLog, read_events
+from wordwing.flight.mavlink import MavlinkVehicle
+from wordwing.flight.phases import Phase, State
+from wordwing.flight.pilot import fly_vehicle
+from wordwing.flight.served import faults
+from wordwing.flight.served.vehicle import ServedLab
+from wordwing.flight.vehicle import FlightOverError
+from wordwing.interface import Action, Observation, Setpoint
+from wordwing.lens import Rectifier
+from wordwing.sim.lab.camera import LabCamera, LabCameraConfig
+from wordwing.world.layout import Layout, Placement
+from wordwing.world.tasks import Task
+
+START = (0.5, -0.4, 0.9)
+BOXES = Layout((Placement("Box", 1.3, 0.5), Placement("Banana", -1.0, -0.8)))
+
+
+class Ahead:
+    """Flies straight on for some decisions, then stops."""
+
+    needs_gold_path = False
+
+    def __init__(self, decisions: int = 5) -> None:
+        self.decisions = decisions
+
+    def reset(self, instructions, start, gold_paths=None):
+        self.left = self.decisions
+
+    def act(self, observation: Observation) -> Action:
+        self.left -= 1
+        return Action(Setpoint(torch.tensor([0.4]), torch.tensor([0.0])), torch.tensor([self.left < 0]))
+
+
+def vehicle_of(lab: ServedLab, **options) -> tuple[MavlinkVehicle, LockstepHelm]:
+    helm = LockstepHelm(lab, dry=options.get("dry", False), may_set_parameters=options.get("approve") is not None)
+    confirm = options.pop("confirm", lambda state: None)
+    made = MavlinkVehicle(helm, LockstepEyes(lab, helm.clock), confirm, say=lambda words: None, **options)
+    return made, helm
+
+
+def served(personality: str = "ardupilot", config: LabConfig = QUICK, layout: Layout = BOXES, **options) -> ServedLab:
+    return ServedLab(layout, START[:2], START[2], personality=personality, config=config, **options)
+
+
+def task() -> Task:
+    return Task("go", BOXES, START[:2], START[2], np.zeros((0, 2)))
+
+
+@pytest.mark.parametrize("personality", ["ardupilot", "px4"])
+def test_a_flight_takes_off_flies_stops_and_lands(personality):
+    lab = served(personality)
+    vehicle, helm = vehicle_of(lab)
+    with vehicle:
+        assert lab.motors_on
+        flight = fly_vehicle(Ahead(), vehicle, task())
+    assert (flight.ended_by, flight.decisions, flight.interrupted) == ("stop", 5, None)
+    assert helm.guardian.phase is Phase.LANDED
+    assert not lab.armed
+    moved = flight.positions[-1, :2] - flight.positions[0, :2]
+    along = moved @ [math.cos(START[2]), math.sin(START[2])]
+    assert 0.3 < along < 0.75  # 1.5 s at 0.4 m/s, less getting up to it, and braking
+    assert abs(flight.positions[:, 2] - 0.7).max() < 0.1
+    assert lab.true_pose.xy[0].numpy() == pytest.approx(flight.positions[-1, :2], abs=0.15)
+
+
+def test_an_observation_shows_where_it_was_seen_from():
+    quiet = LabCameraConfig(exposure_spread=0.0, flicker=0.0, read_noise=0.0, shot_noise=0.0, exposure_time=0.0)
+    lab = served(config=replace(CALM, camera=quiet))
+    vehicle, _helm = vehicle_of(lab)
+    with vehicle:
+        vehicle.observe()
+        for _ in range(6):
+            vehicle.send(Setpoint(torch.tensor([0.3]), torch.tensor([-0.8])))
+            vehicle.wait(0.3)
+            seen = vehicle.observe()
+        camera, straighten = LabCamera(BOXES, np.random.default_rng(0), quiet), Rectifier(quiet.lens)
+        now = lab.true_pose
+    shown = seen.image[0].float() / 255
+    miss = (shown - straighten(camera.raw(seen.pose, seen.pose))).abs().mean()
+    assert miss < 0.01
+    assert (shown - straighten(camera.raw(now, now))).abs().mean() > 3 * miss  # a picture is 60 ms old
+
+
+def test_decisions_are_a_control_period_apart_and_what_was_sent_comes_back():
+    lab = served()
+    vehicle, helm = vehicle_of(lab)
+    times, sent = [], []
+    with vehicle:
+        vehicle.observe()
+        for _ in range(5):
+            times.append(helm.clock.now())
+            sent.append(float(vehicle.send(Setpoint(torch.tensor([2.0]), torch.tensor([0.0]))).forward[0]))
+            vehicle.wait(0.3)
+            vehicle.observe()
+    assert np.diff(times) == pytest.approx(0.3, abs=0.03)
+    assert sent == sorted(sent)
+    assert sent[0] <= 1.5 * 0.1 + 1e-6  # the acceleration limit over one tick, or two
+    assert sent[-1] == pytest.approx(0.7)
+    flown = [wanted.forward for time, wanted in lab.accepted if time > times[-1] + 0.1]
+    assert flown[0] == pytest.approx(0.7)
+
+
+def test_a_drone_is_not_armed_unless_that_is_confirmed():
+    def refuse(state: State) -> None:
+        assert state.lab
+        assert state.phase is Phase.READY
+        assert state.pose is not None
+        assert state.pose[:2] == pytest.approx(START[:2], abs=0.05)
+        raise WordwingError("not today")
+
+    lab = served()
+    vehicle, helm = vehicle_of(lab, confirm=refuse)
+    with pytest.raises(WordwingError, match="not today"), vehicle:
+        pass
+    helm.sleep(3.0)
+    assert not lab.armed
+    assert not [command for command in lab.commands if command.number == 400]
+
+
+def test_a_refused_arming_is_told_in_the_autopilots_own_words():
+    lab = served(faults=[faults.RefusedArming(0.0, why="Compasses inconsistent")])
+    vehicle, _helm = vehicle_of(lab)
+    with pytest.raises(WordwingError, match=r"refused to arm.*Compasses inconsistent"), vehicle:
+        pass
+    assert not lab.armed
+
+
+@pytest.mark.parametrize("personality", ["ardupilot", "px4"])
+def test_wrong_failsafe_parameters_keep_it_on_the_floor_until_they_are_written(personality):
+    vehicle, _helm = vehicle_of(served(personality, factory=True))
+    with pytest.raises(WordwingError, match=r"it must be.*--set-parameters"), vehicle:
+        pass
+    shown: list[State] = []
+    lab = served(personality, factory=True)
+    vehicle, _helm = vehicle_of(lab, approve=shown.append)
+    with vehicle:
+        assert lab.motors_on
+    names = {finding.name for finding in shown[0].parameters if not finding.right}
+    assert ("GUID_TIMEOUT" if personality == "ardupilot" else "COM_OF_LOSS_T") in names
+
+
+def test_a_takeover_ends_the_flight_with_a_record_of_what_was_flown():
+    lab = served(faults=[faults.Takeover(9.0)])
+    vehicle, helm = vehicle_of(lab)
+    with vehicle:
+        flight = fly_vehicle(Ahead(100), vehicle, task())
+    assert flight.interrupted is not None
+    assert "without our order" in flight.interrupted
+    assert len(flight.positions) == len(flight.setpoints) + 1 == flight.decisions + 1
+    assert helm.guardian.phase is Phase.RELEASED
+    assert lab.mode == "LOITER"
+
+
+def test_a_dry_run_decides_and_never_arms():
+    lab = served()
+    vehicle, helm = vehicle_of(lab, dry=True)
+    with vehicle:
+        flight = fly_vehicle(Ahead(), vehicle, task())
+    assert flight.decisions == 5
+    assert flight.setpoints[:5, 0].max() > 0.1
+    assert not lab.accepted
+    assert not [command for command in lab.commands if command.number in (400, 176, 22)]
+    assert any(event.kind == "would send" for event in helm.guardian.events)
+
+
+def test_the_log_holds_each_observation_decision_and_what_became_of_it(tmp_path):
+    lab = served()
+    with FlightLog.fresh(tmp_path / "log") as log:
+        vehicle, helm = vehicle_of(lab, log=log)
+        with vehicle:
+            flight = fly_vehicle(Ahead(), vehicle, task())
+    events = read_events(tmp_path / "log")
+    kinds = [event.kind for event in events]
+    assert kinds.count("observation") == len(flight.positions)
+    assert kinds.count("decision") == kinds.count("flown") == len(flight.setpoints)
+    seen = [event for event in events if event.kind == "observation"]
+    assert seen[-1].values["position"] == pytest.approx(flight.positions[-1].tolist(), abs=1e-5)
+    assert all(event.values["frame"] is None for event in seen)
+    assert not (tmp_path / "log" / "frames").exists()
+    assert helm.guardian.phase is Phase.LANDED
+
+
+def test_nothing_can_be_flown_after_the_landing():
+    vehicle, _helm = vehicle_of(served())
+    with vehicle:
+        vehicle.observe()
+        vehicle.land()
+        with pytest.raises(FlightOverError, match="landed"):
+            vehicle.send(Setpoint.zero(1))

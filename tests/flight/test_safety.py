@@ -1,0 +1,135 @@
+"""Limits, the fence and the paper's rule as they meet a drone on the wire."""
+
+import math
+
+import pytest
+import torch
+
+from wordwing.flight.safety import Fence, Limits, Motion, Safety, SafetyRule, clamped, motion_of, quickened
+from wordwing.frames import Pose
+from wordwing.interface import Setpoint
+
+
+def motion(x: float, y: float, yaw: float, forward: float = 0.0, yaw_rate: float = 0.0) -> Motion:
+    pose = Pose.level(torch.tensor([x, y]), torch.tensor(yaw), 0.7)
+    velocity = torch.tensor([forward * math.cos(yaw), forward * math.sin(yaw), 0.0])
+    return motion_of(pose, velocity, (0.0, 0.0, yaw_rate))
+
+
+def setpoint(forward: float, yaw_rate: float = 0.0) -> Setpoint:
+    return Setpoint(torch.tensor([forward]), torch.tensor([yaw_rate]))
+
+
+def granted(safety: Safety, forward: float, yaw_rate: float, where: Motion, seconds: float) -> tuple[float, float]:
+    sent = safety.grant(forward, yaw_rate, where, seconds)
+    return sent.forward.item(), sent.yaw_rate.item()
+
+
+@pytest.mark.parametrize(
+    ("value", "least", "most", "expected"),
+    [(0.3, 0, 0.7, 0.3), (9, 0, 0.7, 0.7), (-1, 0, 0.7, 0), (math.nan, -1, 1, 0), (-math.inf, -1, 1, -1)],
+)
+def test_a_number_is_brought_into_its_limits_and_nan_hovers(value, least, most, expected):
+    assert clamped(value, least, most) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "wished", "expected"),
+    [
+        (0.0, 0.5, 0.1),  # at most 0.1 faster
+        (0.3, 0.35, 0.35),
+        (0.3, 0.7, 0.4),
+        (0.7, 0.1, 0.1),  # slower at once
+        (0.7, 0.0, 0.0),
+        (-0.5, -0.9, -0.6),
+        (-0.5, -0.1, -0.1),
+        (0.5, -0.5, -0.1),  # through zero: only what is on the other side speeds up
+    ],
+)
+def test_speeding_up_is_limited_and_slowing_down_is_not(before, wished, expected):
+    assert quickened(before, wished, 0.1) == pytest.approx(expected)
+
+
+def test_full_speed_takes_as_long_as_the_acceleration_allows():
+    safety, here = Safety(Limits(), Fence()), motion(-1.5, 0.0, 0.0)
+    speeds = [granted(safety, 5.0, 5.0, here, 0.05) for _ in range(12)]
+    assert speeds[0] == pytest.approx((0.075, 0.2))
+    assert [forward for forward, _ in speeds[:9]] == pytest.approx([0.075 * n for n in range(1, 10)])
+    assert speeds[9][0] == pytest.approx(0.7)  # after 0.7 / 1.5 = 0.47 s
+    assert speeds[3][1] == pytest.approx(0.8)
+    assert speeds[4][1] == pytest.approx(1.0)
+    assert granted(safety, 0.0, 0.0, here, 0.05) == (0.0, 0.0)
+    assert granted(safety, 0.7, 0.0, here, 0.05)[0] == pytest.approx(0.075)
+
+
+def test_nothing_is_flown_backwards_or_for_numbers_that_are_none():
+    safety, here = Safety(Limits(), Fence()), motion(0.0, 0.0, 0.0)
+    assert granted(safety, -3.0, 0.0, here, 0.05) == (0.0, 0.0)
+    assert granted(safety, math.nan, math.nan, here, 0.05) == (0.0, 0.0)
+    assert granted(safety, math.inf, -math.inf, here, 0.05) == pytest.approx((0.075, -0.2))
+
+
+def test_height_is_held_by_a_bounded_climb():
+    safety = Safety(Limits(), Fence())
+    assert safety.climb(0.7) == 0.0
+    assert safety.climb(0.6) == pytest.approx(0.1)
+    assert safety.climb(0.0) == 0.3
+    assert safety.climb(1.4) == -0.3
+    assert safety.climb(math.nan) == 0.0
+
+
+def simulate(fence: Fence, where: Motion, turn: float, seconds: float) -> float:
+    """How far a drone gets that obeys at once and always wants to go on: the largest |x| or |y|."""
+    safety = Safety(Limits(), fence)
+    x, y = where.pose.xy[0].tolist()
+    yaw, furthest = float(where.pose.yaw[0]), 0.0
+    forward = 0.0
+    for _ in range(round(seconds / 0.05)):
+        forward, yaw_rate = granted(safety, 0.7, turn, motion(x, y, yaw, forward, turn), 0.05)
+        x, y = x + 0.05 * forward * math.cos(yaw), y + 0.05 * forward * math.sin(yaw)
+        yaw += 0.05 * yaw_rate
+        furthest = max(furthest, abs(x), abs(y))
+    return furthest
+
+
+@pytest.mark.parametrize("yaw", [0.0, math.pi / 2, 2.5, -0.8])
+def test_a_drone_that_charges_at_a_fence_stops_at_the_margin(yaw):
+    furthest = simulate(Fence(), motion(0.0, 0.0, yaw), 0.0, 8.0)
+    assert 1.6 < furthest <= 2.35 - 0.35
+
+
+@pytest.mark.parametrize("turn", [-1.0, 0.4, 1.0])
+def test_a_drone_that_turns_stays_inside_too(turn):
+    assert simulate(Fence(), motion(1.2, 1.2, 0.3), turn, 12.0) <= 2.35 - 0.35 + 0.03
+
+
+def test_margins_are_for_flying_at_a_fence_and_for_flying_along_it():
+    fence = Fence(ahead=0.5, aside=0.2, edge=0.1)
+    at = fence.bounds(motion(1.0, 1.0, 0.0).pose, setpoint(0.5))
+    assert at.tolist() == [pytest.approx([1.85, 2.15])]
+    turning = fence.bounds(motion(1.0, 1.0, 0.0).pose, setpoint(0.5, 1.0))
+    assert turning.tolist() == [pytest.approx([1.85, 1.85])]
+    leaving = fence.bounds(motion(2.3, 0.0, math.pi).pose, setpoint(0.5))
+    assert leaving[0, 0].item() == pytest.approx(2.33)
+
+
+def test_the_rule_leaves_the_yaw_rate_alone():
+    rule, where = SafetyRule(Fence()), motion(2.1, 0.0, 0.0)
+    sent = rule.restrain(setpoint(0.7, 0.6), where.pose, where.velocity, where.rates)
+    assert sent.forward.item() == 0.0
+    assert sent.yaw_rate.item() == pytest.approx(0.6)
+
+
+def test_the_rule_sees_a_drone_that_is_fast_already():
+    rule = SafetyRule(Fence())
+    slow, fast = motion(1.45, 0.0, 0.0), motion(1.45, 0.0, 0.0, forward=0.7)
+    a, b = (rule.restrain(setpoint(0.7), m.pose, m.velocity, m.rates).forward.item() for m in (slow, fast))
+    assert b < a
+
+
+def test_a_motion_goes_on_as_it_does():
+    later = motion(1.0, 0.5, 0.0, forward=0.5, yaw_rate=0.8).ahead(0.2)
+    assert later.pose.position[0].tolist() == pytest.approx([1.1, 0.5, 0.7])
+    assert later.pose.yaw.item() == pytest.approx(0.16)
+    assert later.height == pytest.approx(0.7)
+    assert later.reach == pytest.approx(1.1)

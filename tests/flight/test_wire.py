@@ -1,0 +1,96 @@
+"""Over UDP on loopback, with all processes that a real flight has. Clocks run at half speed, for busy machines."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from wordwing.cli import main
+from wordwing.flight.bench import served_lab
+from wordwing.flight.logs import Entry, read_events
+
+SPEED = "0.5"
+
+
+def arguments(folder: Path, url: str, camera: str) -> list[str]:
+    files = ["--arena", str(folder / "arena.json"), "--calibration", str(folder / "camera.json")]
+    files += ["--layout", str(folder / "layout.json"), "--log", str(folder / "log"), "--out", str(folder / "film")]
+    return ["fly", "go to the banana", "--vehicle", f"mavlink:{url}", "--camera", camera, "--speed", SPEED, *files]
+
+
+def phases(log: Path) -> list[Entry]:
+    return [event for event in read_events(log) if event.kind == "phase"]
+
+
+def wait_for(log: Path, phase: str, seconds: float = 150.0) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if (log / "events.jsonl").exists() and any(event.values["phase"] == phase for event in phases(log)):
+            return
+        time.sleep(0.2)
+    raise AssertionError(f"the drone was never {phase}: {[event.values['text'] for event in phases(log)]}")
+
+
+@pytest.fixture
+def lab(tmp_path):
+    with served_lab(tmp_path, "ardupilot", 3, "--speed", SPEED) as (url, camera):
+        yield tmp_path, url, camera
+
+
+def test_the_shipped_policy_flies_an_instruction_over_udp_and_the_drone_lands(lab, capsys):
+    folder, url, camera = lab
+    main([*arguments(folder, url, camera), "--yes", "--record"])
+    said = capsys.readouterr().out
+    assert "the drone is landed: disarmed; it came down because the pilot ordered it" in said
+    assert "where the instruction means" in said
+    events = read_events(folder / "log")
+    (end,) = [event for event in events if event.kind == "end"]
+    assert end.values["by"] in ("stop", "steps")
+    seen = [event for event in events if event.kind == "observation"]
+    assert len(list((folder / "log" / "frames").glob("*.png"))) == len(seen) == end.values["decisions"] + 7
+    assert max(event.values["gap"] for event in seen) <= 0.05
+    assert (folder / "film" / "flight.mp4").stat().st_size > 10_000
+    assert (folder / "log" / "flight.tlog").stat().st_size > 10_000
+
+
+def test_a_pilot_that_is_killed_in_the_air_leaves_a_drone_that_lands(lab):
+    folder, url, camera = lab
+    command = [sys.executable, "-m", "wordwing", *arguments(folder, url, camera), "--yes"]
+    pilot = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_for(folder / "log", "flying")
+        pilot.send_signal(signal.SIGKILL)
+        pilot.wait(10)
+        wait_for(folder / "log", "landed")
+    finally:
+        pilot.kill()
+    assert phases(folder / "log")[-1].values["text"] == "landed: disarmed; it came down because the pilot is gone"
+
+
+@pytest.mark.long
+def test_ctrl_c_lands_the_drone(lab):
+    folder, url, camera = lab
+    command = [sys.executable, "-m", "wordwing", *arguments(folder, url, camera), "--yes"]
+    pilot = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
+    try:
+        wait_for(folder / "log", "flying")
+        os.killpg(pilot.pid, signal.SIGINT)  # as a terminal does it
+        assert pilot.wait(60) == 130
+        wait_for(folder / "log", "landed")
+    finally:
+        pilot.kill()
+    assert "the pilot ordered it" in phases(folder / "log")[-1].values["text"]
+
+
+def test_no_drone_is_armed_without_a_terminal_to_confirm_at(lab, capsys, monkeypatch):
+    folder, url, camera = lab
+    monkeypatch.setattr("sys.stdin", open(os.devnull, encoding="utf-8"))  # noqa: SIM115
+    with pytest.raises(SystemExit) as stop:
+        main(arguments(folder, url, camera))
+    assert stop.value.code == 2
+    assert "typed on a terminal" in capsys.readouterr().err
+    assert not any(event.values["phase"] == "taking off" for event in phases(folder / "log"))

@@ -1,0 +1,131 @@
+"""Orders, wishes and parameters by themselves."""
+
+import math
+
+import pytest
+
+from wordwing.errors import WordwingError
+from wordwing.flight.dialect import ARDUPILOT, PX4
+from wordwing.flight.messages import Maker
+from wordwing.flight.orders import KINDS, Alive, Decision, Gone, Hold, TakeOff, from_json, to_json
+from wordwing.flight.parameters import Parameters
+from wordwing.flight.safety import Timeouts
+from wordwing.flight.told import Parameter
+from wordwing.flight.wishes import Wishes
+
+
+def test_orders_come_back_from_json():
+    decision = Decision(0.5, -0.25, 10.0, 10.1)
+    written = {"order": "decision", "forward": 0.5, "yaw_rate": -0.25, "image_time": 10.0, "made_at": 10.1}
+    assert to_json(decision) == written
+    assert from_json(written) == decision
+    for kind in KINDS.values():
+        if kind is not Decision:
+            assert from_json(to_json(kind())) == kind()
+
+
+@pytest.mark.parametrize(
+    ("document", "sentence"),
+    [
+        ({"order": "explode"}, 'must be one of take off, decision, .*, not "explode"'),
+        ([], "not a list"),
+        (None, "not null"),
+        ({"order": ["land"]}, "not a list"),
+        ({"order": "decision", "forward": 0.5}, "yaw_rate of a decision must be a number, not null"),
+        ({"order": "decision", "forward": True}, "forward of a decision must be a number, not true"),
+        ({"order": "decision", "forward": "0.5"}, "forward of a decision must be a number"),
+    ],
+)
+def test_other_json_is_refused_in_a_sentence(document, sentence):
+    with pytest.raises(WordwingError, match=sentence):
+        from_json(document)
+
+
+def test_a_wish_is_the_newest_decision_until_it_is_too_old():
+    wishes = Wishes(Timeouts())
+    wishes.begin(0.0)
+    assert wishes.wish(0.0) is None
+    first, second = Decision(0.1, 0, 0.9, 1.0), Decision(0.2, 0, 1.1, 1.2)
+    assert wishes.hear(first, 1.0) is None
+    assert wishes.hear(second, 1.25) is None
+    assert wishes.wish(1.79) is second
+    assert wishes.wish(1.8) is None
+    assert wishes.idle(4.79) is None
+    assert wishes.idle(4.8) is not None
+
+
+def test_broken_decisions_do_not_prolong_a_hover():
+    wishes = Wishes(Timeouts())
+    wishes.begin(0.0)
+    for tick in range(59):
+        assert wishes.hear(Decision(0.5, 0, 0.0, math.nan), 0.05 * tick) is not None
+        assert wishes.idle(0.05 * tick) is None
+    assert wishes.idle(3.0) == "it has hovered for 3 s: the decision is nan s old"
+
+
+def test_a_decision_ends_a_hover_on_purpose():
+    wishes = Wishes(Timeouts())
+    wishes.begin(0.0)
+    for second in range(29):
+        wishes.hear(Hold(), float(second))
+    wishes.hear(Decision(0.5, 0, 28.9, 29.0), 29.0)
+    wishes.hear(Hold(), 29.5)
+    assert wishes.idle(30.5) is None
+
+
+def test_a_pilot_is_present_for_a_second_after_its_last_word():
+    wishes = Wishes(Timeouts())
+    assert not wishes.present(0.0)
+    wishes.hear(TakeOff(), 5.0)
+    assert wishes.present(5.99)
+    assert wishes.absent(5.99) is None
+    assert not wishes.present(6.0)
+    assert wishes.absent(6.0) == "the pilot has been silent for 1.0 s"
+    wishes.hear(Alive(), 6.5)
+    assert wishes.present(6.6)
+    wishes.hear(Gone(), 6.7)
+    assert not wishes.present(6.7)
+    assert wishes.absent(7.69) is None
+    assert wishes.absent(7.7) == "the pilot is gone"
+
+
+def names(messages) -> list[str]:
+    return [message.param_id for message in messages]
+
+
+def test_parameters_are_asked_for_a_few_at_a_time_and_again():
+    parameters, maker = Parameters(ARDUPILOT), Maker(ARDUPILOT, 1)
+    asked = names(parameters.due(maker, 0.0))
+    assert asked == ["GUID_TIMEOUT", "FS_GCS_ENABLE", "FS_GCS_TIMEOUT", "MAV_GCS_SYSID"]
+    asked += names(parameters.due(maker, 0.05)) + names(parameters.due(maker, 0.1))
+    assert len(asked) == len(set(asked)) == 11  # two have an older name
+    assert parameters.due(maker, 0.3) == []
+    parameters.hear(Parameter("GUID_TIMEOUT", 0.5, 9))
+    assert "GUID_TIMEOUT" not in names(parameters.due(maker, 0.45))
+    assert not parameters.complete
+
+
+def test_a_finding_says_what_is_and_what_must_be():
+    parameters = Parameters(PX4)
+    parameters.hear(Parameter("COM_OF_LOSS_T", 1.0, 9))
+    found = {finding.name: finding for finding in parameters.findings()}
+    assert str(found["COM_OF_LOSS_T"]) == (
+        "parameter COM_OF_LOSS_T is 1; it must be from 0 to 0.5, "
+        "because it must notice soon that setpoints have stopped"
+    )
+    assert "NAV_RCL_ACT was not told by the autopilot; it must be 3" in str(found["NAV_RCL_ACT"])
+    assert "COM_FAIL_ACT_T" not in found
+
+
+def test_writes_are_in_the_units_of_the_name_that_the_autopilot_has():
+    parameters, maker = Parameters(ARDUPILOT), Maker(ARDUPILOT, 1)
+    parameters.hear(Parameter("LAND_SPEED", 50.0, 4))
+    (finding,) = parameters.write()
+    assert (finding.name, finding.value, finding.write, finding.wanted) == ("LAND_SPEED", 50.0, 30.0, "from 20 to 30")
+    writes = [m for m in parameters.due(maker, 0.0) if m.get_type() == "PARAM_SET"]
+    assert [(m.param_id, m.param_value, m.param_type) for m in writes] == [("LAND_SPEED", 30.0, 4)]
+    for _ in range(20):
+        writes += [m for m in parameters.due(maker, 0.5 * len(writes)) if m.get_type() == "PARAM_SET"]
+    assert len(writes) == 6
+    parameters.hear(Parameter("LAND_SPEED", 30.0, 4))
+    assert parameters.write() == []

@@ -1,0 +1,110 @@
+"""A guardian and a served lab in lock-step, with a pilot made by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from served_flight import QUICK
+from wordwing.flight.guardian import TICK, Guardian
+from wordwing.flight.messages import Codec
+from wordwing.flight.orders import Alive, Decision, Hold, Land, Order, TakeOff
+from wordwing.flight.phases import Phase
+from wordwing.flight.served.vehicle import ServedLab
+from wordwing.world.layout import Layout
+
+
+class GuardedFlight:
+    """Time passes in `tick` only; the pilot is alive unless told otherwise."""
+
+    def __init__(
+        self,
+        personality: str,
+        start: tuple[float, float] = (0.0, 0.0),
+        yaw: float = 0.0,
+        seed: int = 0,
+        faults: tuple[Any, ...] = (),
+        **lab: Any,
+    ) -> None:
+        config = lab.pop("config", QUICK)
+        options = {name: lab.pop(name) for name in ("dry", "may_set_parameters", "fence") if name in lab}
+        self.lab = ServedLab(
+            Layout(()), start, yaw, seed=seed, personality=personality, faults=faults, config=config, **lab
+        )
+        self.guardian = Guardian(self.lab.frame, **options)
+        self.codec = Codec()
+        self.now = 0.0
+        self.alive = True
+        self.furthest = 0.0
+        self.sent: list[bytes] = []
+
+    @property
+    def phase(self) -> Phase:
+        return self.guardian.phase
+
+    @property
+    def height(self) -> float:
+        return float(self.lab.true_pose.position[0, 2])
+
+    def tick(self, order: Order | None = None) -> None:
+        if self.alive:
+            self.guardian.order(Alive(), self.now)
+        if order is not None:
+            self.guardian.order(order, self.now)
+        for packet in self.guardian.tick(self.now):
+            self.sent.append(packet)
+            self.lab.receive(packet, "guardian")
+        datagrams = self.lab.advance(TICK)
+        self.now += TICK
+        for datagram in datagrams:
+            for message in self.codec.parse(datagram):
+                self.guardian.receive(message, self.now)
+        self.furthest = max(self.furthest, float(self.lab.true_pose.xy.abs().max()))
+
+    def until(self, condition: Callable[[], bool], seconds: float = 40.0, order: Order | None = None) -> None:
+        for _ in range(round(seconds / TICK)):
+            if condition():
+                return
+            self.tick(order)
+        raise AssertionError(f"still {self.phase} after {seconds} s: {self.story()[-6:]}")
+
+    def until_phase(self, phase: Phase, seconds: float = 40.0, order: Order | None = None) -> None:
+        self.until(lambda: self.phase is phase, seconds, order)
+
+    def take_off(self) -> None:
+        self.until_phase(Phase.READY)
+        self.tick(TakeOff())
+        self.until_phase(Phase.HOLDING)
+
+    def hold(self, seconds: float) -> None:
+        for _ in range(round(seconds / TICK)):
+            self.tick(Hold())
+
+    def fly(self, forward: float, yaw_rate: float, seconds: float) -> None:
+        """Decide every 0.3 s from a picture that is 0.1 s old."""
+        for tick in range(round(seconds / TICK)):
+            decision = Decision(forward, yaw_rate, self.now - 0.1, self.now)
+            self.tick(decision if tick % 6 == 0 else None)
+
+    def land(self) -> None:
+        self.tick(Land())
+        self.until_phase(Phase.LANDED)
+
+    def story(self) -> list[str]:
+        """All changes of phase, refusals and notes."""
+        kinds = ("phase", "refused", "note", "would send")
+        return [event.text for event in self.guardian.events if event.kind in kinds]
+
+
+def square(flight: GuardedFlight, edge: float = 1.0, speed: float = 0.5) -> list[tuple[float, float]]:
+    """Fly a square to the left; its corners as they were."""
+    corners = []
+    for _ in range(4):
+        flight.fly(speed, 0.0, edge / speed)
+        flight.fly(0.0, 0.0, 1.2)
+        x, y = flight.lab.true_pose.xy[0].tolist()
+        corners.append((x, y))
+        flight.fly(0.0, math.pi / 4, 2.0)
+        flight.fly(0.0, 0.0, 0.6)
+    return corners
