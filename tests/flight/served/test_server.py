@@ -16,7 +16,8 @@ from wordwing.cli import main
 from wordwing.commands.lab import read_fault
 from wordwing.errors import WordwingError
 from wordwing.flight.served import faults
-from wordwing.flight.served.server import LabServer, signing_time
+from wordwing.flight.served.server import LabServer
+from wordwing.flight.signing import signing_time
 
 SPEED = 5.0
 
