@@ -539,3 +539,12 @@ def test_the_guardian_needs_no_autopilot_to_be_asked():
     assert guardian.tick(0.05) == []
     state = guardian.state(0.05)
     assert (state.phase, state.pose, state.done) == (Phase.CONNECTING, None, True)
+
+
+def test_an_estimator_that_loses_its_place_lands_the_drone_whatever_positions_still_come():
+    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot.fly()
+    autopilot.flags = 831 & ~16
+    autopilot.ticks(1.0, autopilot.decide())
+    assert autopilot.guardian.phase is Phase.LANDING
+    assert "lost its position" in autopilot.guardian.why

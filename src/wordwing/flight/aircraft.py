@@ -18,6 +18,9 @@ OVERTAKEN = 32
 FRESH = 3.0
 """Reports that a start depends on must be younger, seconds."""
 
+PLACED = 16
+"""Bit of both autopilots' estimators: the position in the room is known, not reckoned from the last one that was."""
+
 STANDBY, ACTIVE = 3, 4
 """MAV_STATE in which a vehicle is well; before them it boots or calibrates, after them it is in trouble."""
 
@@ -45,6 +48,7 @@ class Aircraft:
         self._status = 0
         self._estimator_flags = 0
         self._estimator_at = self._prearm_at = -math.inf
+        self._was_placed = False
         self._batteries: dict[int, float] = {}
         self._sequence: int | None = None
 
@@ -87,6 +91,7 @@ class Aircraft:
                 self._note_battery(told.number, told.remaining)
             case Estimator():
                 self._estimator_flags, self._estimator_at = told.flags, now
+                self._was_placed |= bool(told.flags & PLACED)
             case Landed():
                 self.landed_state = told.state
             case Version():
@@ -112,6 +117,11 @@ class Aircraft:
     def silence(self, now: float) -> float:
         """Seconds since the newest heartbeat."""
         return now - self.heard_at
+
+    @property
+    def lost_its_place(self) -> bool:
+        """Whether its estimator has known where it is, and does not any more, whatever positions it still tells."""
+        return self._was_placed and not self._estimator_flags & PLACED
 
     def unready(self, now: float) -> list[str]:
         """What its own reports say against arming."""

@@ -175,7 +175,7 @@ ARDUPILOT = Dialect(
     submodes=False,
     wants_estimator_flags=831,  # attitude, velocities, positions and their predictions
     wants_prearm_bit=True,
-    rates={**MESSAGE_RATES, 193: 2.0},  # EKF_STATUS_REPORT
+    rates={**MESSAGE_RATES, 193: 5.0},  # EKF_STATUS_REPORT
     wanted=(
         Wanted("GUID_TIMEOUT", 0.1, 0.5, 0.5, "it must stop soon after the last setpoint"),
         _exactly("FS_GCS_ENABLE", 5, "it must land when our heartbeats stop"),
@@ -216,7 +216,7 @@ PX4 = Dialect(
     submodes=True,
     wants_estimator_flags=0,
     wants_prearm_bit=False,
-    rates=MESSAGE_RATES,
+    rates={**MESSAGE_RATES, 230: 5.0},  # ESTIMATOR_STATUS
     wanted=(
         Wanted("COM_OF_LOSS_T", 0.0, 0.5, 0.5, "it must notice soon that setpoints have stopped"),
         _exactly("COM_OBL_RC_ACT", 4, "it must land when setpoints stop"),

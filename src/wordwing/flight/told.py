@@ -85,7 +85,7 @@ class Battery:
 
 @dataclass(frozen=True)
 class Estimator:
-    """ArduPilot's EKF_STATUS_REPORT."""
+    """ArduPilot's EKF_STATUS_REPORT or PX4's ESTIMATOR_STATUS."""
 
     flags: int
 
@@ -264,6 +264,7 @@ _READERS = {
     "SYS_STATUS": _sys_status,
     "BATTERY_STATUS": lambda m: [Battery(m.id, _share(m.battery_remaining))],
     "EKF_STATUS_REPORT": lambda m: [Estimator(m.flags)],
+    "ESTIMATOR_STATUS": lambda m: [Estimator(m.flags)],
     "EXTENDED_SYS_STATE": lambda m: [Landed(m.landed_state)],
     "AUTOPILOT_VERSION": _version,
     "PARAM_VALUE": lambda m: [Parameter(m.param_id, m.param_value, m.param_type)],

@@ -60,6 +60,8 @@ class Watch:
         limits, age = self.limits, estimate.age(now)
         if motion is None or age > self.timeouts.pose + TINY:
             return f"the newest pose is {age:.2f} s old"
+        if aircraft.lost_its_place:
+            return "the autopilot's estimator has lost its position"
         if estimate.jumped_at >= armed_at:
             return estimate.jump
         tilt = _tilt(motion)

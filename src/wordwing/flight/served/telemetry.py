@@ -47,6 +47,7 @@ RATES: dict[int, float] = {
     mavlink.MAVLINK_MSG_ID_ATTITUDE: 10.0,
     mavlink.MAVLINK_MSG_ID_EXTENDED_SYS_STATE: 1.0,
     mavlink.MAVLINK_MSG_ID_EKF_STATUS_REPORT: 1.0,
+    mavlink.MAVLINK_MSG_ID_ESTIMATOR_STATUS: 1.0,
     mavlink.MAVLINK_MSG_ID_ODOMETRY: 0.0,
     mavlink.MAVLINK_MSG_ID_AUTOPILOT_VERSION: 0.0,
 }
@@ -79,6 +80,8 @@ class Telemetry:
         }
         if autopilot.personality.name == "ardupilot":
             self._makers[mavlink.MAVLINK_MSG_ID_EKF_STATUS_REPORT] = self._ekf_status
+        else:
+            self._makers[mavlink.MAVLINK_MSG_ID_ESTIMATOR_STATUS] = self._estimator_status
         self.reset()
 
     def reset(self) -> None:
@@ -185,6 +188,12 @@ class Telemetry:
     def _ekf_status(self) -> Any:
         flags = EKF_FLAGS if self._autopilot.located else EKF_FLAGS_BLIND
         return mavlink.MAVLink_ekf_status_report_message(flags, 0.02, 0.02, 0.02, 0.02, 0.0)
+
+    def _estimator_status(self) -> Any:
+        flags = EKF_FLAGS if self._autopilot.located else EKF_FLAGS_BLIND
+        return mavlink.MAVLink_estimator_status_message(
+            self._milliseconds * 1000, flags, 0.02, 0.02, 0.02, 0.02, 0.02, 0.0, 0.01, 0.01
+        )
 
     def _autopilot_version(self) -> Any:
         capabilities = (

@@ -1,0 +1,64 @@
+"""How far systems fly beside how far the demonstrations do, and what that does to EMD; JSON lines.
+
+Usage: python benchmarks/shortcuts.py FOLDER… > benchmarks/shortcuts.jsonl
+
+Folders are those of `wordwing evaluate`, or of docs/episodes. Of the flights of each system: metres flown and
+demonstrated, decisions, and EMD where a flight came to rest at its goal and where it did not.
+"""
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import tyro
+
+from wordwing.evaluation.episodes import Episode, find_episodes, read_episodes
+from wordwing.evaluation.measures import measure
+from wordwing.evaluation.report.summary import ordered, title
+from wordwing.world.paths import path_length
+
+BASELINES = ("stop", "average", "oracle")
+
+
+def main(folders: Annotated[list[Path], tyro.conf.Positional], /) -> None:
+    """Print a line for each system, number of segments, domain, split and corpus."""
+    groups: dict[tuple[str, str, str, int], dict[str, list[Episode]]] = defaultdict(lambda: defaultdict(list))
+    for episode in read_episodes([find_episodes(folder) for folder in folders]):
+        if episode.system not in BASELINES:
+            where = (episode.corpus, episode.split, episode.domain, episode.segments)
+            groups[where][episode.system].append(episode)
+    for where, systems in sorted(groups.items()):
+        for system in ordered(systems):
+            print(json.dumps(row(where, system, systems[system])))
+
+
+def row(where: tuple[str, str, str, int], system: str, flights: list[Episode]) -> dict[str, object]:
+    """The figures of one system's flights."""
+    measures = [measure(flight) for flight in flights]
+    at_the_goal = np.array([entry.success for entry in measures])
+    emd = np.array([entry.emd for entry in measures])
+    corpus, split, domain, segments = where
+    return {
+        "corpus": corpus,
+        "split": split,
+        "domain": domain,
+        "segments": segments,
+        "system": title(system),
+        "n": len(flights),
+        "flown, m": mean([path_length(flight.poses[:, :2].astype(np.float64)) for flight in flights]),
+        "demonstrated, m": mean([path_length(flight.gold) for flight in flights]),
+        "decisions": mean([flight.decisions for flight in flights], 1),
+        "EMD at the goal, m": mean(emd[at_the_goal]),
+        "EMD elsewhere, m": mean(emd[~at_the_goal]),
+    }
+
+
+def mean(values: object, decimals: int = 2) -> float:
+    """Rounded for reading."""
+    return round(float(np.mean(np.asarray(values, float))), decimals)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)
