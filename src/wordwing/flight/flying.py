@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -48,6 +49,7 @@ def fly_drone(
         layout_file: What stands in the arena, for the film and the judge alone; the policy is not told.
         out: Folder of the film.
     """
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells let what runs in the background ignore it
     arena = Arena.load(options.arena)
     calibration = Calibration.load(options.calibration)
     if not options.camera:

@@ -6,6 +6,7 @@ when is turned round, so that a flight can wait between two decisions.
 
 from __future__ import annotations
 
+import gc
 import threading
 from dataclasses import dataclass, field
 from functools import cache
@@ -94,6 +95,7 @@ class LabDrone:
         from wordwing.flight.lab import LabVehicle  # MuJoCo takes its time
 
         with _LAB:
+            gc.collect()  # a lab of 8 MiB is a ring of objects, which would stay until Python thinks of it
             self._vehicle = LabVehicle(start.layout, start.xy, start.yaw, seed=start.seed)
             self._vehicle.observe()
         self.restart()  # which begins the noise anew

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import secrets
@@ -249,6 +250,7 @@ def _failed() -> Response:
 
 def make_server(settings: Settings) -> uvicorn.Server:
     """A server that is ready to run; it takes small messages only."""
+    gc.freeze()  # what has been loaded by now stays, and need not be looked through again and again
     return server_of(
         application(settings),
         settings.host,
