@@ -66,4 +66,4 @@ def test_every_picture_and_section_that_is_linked_is_there():
             titles = [line.lstrip("# ").lower().replace(" ", "-") for line in PAGE.splitlines() if line.startswith("#")]
             assert target[1:] in titles
         else:
-            assert (DOCS / target).is_file()
+            assert (DOCS / target).exists()
