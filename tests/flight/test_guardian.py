@@ -68,7 +68,7 @@ def test_messages_and_the_version_are_asked_for():
     autopilot.lab = True
     autopilot.ticks(0.3)
     asked = {m.param1: m.param2 for _, m in autopilot.got if m.get_type() == "COMMAND_LONG" and m.command == 511}
-    assert asked == {32: 20000, 30: 20000, 1: 500000, 147: 500000, 245: 200000, 0: 100000, 193: 500000}
+    assert asked == {32: 20000, 30: 20000, 1: 500000, 147: 500000, 245: 200000, 0: 100000, 193: 200000}
     assert [m.param1 for _, m in autopilot.got if m.get_type() == "COMMAND_LONG" and m.command == 512] == [148]
     state = autopilot.guardian.state(autopilot.now)
     assert (state.autopilot, state.system, state.version, state.lab) == ("ArduPilot", 1, "4.8.0", True)

@@ -70,7 +70,7 @@ def fly_into(personality: str, fault) -> GuardedFlight:
     ("fault", "why"),
     [
         (faults.PoseJump(start=9.0), "the position jumped"),
-        (faults.PoseDropout(start=9.0, duration=3.0), "the newest pose is"),
+        (faults.PoseDropout(start=9.0, duration=3.0), "the autopilot's estimator has lost its position"),
         pytest.param(faults.LowBattery(start=9.0), "the battery has 15%", marks=LONG),
         pytest.param(faults.Delay(start=9.0, seconds=0.4, duration=3.0), "the newest pose is", marks=LONG),
         pytest.param(faults.PacketLoss(start=9.0, share=1.0, duration=4.0), "the newest pose is", marks=LONG),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from small_study import SYSTEMS, small_study
 from study_server import RunningStudy
 from wordwing.commands.study import invitations, serve
 from wordwing.errors import WordwingError
+from wordwing.flight.bench import free_port
 from wordwing.study import database, questions
 from wordwing.study.server import STATIC, Service, invitation
 from wordwing.web.security import Bucket
@@ -511,9 +513,9 @@ def test_without_the_extra_a_sentence_says_how_to_get_it(tmp_path, monkeypatch):
         serve(tmp_path / "study.db")
 
 
-def test_the_command_serves_a_study_and_prints_the_invitation(tmp_path, lasting):
+def test_the_command_serves_a_study_and_prints_the_invitation(tmp_path):
     study = small_study(tmp_path / "study.db")
-    port = lasting.port + 1 if lasting.port < 65_000 else lasting.port - 1
+    port = free_port(socket.SOCK_STREAM)
     words = ["study", "serve", str(study.file), "--port", str(port), "--token", TOKEN]
     process = subprocess.Popen([sys.executable, "-m", "wordwing", *words], stdout=subprocess.PIPE, text=True)
     try:
