@@ -72,9 +72,10 @@ def test_the_tables_of_reports_in_the_documents_are_those_of_the_episodes_beside
     sys.path.insert(0, str(ROOT / "benchmarks"))
     from table import fill
 
-    document = (ROOT / "docs" / "results.md").read_text("utf-8")
-    assert document.count("<!-- report ") == 10
-    assert fill(document) == document
+    for name, tables in {"results": 10, "flight": 1}.items():
+        document = (ROOT / "docs" / f"{name}.md").read_text("utf-8")
+        assert document.count("<!-- report ") == tables
+        assert fill(document) == document
 
 
 def test_the_python_examples_of_the_data_page_run(tmp_path, monkeypatch):

@@ -28,6 +28,7 @@ from wordwing.flight.process_helm import ProcessHelm
 from wordwing.flight.replay import replay
 from wordwing.flight.setup import Setup
 from wordwing.flight.vehicle import FlightOverError
+from wordwing.frames import Pose
 from wordwing.interface import Observation, Policy, Setpoint
 from wordwing.world.layout import Layout
 from wordwing.world.tasks import Task
@@ -143,8 +144,6 @@ def _task(instruction: str, layout: Layout | None) -> Task:
 
 def _warm_up(policy: Policy) -> None:
     """Decide once before a drone waits for it: the first time takes long."""
-    from wordwing.frames import Pose
-
     start = Pose.level(torch.zeros(1, 2), torch.zeros(1), 0.7)
     policy.reset(["go"], start)
     policy.act(Observation(torch.zeros(1, 72, 128, 3, dtype=torch.uint8), start, torch.zeros(1)))

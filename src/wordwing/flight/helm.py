@@ -14,7 +14,7 @@ from wordwing.frames import Pose, quaternion_from_euler
 
 
 class Helm(Protocol):
-    """A guardian somewhere: in another process (`sender.ProcessHelm`) or in lock-step (`lockstep.LockstepHelm`)."""
+    """A guardian somewhere: in another process (`process_helm`) or in lock-step with a served lab (`lockstep`)."""
 
     @property
     def clock(self) -> Clock:

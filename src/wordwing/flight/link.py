@@ -17,6 +17,7 @@ import os
 import select
 import socket
 import struct
+from abc import ABC, abstractmethod
 from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -194,7 +195,7 @@ class UdpServer:
         self._socket.close()
 
 
-class _Stream:
+class _Stream(ABC):
     """A stream of bytes: a packet goes out whole, or not at all while an earlier one is still on its way."""
 
     lost: str | None = None
@@ -229,11 +230,13 @@ class _Stream:
     def _fail(self, error: OSError) -> None:
         self.lost = (error.strerror or str(error) or "unknown").lower()
 
+    @abstractmethod
     def _write(self, data: bytes) -> int:
-        raise NotImplementedError
+        """Give the system bytes; how many it took."""
 
+    @abstractmethod
     def _read(self, timeout: float) -> bytes:
-        raise NotImplementedError
+        """What has come within some seconds."""
 
 
 class TcpLink(_Stream):

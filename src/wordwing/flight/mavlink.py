@@ -40,8 +40,8 @@ TINY = 1e-6
 READY_WITHIN = 90.0
 """How long an autopilot may take to know where it is, seconds; a real one took 41 with GPS and 14 without."""
 
-SETTLED = 3.0
-"""Reasons that stand for longer than this after all else is known are told, seconds."""
+WRITTEN_WITHIN = 3.0
+"""How long parameters that were written may take to be read back, seconds."""
 
 LEVEL = 0.04
 """How far from the flight height a flight may begin, metres."""
@@ -229,7 +229,7 @@ class MavlinkVehicle(Vehicle):
                 self._approve(state)
                 self._order(SetParameters())
                 asked = True
-                self._pass(SETTLED)
+                self._pass(WRITTEN_WITHIN)
             if waited > READY_WITHIN:
                 reasons = "no autopilot has been heard" if state is None else "; ".join(state.unready)
                 raise WordwingError(f"the drone was not ready after {READY_WITHIN:g} s: {reasons}")
