@@ -2,66 +2,83 @@
 
 Usage: python benchmarks/control.py POLICY DATASET… [--flights N] [--dev N] [--vary NAME=VALUE[,NAME=VALUE…]…]
 
-Takes the policy's stage 1, a new stage 2, and flies the datasets' training instructions. Each `--vary` is one more run
-with settings of `ReinforcementConfig` or `Stage2Config` changed: `reward.step=0.02`, `flights=256,ppo.updates=8`,
-`stage2.first_stop=-5`. A line is printed for each examination: dev instructions flown as at test time. It takes minutes
-on a GPU.
+Takes the policy's stage 1, a new stage 2, and flies the datasets' training instructions. Each `--vary` is one run with
+settings of `ReinforcementConfig` or `Stage2Config` changed, or with "none" changed: `reward.step=0.02`,
+`flights=256,ppo.updates=8`, `stage2.first_stop=-5`. At each examination dev instructions are flown as at test time, and
+a line is printed for each corpus and number of segments. It takes minutes on a GPU.
 """
 
 import json
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
 import tyro
 
 from wordwing.benchmarking import device_title
+from wordwing.evaluation.rollout import fly_tasks
 from wordwing.learning.config import DataConfig, RunConfig
-from wordwing.learning.examination import Examination
+from wordwing.learning.examination import Marks
 from wordwing.learning.examples import example_set
 from wordwing.learning.material import Material, load_material
-from wordwing.learning.recipes import changed, paper
+from wordwing.learning.recipes import changed, gpu
 from wordwing.learning.reinforcement import Reinforcement
-from wordwing.model.checkpoint import load_network
+from wordwing.model.checkpoint import load_network, save_network
 from wordwing.model.policy import LearnedPolicy, ModelConfig, PolicyNetwork
+from wordwing.sim.simulator import Simulator
+from wordwing.world.paths import path_length
+
+
+class Group(NamedTuple):
+    """Whose flights are counted together."""
+
+    corpus: str
+    segments: int
 
 
 def main(
     policy: Annotated[Path, tyro.conf.Positional],
     data: Annotated[list[Path], tyro.conf.Positional],
     /,
-    flights: int = 120_000,
+    flights: int = 160_000,
+    limit: int = 20_000,
     dev: int = 500,
-    examine: int = 20_000,
-    vary: list[str] = [],  # noqa: B006
+    examine: int = 40_000,
+    vary: list[str] = ["none"],  # noqa: B006
+    keep: Path | None = None,
     seed: int = 0,
     device: str = "",
 ) -> None:
-    """Train stage 2 from scratch, once as in the recipe `paper` and once for each variation.
+    """Train stage 2 from scratch by the recipe `gpu`, once for each variation.
 
     Args:
         policy: Whose stage 1 plans.
         data: Datasets to fly.
         flights: Of each run.
+        limit: Training instructions of each dataset at most, so that none is most of the flights.
         dev: Dev instructions of each dataset.
         examine: Flights between two examinations.
-        vary: Settings of more runs.
+        vary: What is changed in each run.
+        keep: Folder for the policies that come of it.
         seed: Of everything random.
         device: "cpu" or "cuda"; by default CUDA where there is one.
     """
     where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    base = replace(paper(), data=DataConfig(corpora=tuple(map(str, data)), dev=dev), seed=seed)
+    base = replace(gpu(), data=DataConfig(corpora=tuple(map(str, data)), dev=dev, limit=limit, lab="none"), seed=seed)
     network, vocabulary = load_network(policy)
     material = load_material(base.data, where)
     # The policy reads by its own vocabulary, which may be of other corpora.
     examples = example_set(material.datasets, material.training, vocabulary, where)
     material = replace(material, vocabulary=vocabulary, examples=examples)
-    for variation in ["", *vary]:
-        config = changed(base, [_full(setting) for setting in variation.split(",") if setting])
-        run(network, config, material, variation or "as in the recipe", flights, examine, where)
+    for number, variation in enumerate(vary):
+        settings = [] if variation == "none" else variation.split(",")
+        config = changed(base, [_full(setting) for setting in settings])
+        learned = run(network, config, material, variation, flights, examine, where)
+        if keep is not None:
+            save_network(keep / f"{number}", learned, vocabulary, f"Stage 2 of {policy.name}, changed: {variation}\n")
 
 
 def _full(setting: str) -> str:
@@ -76,35 +93,51 @@ def run(
     flights: int,
     examine: int,
     device: torch.device,
-) -> None:
+) -> PolicyNetwork:
     """Train one stage 2 and print how well it flies."""
     torch.manual_seed(config.seed)
     model = ModelConfig(teacher.config.stage1, config.model.stage2, teacher.config.mapping)
     network = PolicyNetwork(model, len(material.vocabulary)).to(device)
     network.stage1.load_state_dict(teacher.stage1.state_dict())
     process = Reinforcement(network, material.examples, config.reinforcement, config.seed, device.type == "cuda")
-    examination = Examination(material, device)
-    began, due = time.monotonic(), 0
-    while True:
-        if process.flights >= due or process.flights >= flights:
-            due = process.flights + examine
-            marks = examination.fly(LearnedPolicy(network, material.vocabulary, "sim", device))
-            line = {
-                "run": name,
-                "flights": process.flights,
-                "device": device_title(device),
-                "seconds": round(time.monotonic() - began, 1),
+    began, due = time.monotonic(), examine
+    while process.flights < flights:
+        _rollouts, figures = process.iterate(process.flights / flights)
+        if process.flights < min(due, flights):
+            continue
+        due += examine
+        common = {
+            "changed": name,
+            "flights": process.flights,
+            "device": device_title(device),
+            "seconds": round(time.monotonic() - began, 1),
+            "EMD gained in training, m": round(
+                float(figures["rewards/visitation"]) / config.reinforcement.reward.visitation, 3
+            ),
+            "decisions": round(float(figures["charts/episodic_length"]), 1),
+        }
+        for where, found in fly(LearnedPolicy(network, material.vocabulary, "sim", device), material, device).items():
+            print(json.dumps(common | where._asdict() | found), flush=True)
+    return network
+
+
+def fly(policy: LearnedPolicy, material: Material, device: torch.device) -> dict[Group, dict[str, float]]:
+    """Fly dev instructions of each corpus; what came of it by corpus and number of segments."""
+    found = {}
+    for dataset, part in zip(material.datasets, material.dev, strict=True):
+        tasks = [dataset.task(one) for one in part]
+        flights = fly_tasks(policy, Simulator(len(tasks), device), tasks, max_steps=dataset.steps)
+        for segments in sorted({one.segments for one in part}):
+            chosen = [flight for flight, one in zip(flights, part, strict=True) if one.segments == segments]
+            marks = Marks.of(chosen)
+            found[Group(dataset.name, segments)] = {
+                "n": len(chosen),
+                "SR, %": round(100 * marks.success, 1),
+                "EMD, m": round(float(np.mean(marks.emd)), 3),
+                "flown, m": round(float(np.mean([path_length(flight.path) for flight in chosen])), 2),
+                "demonstrated, m": round(float(np.mean([path_length(flight.task.gold_path) for flight in chosen])), 2),
             }
-            for corpus, found in marks.items():
-                line |= {
-                    f"{corpus} n": len(found.emd),
-                    f"{corpus} success": round(found.success, 4),
-                    f"{corpus} emd": round(float(np.mean(found.emd)), 4),
-                }
-            print(json.dumps(line), flush=True)
-            if process.flights >= flights:
-                return
-        process.iterate(process.flights / flights)
+    return found
 
 
 if __name__ == "__main__":
