@@ -2,7 +2,8 @@
 
 Usage: python benchmarks/control.py POLICY DATASET… [--flights N] [--dev N] [--vary NAME=VALUE[,NAME=VALUE…]…]
 
-Takes the policy's stage 1, a new stage 2, and flies the datasets' training instructions. Each `--vary` is one run with
+Takes the policy's stage 1, a new stage 2 or with `--further` the policy's own, and flies the datasets' training
+instructions. Each `--vary` is one run with
 settings of `ReinforcementConfig` or `Stage2Config` changed, or with "none" changed: `reward.step=0.02`,
 `flights=256,ppo.updates=8`, `stage2.first_stop=-5`. At each examination dev instructions are flown as at test time, and
 a line is printed for each corpus and number of segments. It takes minutes on a GPU.
@@ -48,11 +49,12 @@ def main(
     dev: int = 500,
     examine: int = 40_000,
     vary: list[str] = ["none"],  # noqa: B006
+    further: bool = False,
     keep: Path | None = None,
     seed: int = 0,
     device: str = "",
 ) -> None:
-    """Train stage 2 from scratch by the recipe `gpu`, once for each variation.
+    """Train stage 2 by the recipe `gpu`, once for each variation.
 
     Args:
         policy: Whose stage 1 plans.
@@ -62,6 +64,7 @@ def main(
         dev: Dev instructions of each dataset.
         examine: Flights between two examinations.
         vary: What is changed in each run.
+        further: Begin with the policy's own stage 2.
         keep: Folder for the policies that come of it.
         seed: Of everything random.
         device: "cpu" or "cuda"; by default CUDA where there is one.
@@ -76,7 +79,7 @@ def main(
     for number, variation in enumerate(vary):
         settings = [] if variation == "none" else variation.split(",")
         config = changed(base, [_full(setting) for setting in settings])
-        learned = run(network, config, material, variation, flights, examine, where)
+        learned = run(network, config, material, variation, flights, examine, where, further)
         if keep is not None:
             save_network(keep / f"{number}", learned, vocabulary, f"Stage 2 of {policy.name}, changed: {variation}\n")
 
@@ -93,12 +96,15 @@ def run(
     flights: int,
     examine: int,
     device: torch.device,
+    further: bool,
 ) -> PolicyNetwork:
     """Train one stage 2 and print how well it flies."""
     torch.manual_seed(config.seed)
     model = ModelConfig(teacher.config.stage1, config.model.stage2, teacher.config.mapping)
     network = PolicyNetwork(model, len(material.vocabulary)).to(device)
     network.stage1.load_state_dict(teacher.stage1.state_dict())
+    if further:
+        network.stage2.load_state_dict(teacher.stage2.state_dict())
     process = Reinforcement(network, material.examples, config.reinforcement, config.seed, device.type == "cuda")
     began, due = time.monotonic(), examine
     while process.flights < flights:

@@ -87,6 +87,15 @@ def test_the_visitation_reward_is_the_reduction_of_the_distance_decision_by_deci
             assert found[row, t].item() == pytest.approx(2.0 * (before - distance), abs=1e-5)
 
 
+def test_with_one_plan_both_distances_are_from_the_plan_of_the_decision(flown):
+    found = rewards(flown, replace(CONFIG, one_plan=True)).visitation
+    for row, length in enumerate(LENGTHS):
+        path = flown.position[row].tolist()
+        for t in range(length):
+            before, after = (transport(path[: t + points], flown.trajectory[row, t]) for points in (1, 2))
+            assert found[row, t].item() == pytest.approx(2.0 * (before - after), abs=1e-5)
+
+
 def test_visitation_rewards_add_up_to_what_the_whole_flight_gained(flown):
     found = rewards(flown, CONFIG).visitation.sum(1)
     for row, length in enumerate(LENGTHS):

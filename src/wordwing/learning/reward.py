@@ -41,6 +41,9 @@ class RewardConfig:
     """λ_a, per m/s and rad/s beyond what may be sampled."""
     step: float = 0.04
     """λ_step, what each decision costs."""
+    one_plan: bool = False
+    """Whether both distances of the visitation reward are from the plan of that decision. In the paper the first is
+    from the plan before, so that a plan which grows when more is seen costs those who look."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,7 @@ def rewards(flown: Flown, config: RewardConfig, method: Method = "auto") -> Rewa
     """
     mask, unobserved = flown.mask, flown.unobserved.float()
     end = mask & ~functional.pad(mask[:, 1:], (0, 1))
-    before, after = visitation_distances(flown, method)
+    before, after = visitation_distances(flown, config.one_plan, method)
     return Rewards(
         visitation=config.visitation * torch.where(mask, before - after, 0.0),
         stop=-config.stop * torch.where(end, flown.stop_distance, 0.0),
@@ -115,20 +118,33 @@ def rewards(flown: Flown, config: RewardConfig, method: Method = "auto") -> Rewa
     )
 
 
-def visitation_distances(flown: Flown, method: Method = "auto") -> tuple[Tensor, Tensor]:
+def visitation_distances(flown: Flown, one_plan: bool = False, method: Method = "auto") -> tuple[Tensor, Tensor]:
     """-φ_v before and after each decision, [R, D] metres; they mean nothing in the padding.
 
     After decision t: the distance of the path up to position t + 1 from d^p as predicted at t. Before it: the distance
     after the decision before, so that over a flight the rewards add up; before the first: from the start alone.
+
+    Args:
+        flown: The flights.
+        one_plan: Before decision t is the distance of the path up to position t from d^p as predicted at t instead.
+        method: How to solve the transport problems, see `emd`.
     """
-    flight, decision = flown.mask.nonzero(as_tuple=True)
-    after = torch.zeros_like(flown.mask, dtype=torch.float32)
-    for chunk in zip(flight.split(CHUNK), decision.split(CHUNK), strict=True):
-        position = flown.position[chunk[0]]  # [C, D + 1, 2]
-        weights = visited_weights(position, chunk[1] + 2)
-        after[chunk] = emd(position, weights, flown.trajectory[chunk], method)
+    after = _distances(flown, 2, method)
+    if one_plan:
+        return _distances(flown, 1, method), after
     first = dirac_emd(flown.position[:, 0], flown.trajectory[:, 0])
     return torch.cat([first[:, None], after[:, :-1]], dim=1), after
+
+
+def _distances(flown: Flown, ahead: int, method: Method) -> Tensor:
+    """[R, D] metres from d^p as predicted at t to the first t + `ahead` positions."""
+    flight, decision = flown.mask.nonzero(as_tuple=True)
+    distance = torch.zeros_like(flown.mask, dtype=torch.float32)
+    for chunk in zip(flight.split(CHUNK), decision.split(CHUNK), strict=True):
+        position = flown.position[chunk[0]]  # [C, D + 1, 2]
+        weights = visited_weights(position, chunk[1] + ahead)
+        distance[chunk] = emd(position, weights, flown.trajectory[chunk], method)
+    return distance
 
 
 def discoveries(flown: Flown) -> Tensor:
