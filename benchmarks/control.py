@@ -3,23 +3,22 @@
 Usage: python benchmarks/control.py POLICY DATASET… [--flights N] [--dev N] [--vary NAME=VALUE[,NAME=VALUE…]…]
 
 Takes the policy's stage 1, a new stage 2 or with `--further` the policy's own, and flies the datasets' training
-instructions. Each `--vary` is one run with
-settings of `ReinforcementConfig` or `Stage2Config` changed, or with "none" changed: `reward.step=0.02`,
-`flights=256,ppo.updates=8`, `stage2.first_stop=-5`. At each examination dev instructions are flown as at test time, and
-a line is printed for each corpus and number of segments. It takes minutes on a GPU.
+instructions. Each `--vary` is one run with settings of `ReinforcementConfig` or `Stage2Config` changed, or with "none"
+changed: `reward.step=0.02`, `flights=256,ppo.updates=8`, `stage2.first_stop=-5`. At each examination dev instructions
+are flown as at test time, and a line is printed: for each corpus the figures of one and of two segments, then metres
+flown and demonstrated. It takes minutes on a GPU.
 """
 
 import json
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import numpy as np
 import torch
 import tyro
 
-from wordwing.benchmarking import device_title
 from wordwing.evaluation.rollout import fly_tasks
 from wordwing.learning.config import DataConfig, RunConfig
 from wordwing.learning.examination import Marks
@@ -31,13 +30,6 @@ from wordwing.model.checkpoint import load_network, save_network
 from wordwing.model.policy import LearnedPolicy, ModelConfig, PolicyNetwork
 from wordwing.sim.simulator import Simulator
 from wordwing.world.paths import path_length
-
-
-class Group(NamedTuple):
-    """Whose flights are counted together."""
-
-    corpus: str
-    segments: int
 
 
 def main(
@@ -112,37 +104,37 @@ def run(
         if process.flights < min(due, flights):
             continue
         due += examine
-        common = {
+        line: dict[str, object] = {
             "changed": name,
             "flights": process.flights,
-            "device": device_title(device),
-            "seconds": round(time.monotonic() - began, 1),
-            "EMD gained in training, m": round(
-                float(figures["rewards/visitation"]) / config.reinforcement.reward.visitation, 3
-            ),
+            "seconds": round(time.monotonic() - began),
             "decisions": round(float(figures["charts/episodic_length"]), 1),
         }
-        for where, found in fly(LearnedPolicy(network, material.vocabulary, "sim", device), material, device).items():
-            print(json.dumps(common | where._asdict() | found), flush=True)
+        line |= examined(LearnedPolicy(network, material.vocabulary, "sim", device), material, device)
+        print(json.dumps(line), flush=True)
     return network
 
 
-def fly(policy: LearnedPolicy, material: Material, device: torch.device) -> dict[Group, dict[str, float]]:
-    """Fly dev instructions of each corpus; what came of it by corpus and number of segments."""
+def examined(policy: LearnedPolicy, material: Material, device: torch.device) -> dict[str, str]:
+    """Fly dev instructions of each corpus; what came of it, with one segment and with two."""
     found = {}
     for dataset, part in zip(material.datasets, material.dev, strict=True):
         tasks = [dataset.task(one) for one in part]
         flights = fly_tasks(policy, Simulator(len(tasks), device), tasks, max_steps=dataset.steps)
-        for segments in sorted({one.segments for one in part}):
-            chosen = [flight for flight, one in zip(flights, part, strict=True) if one.segments == segments]
-            marks = Marks.of(chosen)
-            found[Group(dataset.name, segments)] = {
-                "n": len(chosen),
-                "SR, %": round(100 * marks.success, 1),
-                "EMD, m": round(float(np.mean(marks.emd)), 3),
-                "flown, m": round(float(np.mean([path_length(flight.path) for flight in chosen])), 2),
-                "demonstrated, m": round(float(np.mean([path_length(flight.task.gold_path) for flight in chosen])), 2),
-            }
+        groups = [
+            [flight for flight, one in zip(flights, part, strict=True) if one.segments == segments]
+            for segments in sorted({one.segments for one in part})
+        ]
+        marks = [Marks.of(group) for group in groups]
+        flown = [np.mean([path_length(flight.path) for flight in group]) for group in groups]
+        shown = [np.mean([path_length(flight.task.gold_path) for flight in group]) for group in groups]
+        found |= {
+            f"{dataset.name}: n": " / ".join(f"{len(group)}" for group in groups),
+            f"{dataset.name}: SR, %": " / ".join(f"{100 * entry.success:.1f}" for entry in marks),
+            f"{dataset.name}: EMD, m": " / ".join(f"{entry.emd.mean():.3f}" for entry in marks),
+            f"{dataset.name}: flown, m": " / ".join(f"{length:.2f}" for length in flown),
+            f"{dataset.name}: demonstrated, m": " / ".join(f"{length:.2f}" for length in shown),
+        }
     return found
 
 

@@ -87,18 +87,23 @@ def gpu() -> RunConfig:
             learning_rate=3e-3,
             final_rate=0.05,
         ),
-        # Long flights are few: with eight flights for each world hardly any world waits for the last of them.
+        # PPO stays near the policy that flew, so few flights and often teach more than many and seldom.
         reinforcement=replace(
-            config.reinforcement, flights=4096, worlds=512, ppo=replace(config.reinforcement.ppo, updates=96)
+            config.reinforcement,
+            flights=512,
+            worlds=512,
+            ppo=replace(config.reinforcement.ppo, updates=12),
+            reward=replace(config.reinforcement.reward, step=0.01),
         ),
         schedule=replace(
             config.schedule,
-            warm_up=11_000,
+            warm_up=12_500,
             iterations=1_000_000,
             updates=50_000,
             minutes=25.0,
-            examine_every=10,
+            examine_every=80,
             look_every=1000,
+            log_every=20,
         ),
     )
 
