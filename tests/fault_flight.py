@@ -43,8 +43,11 @@ KINDS = (
     "restarted companion",
 )
 
-AIRBORNE = 6.0
-"""By then a drone has taken off, seconds of lab time."""
+TAKING_OFF = 2.5
+"""By then a drone has begun to take off, seconds of lab time."""
+
+FLYING = 7.5
+"""By then it flies on decisions."""
 
 
 class CrashedPolicyError(Exception):
@@ -93,8 +96,8 @@ def fly_with_a_fault(seed: int) -> Story:
     """Fly until the fault has had all its consequences."""
     rng = np.random.default_rng([seed, 5])
     kind = KINDS[seed % len(KINDS)]
-    personality = ("ardupilot", "px4")[seed // len(KINDS) % 2]
-    moment = float(rng.uniform(1.0 if kind in ("loss", "delay", "reordering") else AIRBORNE, 15.0))
+    personality = ("ardupilot", "px4")[(seed + seed // len(KINDS)) % 2]
+    moment = float(rng.uniform(1.0 if kind in ("loss", "delay", "reordering") else TAKING_OFF, 15.0))
     story = Story(kind, personality, moment)
     lab = ServedLab(
         Layout(()),

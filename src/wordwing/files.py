@@ -1,4 +1,4 @@
-"""Writing files and folders whole or not at all."""
+"""Writing files and folders whole or not at all, and reading small ones that anyone may have written."""
 
 from __future__ import annotations
 
@@ -12,6 +12,30 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from wordwing.errors import WordwingError
+
+
+def read_small(path: str | Path, most: int, what: str, missing: str) -> str:
+    """The text of a small file; each mistake gives one sentence.
+
+    Args:
+        path: Where it is.
+        most: Bytes at most.
+        what: What it should be: "arena".
+        missing: What to do where there is none.
+    """
+    try:
+        with open(path, "rb") as file:
+            data = file.read(most + 1)
+    except FileNotFoundError:
+        raise WordwingError(f"{path}: there is no such file; {missing}") from None
+    except OSError as error:
+        raise WordwingError(f"{path}: the file cannot be read ({(error.strerror or 'unknown').lower()})") from None
+    if len(data) > most:
+        raise WordwingError(f"{path}: the file has more than {most} bytes, so it is no {what}")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise WordwingError(f"{path}: this is not UTF-8 text") from None
 
 
 @contextmanager

@@ -159,6 +159,7 @@ GOOD = {"schema": 1, "north": 0.0, "east": 0.0, "heading_deg": 0.0, "floor_down"
         ({"north": "1"}, 'north is "1"; it must be a number of metres from -1000 to 1000'),
         ({"east": True}, "east is true"),
         ({"north": math.nan}, "north is NaN"),
+        ({"north": 10**400}, "it must be a number of metres"),
         ({"heading_deg": 400}, "heading_deg is 400; it must be a number of degrees from -360 to 360"),
         ({"floor_down": None}, "floor_down is null"),
         ({"margin": 0.1}, "margin is 0.1; it must be a number of metres from 0.35 to 1.5"),
@@ -204,7 +205,7 @@ def test_what_cannot_be_guessed_must_be_said(missing, tmp_path):
 
 @pytest.mark.parametrize(
     ("data", "sentence"),
-    [(b"{", "not JSON"), (b"[]", "this is a list"), (b"\xff", "not UTF-8"), (b" " * 200_000, "200000 bytes")],
+    [(b"{", "not JSON"), (b"[]", "this is a list"), (b"\xff", "not UTF-8"), (b" " * 200_000, "more than 100000 bytes")],
 )
 def test_a_file_that_is_no_arena_gets_one_sentence(data, sentence, tmp_path):
     file = tmp_path / "arena.json"

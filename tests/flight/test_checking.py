@@ -32,6 +32,7 @@ from wordwing.flight.checking import (
     wrong,
 )
 from wordwing.flight.clock import ManualClock
+from wordwing.flight.messages import Codec
 from wordwing.flight.served.vehicle import ServedLab
 from wordwing.world.layout import Layout
 
@@ -227,6 +228,40 @@ def test_a_lab_on_the_wire_stands_where_its_arena_says(personality):
     assert best.heading_deg == pytest.approx(lab.frame.heading_deg, abs=0.5)
 
 
+class Crowd(LabLink):
+    """Another drone, armed and elsewhere, and a camera that says that it is an autopilot, are on the same link."""
+
+    def receive(self, timeout: float = 0.0) -> list[bytes]:
+        found = super().receive(timeout)
+        for system, component in ((2, 1), (1, 100)):
+            maker = mavlink.MAVLink(None, system, component)
+            for message in (
+                mavlink.MAVLink_heartbeat_message(2, 12, 128, 0, 4, 3),
+                mavlink.MAVLink_attitude_message(9, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0),
+                mavlink.MAVLink_local_position_ned_message(9, 9.0, 9.0, 9.0, 0.0, 0.0, 0.0),
+            ):
+                found.append(bytes(message.pack(maker)))
+        return found if timeout > 0 else []
+
+
+def test_other_drones_and_cameras_on_the_link_are_not_listened_to():
+    clock = ManualClock()
+    lab = ServedLab(Layout(()), (0.0, 0.0), 0.0, config=QUICK, seed=1)
+    drone = MavlinkDrone(Crowd(lab, clock), clock)
+    drone.connect()
+    assert wrong(compare(lab.frame, [(places(0.3)[0], measure(drone))], stand=0.11)) is None
+
+
+@pytest.mark.parametrize(("key", "answered"), [(bytes(range(32)), True), (None, False)])
+def test_a_drone_that_wants_signed_packets_answers_only_with_its_key(key, answered):
+    clock = ManualClock()
+    lab = ServedLab(Layout(()), (0.0, 0.0), 0.0, config=QUICK, key=bytes(range(32)), signing_time=10_000_000)
+    drone = MavlinkDrone(LabLink(lab, clock), clock, Codec(key=key, signed_at=100.0))
+    drone.connect()
+    assert (len(drone.readings(1.0)) == pytest.approx(20, abs=2)) == answered  # the rate that it was asked for
+    assert bool(lab.commands) == answered
+
+
 class Silent(LabLink):
     def send(self, data: bytes) -> None:
         pass
@@ -300,14 +335,6 @@ def autopilot(monkeypatch):
     yield f"udp:127.0.0.1:{port[0]}"
     stop.set()
     thread.join(5.0)
-
-
-def test_the_command_says_that_all_is_well(autopilot, tmp_path, capsys):
-    TRUE.save(tmp_path / "arena.json")
-    main(["flight", "check", autopilot, "--arena", str(tmp_path / "arena.json")])
-    said = capsys.readouterr().out
-    assert said.count("press Enter") == 3
-    assert f"the arena is where {tmp_path / 'arena.json'} says, within 0.00 m" in said
 
 
 def test_the_command_refuses_a_wrong_arena_and_proposes_the_right_one(autopilot, tmp_path, capsys):

@@ -87,6 +87,16 @@ def test_actions_on_losses_are_to_land():
             assert [value for value in range(8) if wanted(dialect, name).accepts(name, value)] == [number]
 
 
+def test_our_silence_does_not_take_the_drone_from_a_pilot_and_a_lost_transmitter_is_no_reason_to_fly_on():
+    # ArduCopter's bits: 4, a pilot flies on without a ground station; 2, GUIDED goes on without a transmitter.
+    options = wanted(ARDUPILOT, "FS_OPTIONS")
+    accepted = [value for value in range(64) if options.accepts("FS_OPTIONS", value)]
+    assert accepted
+    assert all(value & 1 << 4 and not value & 1 << 2 for value in accepted)
+    # PX4's bits: 0 missions, 1 hold, 2 offboard go on without a transmitter.
+    assert [value for value in range(8) if wanted(PX4, "COM_RCL_EXCEPT").accepts("COM_RCL_EXCEPT", value)] == [0]
+
+
 def test_an_older_landing_speed_is_in_centimetres():
     speed = wanted(ARDUPILOT, "LAND_SPD_MS")
     assert speed.names == ("LAND_SPD_MS", "LAND_SPEED")

@@ -192,10 +192,18 @@ def test_a_camera_that_is_not_there_gets_one_sentence(source, sentence, tmp_path
 def test_a_film_that_is_none_and_one_of_another_size_get_one_sentence(tmp_path):
     (tmp_path / "text.mp4").write_text("no film")
     with pytest.raises(WordwingError, match=r"no picture came from .*invalid data"):
-        CameraSource(tmp_path / "text.mp4", PLAIN).start(timeout=0.4)
+        CameraSource(tmp_path / "text.mp4", PLAIN).start()
     path = film(tmp_path / "large.mp4", [1, 2], size=(256, 144))
     with pytest.raises(WordwingError, match=r"pictures are 256×144; camera\.json is for 128×72"):
         CameraSource(path, PLAIN).start()
+
+
+def test_a_film_that_is_none_is_told_at_once(tmp_path):
+    clock = SystemClock()
+    began = clock.now()
+    with pytest.raises(WordwingError, match=r"no picture came from .*\(is a directory"):
+        CameraSource(tmp_path, PLAIN).start()
+    assert clock.now() - began < 5
 
 
 def quaternion(rotation: Rotation) -> torch.Tensor:
@@ -334,7 +342,10 @@ def test_what_a_calibration_cannot_do_without_must_be_there(missing, tmp_path):
         Calibration.load(file)
 
 
-@pytest.mark.parametrize(("data", "sentence"), [(b"{", "not JSON"), (b"3", "must be an object"), (b"\xff", "UTF-8")])
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [(b"{", "not JSON"), (b"3", "must be an object"), (b"\xff", "UTF-8"), (b" " * 200_000, "more than 100000 bytes")],
+)
 def test_a_file_that_is_no_calibration_gets_one_sentence(data, sentence, tmp_path):
     file = tmp_path / "camera.json"
     file.write_bytes(data)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fault_flight import KINDS, Story, fly_with_a_fault
+from fault_flight import FLYING, KINDS, Story, fly_with_a_fault
 from wordwing.frames import ARENA_HALF
 
 REASONS = {
@@ -23,6 +23,9 @@ REASONS = {
     "crashed policy": ["the pilot ordered it"],
 }
 """One of these must be in the last words of such a flight."""
+
+EARLY = ["refused to", "did not happen", "did not hover"]
+"""Or one of these, if it went wrong during the take-off."""
 
 ARM, MODE = 400, 176
 
@@ -45,7 +48,8 @@ def hold_to_account(story: Story) -> None:
     if story.kind in ("takeover", "free takeover"):
         assert all(command.number != MODE or command.time < story.moment + 0.3 for command in story.commands), what
         assert all(time < story.moment + 0.3 for time, _wanted in story.setpoints), what
-    assert any(part in story.why for part in REASONS.get(story.kind, [""])), what
+    expected = REASONS.get(story.kind, [""]) + (EARLY if story.moment < FLYING else [])
+    assert any(part in story.why for part in expected), what
     phases = [event.text for event in story.events if event.kind == "phase"]
     assert phases, what
 

@@ -399,15 +399,6 @@ def test_dry_it_tells_what_it_would_send_and_sends_none_of_it():
     assert told[-1].values == pytest.approx({"forward": 0.7, "yaw_rate": -1.0, "up": 0.3})
 
 
-def test_heartbeats_go_once_a_second_and_only_for_a_pilot_that_lives():
-    autopilot = HandMadeAutopilot("ardupilot")
-    assert len([k for k in kinds(autopilot.ticks(10.0)) if k == HEARTBEAT]) == 10
-    autopilot.pilot = False
-    assert len([k for k in kinds(autopilot.ticks(10.0)) if k == HEARTBEAT]) <= 1
-    autopilot.guardian.order(Gone(), autopilot.now)
-    assert autopilot.guardian.state(autopilot.now).done
-
-
 def test_state_and_events_can_be_written_as_json():
     autopilot = HandMadeAutopilot("ardupilot", arena=Arena(north=1.0, east=2.0, heading_deg=90.0, floor_down=0.1))
     autopilot.position = [1.0, 3.0, 0.1]

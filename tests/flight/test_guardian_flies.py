@@ -149,6 +149,18 @@ def test_a_dead_guardian_leaves_the_drone_to_the_autopilots_failsafes(personalit
     assert flight.height < 0.15
 
 
+@pytest.mark.parametrize(("personality", "mode"), [("ardupilot", "LAND"), ("px4", "LOITER")])
+def test_cut_off_during_the_take_off_ardupilot_lands_and_px4_hovers_until_somebody_takes_it(personality, mode):
+    flight = GuardedFlight(personality, faults=(faults.PacketLoss(4.0, share=1.0),))
+    flight.until_phase(Phase.READY)
+    flight.tick(TakeOff())
+    flight.until(lambda: flight.now > 14.0)
+    assert flight.phase is Phase.LOST
+    assert flight.lab.mode == mode
+    assert flight.furthest < 0.3
+    assert flight.height < 1.0
+
+
 @LONG
 @BOTH
 def test_factory_parameters_are_refused_and_written_when_it_is_ordered(personality):

@@ -156,8 +156,8 @@ def test_poses_that_have_queued_up_land_too():
         ({"attitude": [0.62, 0.0, 0.0]}, "the drone is tilted by 36°"),
         ({"attitude": [0.0, -0.62, 0.0]}, "the drone is tilted by 36°"),
         ({"battery": 19}, "the battery has 19%"),
-        ({"position": [math.nan, 0.0, -0.7]}, "LOCAL_POSITION_NED held a number that is not finite"),
-        ({"attitude": [0.0, 0.0, math.inf]}, "ATTITUDE held a number that is not finite"),
+        ({"position": [math.nan, 0.0, -0.7]}, "LOCAL_POSITION_NED held a number that no drone can have"),
+        ({"attitude": [0.0, 0.0, math.inf]}, "ATTITUDE held a number that no drone can have"),
     ],
 )
 def test_what_must_not_happen_in_the_air_lands_the_drone_at_once(change, why):
@@ -507,6 +507,8 @@ def test_whatever_comes_nothing_goes_out_that_must_not(seed):
             autopilot.armed = not autopilot.armed
         if rng.random() < rare:
             autopilot.silent = {"all"} if not autopilot.silent else set()
+        if rng.random() < rare / 8:  # the guardian's computer was busy, or asleep
+            autopilot.now = round(autopilot.now + float(rng.choice([0.3, 1.5, 25.0])), 6)
         order = None
         if tick % 6 == 0:
             numbers = rng.choice([0.5, -2.0, 3.0, math.nan, math.inf, 0.0, -0.9], 2)

@@ -3,8 +3,6 @@
 import json
 import multiprocessing
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -100,15 +98,19 @@ def test_a_line_is_in_the_file_as_soon_as_it_is_written(tmp_path):
     assert len(read_events(tmp_path)) == 1
 
 
+def write_until_killed(folder: Path) -> None:
+    log = FlightLog(folder, tlog=True)
+    for number in range(50):
+        log.event(number, "note", text="x" * number)
+        log.packet(b"abc", float(number))
+    os.kill(os.getpid(), 9)
+
+
 def test_a_killed_process_leaves_all_that_it_had_written(tmp_path):
-    program = (
-        "import os, sys; from wordwing.flight.logs import FlightLog\n"
-        "log = FlightLog(sys.argv[1], tlog=True)\n"
-        "for k in range(50): log.event(k, 'note', text='x' * k); log.packet(b'abc', float(k))\n"
-        "os.kill(os.getpid(), 9)"
-    )
-    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], env={**os.environ})
-    assert done.returncode == -9
+    process = multiprocessing.get_context("fork").Process(target=write_until_killed, args=(tmp_path,))
+    process.start()
+    process.join()
+    assert process.exitcode == -9
     assert [event.time for event in read_events(tmp_path)] == list(range(50))
     assert (tmp_path / "flight.tlog").stat().st_size == 50 * 11
 
@@ -140,7 +142,18 @@ def test_half_a_last_line_is_left_out(tmp_path):
     assert read_events(tmp_path / "events.jsonl")[0] == Entry(1.0, "note", {"text": "a"}, 1)
 
 
-@pytest.mark.parametrize("damage", ["{", "[]", "3", '{"kind": "note"}', '{"time": "1", "kind": "a"}', '{"time": 1}'])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "{",
+        "[]",
+        "3",
+        '{"kind": "note"}',
+        '{"time": "1", "kind": "a"}',
+        '{"time": 1}',
+        pytest.param(f'{{"time": {10**400}, "kind": "a"}}', id="a time that no clock has"),
+    ],
+)
 def test_damage_in_the_middle_is_named_by_its_line(damage, tmp_path):
     (tmp_path / "events.jsonl").write_text(f'{{"time": 1, "kind": "a"}}\n{damage}\n{{"time": 2, "kind": "a"}}\n')
     with pytest.raises(WordwingError, match=r"events\.jsonl: line 2 is damaged"):
@@ -174,6 +187,18 @@ def test_a_full_disk_ends_the_log_and_not_the_flight(tmp_path):
     log.event(2.0, "note", text="b")
     log.observation(3.0, seen())
     log.close()
+
+
+def test_a_line_that_fits_only_in_part_is_the_last_one(tmp_path, monkeypatch):
+    log, write = FlightLog(tmp_path), os.write
+    log.event(1.0, "note", text="a")
+    monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:10]))
+    log.event(2.0, "note", text="b")
+    assert log.failed == "there is no more room"
+    monkeypatch.undo()
+    log.event(3.0, "note", text="c")
+    log.close()
+    assert [event.time for event in read_events(tmp_path)] == [1.0]
 
 
 def test_a_picture_that_is_missing_or_damaged_or_elsewhere_is_none(tmp_path):

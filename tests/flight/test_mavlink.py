@@ -13,6 +13,7 @@ from wordwing.flight.lab import LabConfig
 from wordwing.flight.lockstep import LockstepEyes, LockstepHelm
 from wordwing.flight.logs import FlightLog, read_events
 from wordwing.flight.mavlink import MavlinkVehicle
+from wordwing.flight.orders import Land, TakeOff
 from wordwing.flight.phases import Phase, State
 from wordwing.flight.pilot import fly_vehicle
 from wordwing.flight.served import faults
@@ -128,6 +129,35 @@ def test_a_drone_is_not_armed_unless_that_is_confirmed():
     helm.sleep(3.0)
     assert not lab.armed
     assert not [command for command in lab.commands if command.number == 400]
+
+
+def test_a_take_off_order_that_is_lost_does_not_make_the_pilot_wait_for_ever():
+    vehicle, helm = vehicle_of(served())
+    order = helm.order
+    helm.order = lambda wish: None if isinstance(wish, TakeOff) else order(wish)
+    with pytest.raises(WordwingError, match="not armed: the order to take off was not taken"), vehicle:
+        pass
+    assert helm.guardian.phase is Phase.READY
+
+
+def test_a_guardian_that_dies_in_the_air_is_told_and_its_last_words_are_not_taken_for_the_drones_state():
+    lab = served()
+    vehicle, helm = vehicle_of(lab)
+    vehicle.connect()
+    assert vehicle.state is not None
+    helm._closed = True  # no order, no packet: as if it had been killed
+    with pytest.raises(FlightOverError, match=r"own failsafe has the drone now; be ready to take over"):
+        vehicle.observe()
+    assert vehicle.state is None
+
+
+def test_a_vehicle_that_is_let_go_of_while_it_lands_still_says_so():
+    vehicle, helm = vehicle_of(served())
+    vehicle.connect()
+    helm.order(Land())
+    vehicle.close()
+    assert vehicle.state is not None
+    assert vehicle.state.phase is Phase.LANDING
 
 
 def test_a_refused_arming_is_told_in_the_autopilots_own_words():

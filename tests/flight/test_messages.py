@@ -1,5 +1,6 @@
 """Our messages byte by byte, by the offsets of the MAVLink specification, and theirs read back."""
 
+import hashlib
 import math
 import struct
 
@@ -239,8 +240,6 @@ def test_no_bytes_stop_the_parser(rng):
 
 
 def test_signed_packets_carry_the_signature_of_the_specification_and_unsigned_ones_are_dropped():
-    import hashlib
-
     key = bytes(range(32))
     packet = Codec(key=key, signed_at=1000.0).pack(heartbeat())
     assert packet[2] == 1  # MAVLINK_IFLAG_SIGNED
@@ -251,3 +250,44 @@ def test_signed_packets_carry_the_signature_of_the_specification_and_unsigned_on
     assert Codec(key=key, signed_at=1000.0).parse(theirs_unsigned) == []
     assert len(Codec(key=key, signed_at=1000.0).parse(packet)) == 1
     assert Codec(key=bytes(32), signed_at=1000.0).parse(packet) == []
+
+
+def signed_by_hand(stamp: int, key: bytes, system: int = 1, link: int = 0) -> bytes:
+    """A heartbeat with the signature of the specification."""
+    packet = mavlink.MAVLink_heartbeat_message(2, 3, 0, 4, 4, 3).pack(mavlink.MAVLink(None, system, 1))
+    head = packet[:2] + b"\x01" + packet[3:-2]
+    checksum = mavlink.x25crc(head[1:] + bytes([50])).crc  # CRC_EXTRA of HEARTBEAT
+    whole = head + struct.pack("<H", checksum) + bytes([link]) + stamp.to_bytes(6, "little")
+    return whole + hashlib.sha256(key + whole).digest()[:6]
+
+
+def test_a_forged_packet_from_the_future_does_not_shut_the_true_sender_out():
+    key = bytes(range(32))
+    codec = Codec(key=key, signed_at=1000.0)
+    assert codec.parse(signed_by_hand(10**13, bytes(32))) == []
+    assert len(codec.parse(signed_by_hand(10**8, key))) == 1
+    assert codec.parse(signed_by_hand(10**8, key)) == []  # not twice
+
+
+def test_each_sender_and_link_has_its_own_signing_time():
+    key = bytes(range(32))
+    codec = Codec(key=key, signed_at=1000.0)
+    assert len(codec.parse(signed_by_hand(10**8 + 500, key))) == 1
+    assert len(codec.parse(signed_by_hand(10**8, key, system=2))) == 1
+    assert len(codec.parse(signed_by_hand(10**8, key, link=1))) == 1
+    assert codec.parse(signed_by_hand(10**8, key, system=2)) == []
+
+
+def test_a_signed_stream_may_begin_a_minute_late_and_no_more():
+    key = bytes(range(32))
+    codec = Codec(key=key, signed_at=1000.0)
+    assert codec.parse(signed_by_hand(940 * 100_000 - 1, key)) == []
+    assert len(codec.parse(signed_by_hand(941 * 100_000, key))) == 1
+
+
+def test_what_we_sign_is_never_older_than_what_we_have_heard():
+    key = bytes(range(32))
+    codec = Codec(key=key, signed_at=1000.0)
+    codec.parse(signed_by_hand(5000 * 100_000, key))
+    stamps = [int.from_bytes(codec.pack(heartbeat())[-12:-6], "little") for _ in range(2)]
+    assert 5000 * 100_000 <= stamps[0] < stamps[1]

@@ -41,7 +41,8 @@ class Tape:
     """A source that gives poses at their times, on a clock that it moves itself."""
 
     def __init__(self, samples: list[Sample], clock: ManualClock, delay: float = 0.0) -> None:
-        self.samples, self.clock, self.delay, self.ended = list(samples), clock, delay, False
+        self.samples, self.clock, self.delay = list(samples), clock, delay
+        self.ended, self.broken = False, 0
 
     def read(self, timeout: float) -> list[Sample]:
         if not self.samples:
@@ -190,6 +191,7 @@ def test_velocities_are_taken_over_a_tenth_of_a_second(rng):
         (Sample(1.02, (0.1, 0.0, 0.7), (math.inf, 0.0, 0.0, 0.0)), "not finite"),
         (Sample(math.nan, (0.1, 0.0, 0.7), LEVEL), "not finite"),
         (Sample(1.02, (0.1, 0.0, 0.7), (0.0, 0.0, 0.0, 0.0)), "no unit quaternion"),
+        (Sample(1.02, (1e39, 0.0, 0.7), LEVEL), "too far away"),
         (Sample(1.02, (0.0, 0.0, 0.0), LEVEL), "out of sight"),
         (Sample(1.01, (0.1, 0.0, 0.7), LEVEL), "not newer than the last"),
         (Sample(0.95, (0.1, 0.0, 0.7), LEVEL), "not newer than the last"),
@@ -229,6 +231,15 @@ def test_how_it_goes_is_told():
     assert "25 poses a second; autopilots want 30 to 50" in told[1]
     assert told[-1] == "299 poses sent; dropped: 1 without a velocity yet"
     assert report(Relay(), 40.0) == "40 poses a second"
+
+
+def test_what_comes_but_is_no_pose_is_told():
+    clock, told = ManualClock(), []
+    tape = Tape(track(50.0, 6.0), clock)
+    tape.broken = 12
+    relay(tape, Wire(), Relay("vision"), clock, told.append)
+    assert len(told) == 2
+    assert all("dropped: 12 that are no poses" in sentence for sentence in told)
 
 
 def test_a_lost_link_ends_the_relay():
@@ -273,9 +284,17 @@ def test_datagrams_are_poses_as_old_as_they_are():
     assert send(row(5.0, 0.1))[0].time == pytest.approx(100.0)
     clock.sleep(0.1)
     assert send(row(5.02, 0.2))[0].time == pytest.approx(100.02)  # 0.08 s longer under way than the first
-    for wrong in ("nonsense", "[]", "{}", row(1.0, 0.1)[:-3], '{"position": [1, 2], "quaternion": [1, 0, 0, 0]}'):
+    for wrong in (
+        "nonsense",
+        "[]",
+        "{}",
+        row(1.0, 0.1)[:-3],
+        '{"position": [1, 2], "quaternion": [1, 0, 0, 0]}',
+        row(10**400, 0.1),
+        row(1.0, 10**400),
+    ):
         assert send(wrong) == []
-    assert source.broken == 5
+    assert source.broken == 7
     assert send('{"position": [1, 2, 3], "quaternion": [1, 0, 0, 0]}')[0].time == pytest.approx(100.1)
     source.close()
     sender.close()
@@ -311,8 +330,9 @@ def test_the_motioncapture_package_is_spoken_to_as_its_manual_says(monkeypatch):
     monkeypatch.setitem(sys.modules, "motioncapture", types.SimpleNamespace(connect=connect))
     source = open_source("motioncapture:vicon:10.0.0.2", ManualClock(4.0), "drone")
     found = []
-    while not source.ended or len(found) < 3:
-        found += source.read(0.2)
+    with pytest.raises(WordwingError, match=r"motion capture has gone away \(gone\)"):  # noqa: PT012
+        for _ in range(100):
+            found += source.read(0.2)
     assert asked == [("vicon", {"hostname": "10.0.0.2"})]
     assert found == [Sample(4.0, (1.0, 2.0, 3.0), (0.9, 0.1, 0.2, 0.3))] * 3
 

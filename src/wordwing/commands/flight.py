@@ -22,6 +22,7 @@ def check(
     stand: float = 0.1,
     inset: float = 0.3,
     write: bool = False,
+    sign: Path | None = None,
 ) -> None:
     """Check that the arena is where the autopilot thinks it is.
 
@@ -36,21 +37,26 @@ def check(
         stand: Height of the autopilot above the floor when the drone stands on it, metres.
         inset: How far the drone's centre is from both fences in a corner, metres.
         write: Save the arena that fits what was found best, in --arena.
+        sign: A file with a key of 64 hexadecimal digits for MAVLink 2 signing.
     """
     _need()
     from wordwing.flight.arena import Arena
     from wordwing.flight.checking import MavlinkDrone, compare, fitted, places, table, visit, wrong
     from wordwing.flight.clock import SystemClock
     from wordwing.flight.link import open_link
+    from wordwing.flight.messages import Codec
+    from wordwing.flight.signing import UNITS, read_key, signing_time
 
     if not 0 <= stand <= 1:
         raise WordwingError(f"--stand is {stand}; it must be from 0 to 1 m")
     if not 0 <= inset <= 1:
         raise WordwingError(f"--inset is {inset}; it must be from 0 to 1 m")
     known = None if write and not arena.exists() else Arena.load(arena)
+    key = None if sign is None else read_key(sign)
+    codec = Codec(stream=url.startswith(("tcp:", "serial:")), key=key, signed_at=signing_time() / UNITS)
     link = open_link(url)
     try:
-        drone = MavlinkDrone(link, SystemClock(), stream=url.startswith(("tcp:", "serial:")))
+        drone = MavlinkDrone(link, SystemClock(), codec)
         drone.connect()
         visited = visit(drone, places(inset), lambda sentence: ask(sentence, drone.idle), print)
     finally:
@@ -85,6 +91,7 @@ def mocap(
     rate: float = 40.0,
     body: str | None = None,
     y_up: bool = False,
+    origin: str | None = None,
 ) -> None:
     """Send poses from motion capture to an autopilot, until Ctrl-C.
 
@@ -99,20 +106,25 @@ def mocap(
         rate: Poses a second at most; autopilots want 30 to 50.
         body: The drone's rigid body in the motion-capture system.
         y_up: Whether y is up in the motion-capture system's frame, as is OptiTrack's custom, not z.
+        origin: Where on Earth the room is, LATITUDE,LONGITUDE or LATITUDE,LONGITUDE,ALTITUDE: ArduPilot without GPS
+            must be told before it knows where it is in the room.
     """
     _need()
     from wordwing.flight.clock import SystemClock
     from wordwing.flight.link import open_link
     from wordwing.flight.mocap import LEAST_RATE, MOST_RATE, Relay, relay
     from wordwing.flight.mocap_sources import open_source
+    from wordwing.flight.origin import Origin
 
     if not LEAST_RATE <= rate <= MOST_RATE:
         raise WordwingError(f"--rate is {rate}; autopilots want {LEAST_RATE:.0f} to {MOST_RATE:.0f} poses a second")
+    room = None if origin is None else Origin.read(origin)
     clock = SystemClock()
     poses = open_source(source, clock, body)
     link = open_link(url)
     try:
-        relay(poses, link, Relay(kind, rate, y_up=y_up), clock, lambda sentence: print(sentence, flush=True))
+        chosen = Relay(kind, rate, y_up=y_up)
+        relay(poses, link, chosen, clock, lambda sentence: print(sentence, flush=True), origin=room)
         if link.lost is not None:
             raise WordwingError(f"the link to {url} was lost ({link.lost})")
     finally:

@@ -7,7 +7,7 @@ from typing import Annotated, cast, get_args
 
 import tyro
 
-from wordwing.commands.options import check_seed
+from wordwing.commands.options import check_positive, check_seed
 from wordwing.flight.options import PREFIX, DroneOptions
 from wordwing.world.catalogue import Corpus
 
@@ -68,6 +68,7 @@ def fly(
     if len(words) > MAX_TEXT:
         raise WordwingError(f"the instruction has {len(words)} characters; {MAX_TEXT} are the most that are flown")
     if vehicle.startswith(PREFIX):
+        check_positive("speed", drone.speed)
         from wordwing.flight.flying import fly_drone
 
         fly_drone(words, vehicle.removeprefix(PREFIX), policy, drone, layout, out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,7 +14,11 @@ from wordwing.errors import WordwingError, did_you_mean
 from wordwing.world.catalogue import Corpus
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from wordwing.flight.served.faults import Fault
+    from wordwing.world.layout import Layout
+    from wordwing.world.tasks import Task
 
 EXTRA = "a drone that speaks MAVLink needs packages that are not installed; run: pip install 'wordwing[flight]'"
 
@@ -26,6 +31,12 @@ MAIN = {
     "wind": "gusts",
 }
 """Which number of a fault `=VALUE` sets."""
+
+ROOM = 0.1
+"""How much further from the fences than it must the drone stands, metres: poses are noisy."""
+
+TRIES = 50
+"""How many tasks are drawn for one that begins there; about one in ten does not."""
 
 FAULT = re.compile(r"(?P<kind>[a-z]+)@(?P<start>[0-9.]+)(\+(?P<duration>[0-9.]+))?(=(?P<value>[0-9.]+))?")
 
@@ -43,6 +54,7 @@ def serve(
     sign: Path | None = None,
     factory: bool = False,
     arena: Path = Path("out/lab/arena.json"),
+    carry: bool = False,
 ) -> None:
     """Serve the lab as a drone on the wire: MAVLink on a UDP port, its camera on a TCP port.
 
@@ -64,6 +76,7 @@ def serve(
         sign: A file with a key, 32 bytes or 64 hexadecimal digits: only packets signed with it are heard.
         factory: Start with the autopilot's own parameters instead of those that wordwing wants indoors.
         arena: Where to write where the arena lies; camera.json and layout.json are written beside it.
+        carry: Carry the disarmed drone to places that are typed here, for wordwing flight check.
     """
     try:
         import pymavlink  # noqa: F401
@@ -73,21 +86,23 @@ def serve(
         if not 1 <= value <= 65535:
             raise WordwingError(f"--{name} is {value}; it must be from 1 to 65535")
     check_positive("speed", speed)
+    if arena.name in ("camera.json", "layout.json"):
+        raise WordwingError(f"--arena is {arena}; a file of that name is written beside it, so choose another")
     import numpy as np
 
     from wordwing.flight.calibration import Calibration
+    from wordwing.flight.served.carrying import HOW, Hands
     from wordwing.flight.served.server import LabServer
     from wordwing.flight.served.vehicle import ServedLab
     from wordwing.flight.signing import read_key, signing_time
     from wordwing.world.layout import Layout
     from wordwing.world.samplers import sample_layout
-    from wordwing.world.tasks import sample_task_in
 
     faults = [read_fault(text) for text in fault]
     key = None if sign is None else read_key(sign)
     rng = np.random.default_rng(check_seed(seed))
     place = Layout.load(layout) if layout else sample_layout(corpus, rng)
-    task = sample_task_in(place, corpus, rng)
+    task = sample_start(place, corpus, rng)
     lab = ServedLab(
         place,
         task.start_xy,
@@ -114,7 +129,25 @@ def serve(
         sep="\n",
         flush=True,
     )
-    server.run()
+    if not carry:
+        server.run()
+        return
+    print(HOW, flush=True)
+    hands = Hands(lab, sys.stdin, lambda sentence: print(sentence, flush=True))
+    server.run(until=hands.look)
+
+
+def sample_start(place: Layout, corpus: Corpus, rng: np.random.Generator) -> Task:
+    """Draw a task whose start is so far from the fences that a flight over MAVLink may begin there."""
+    from wordwing.flight.served.vehicle import LOCAL_FRAME
+    from wordwing.world.tasks import sample_task_in
+
+    reach = LOCAL_FRAME.half - max(LOCAL_FRAME.margin, LOCAL_FRAME.side_margin) - ROOM
+    for _try in range(TRIES):
+        task = sample_task_in(place, corpus, rng)
+        if max(map(abs, task.start_xy)) <= reach:
+            return task
+    raise WordwingError(f"no start within {reach:.2f} m of the centre was found in this layout; take another --seed")
 
 
 def read_fault(text: str) -> Fault:

@@ -145,5 +145,7 @@ class Aircraft:
         return reasons
 
     def _note_battery(self, number: int, remaining: float | None) -> None:
-        if remaining is not None:
+        if remaining is None:
+            self._batteries.pop(number, None)
+        else:
             self._batteries[number] = remaining

@@ -9,7 +9,6 @@ mistake in one is answered with one sentence that names the file.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -20,7 +19,7 @@ import torch
 from torch import Tensor
 
 from wordwing.errors import WordwingError, did_you_mean, shown
-from wordwing.files import replacing
+from wordwing.files import read_small, replacing
 from wordwing.frames import (
     ARENA_HALF,
     Pose,
@@ -193,18 +192,7 @@ class Arena:
     @classmethod
     def load(cls, path: str | Path) -> Arena:
         """Read a file; each mistake gives one sentence."""
-        try:
-            data = Path(path).read_bytes()
-        except FileNotFoundError:
-            raise WordwingError(f"{path}: there is no such file; wordwing flight check --write makes one") from None
-        except OSError as error:
-            raise WordwingError(f"{path}: the file cannot be read ({(error.strerror or 'unknown').lower()})") from None
-        if len(data) > MAX_BYTES:
-            raise WordwingError(f"{path}: the file has {len(data)} bytes; an arena has at most {MAX_BYTES}")
-        try:
-            return cls.from_json(data.decode("utf-8"), str(path))
-        except UnicodeDecodeError:
-            raise WordwingError(f"{path}: this is not UTF-8 text") from None
+        return cls.from_json(read_small(path, MAX_BYTES, "arena", "wordwing flight check --write makes one"), str(path))
 
     def save(self, path: str | Path) -> None:
         """Write a file, all of it or nothing."""
@@ -220,7 +208,7 @@ def _floats(values: Tensor | Sequence[float]) -> Tensor:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _colours(value: Any, where: str) -> tuple[str | None, ...]:

@@ -17,11 +17,14 @@ from typing import Any
 
 from wordwing.camera import CameraConfig
 from wordwing.errors import WordwingError, did_you_mean, shown
-from wordwing.files import replacing
+from wordwing.files import read_small, replacing
 from wordwing.lens import LensConfig, Rectifier
 
 SCHEMA = 1
 """Version of the file format."""
+
+MAX_BYTES = 100_000
+"""Largest file that is read; far beyond what one can hold."""
 
 RANGES = {
     "width": (64, 8192),
@@ -152,15 +155,9 @@ class Calibration:
     @classmethod
     def load(cls, path: str | Path) -> Calibration:
         """Read a file; each mistake gives one sentence."""
-        try:
-            text = Path(path).read_text("utf-8")
-        except FileNotFoundError:
-            raise WordwingError(f"{path}: there is no such file; docs/flight.md says how to make one") from None
-        except UnicodeDecodeError:
-            raise WordwingError(f"{path}: this is not UTF-8 text") from None
-        except OSError as error:
-            raise WordwingError(f"{path}: the file cannot be read ({(error.strerror or 'unknown').lower()})") from None
-        return cls.from_json(text, str(path))
+        return cls.from_json(
+            read_small(path, MAX_BYTES, "calibration", "docs/flight.md says how to make one"), str(path)
+        )
 
     def save(self, path: str | Path) -> None:
         """Write a file, all of it or nothing."""

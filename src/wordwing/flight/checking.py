@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from wordwing.errors import WordwingError
+from wordwing.flight.aircraft import AUTOPILOT
 from wordwing.flight.arena import Arena
 from wordwing.flight.clock import Clock
 from wordwing.flight.dialect import INVALID, recognise
@@ -201,17 +202,18 @@ def visit(
 class MavlinkDrone:
     """A drone on a link. It is only listened to, and asked to say more often where it is."""
 
-    def __init__(self, link: Link, clock: Clock, *, stream: bool = False) -> None:
+    def __init__(self, link: Link, clock: Clock, codec: Codec | None = None) -> None:
         """Nothing is sent yet.
 
         Args:
             link: To the autopilot.
             clock: Whose seconds count.
-            stream: Whether the link is a stream of bytes (TCP, serial), not one of datagrams.
+            codec: Bytes to messages and back; None for a link of datagrams without signing.
         """
         self._link, self._clock = link, clock
-        self._codec = Codec(stream=stream)
+        self._codec = codec or Codec()
         self._maker: Maker | None = None
+        self._system: int | None = None  # of the first autopilot that is heard
         self._beat = -math.inf
         self._armed = False
         self._yaw: float | None = None
@@ -255,13 +257,16 @@ class MavlinkDrone:
         found = []
         for data in self._link.receive(timeout):
             for message in self._codec.parse(data):
+                system = message.get_srcSystem()
+                if message.get_srcComponent() != AUTOPILOT or self._system not in (None, system):
+                    continue  # a camera, or another drone
                 for told in read(message):
                     if isinstance(told, Heartbeat) and told.autopilot != INVALID:
                         self._armed = told.armed
                         if self._maker is None:
-                            self._maker = Maker(recognise(told.autopilot), message.get_srcSystem())
-                            self._beat = -math.inf
-                    elif isinstance(told, Attitude):
+                            self._maker = Maker(recognise(told.autopilot), system)
+                            self._system, self._beat = system, -math.inf
+                    elif isinstance(told, Attitude) and self._system is not None:
                         self._yaw = told.angles[2]
                     elif isinstance(told, Position) and self._yaw is not None:
                         found.append(Reading(told.position, self._yaw, self._armed))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
+_AWAKE_OR_NOT: int | None = getattr(time, "CLOCK_BOOTTIME", None)
+
 
 class Clock(Protocol):
     """Seconds that only go forward; where zero is means nothing."""
@@ -19,7 +21,9 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The computer's monotonic clock. On Linux all processes share it, so their times may be compared.
+    """The computer's clock that never goes back. On Linux all processes share it, so their times may be compared.
+
+    There it also counts the time that the computer sleeps (a lid that was closed): a decision from before is old then.
 
     Args:
         speed: How many seconds pass in one: for a lab that is served slower or faster than real time.
@@ -30,7 +34,7 @@ class SystemClock:
 
     def now(self) -> float:
         """Seconds since some moment, the same for all processes."""
-        return time.monotonic() * self.speed
+        return (time.monotonic() if _AWAKE_OR_NOT is None else time.clock_gettime(_AWAKE_OR_NOT)) * self.speed
 
     def sleep(self, seconds: float) -> None:
         """Wait."""

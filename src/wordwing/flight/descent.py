@@ -6,8 +6,10 @@ import math
 from collections.abc import Sequence
 
 from wordwing.flight.aircraft import Aircraft
-from wordwing.flight.messages import Maker, Message
+from wordwing.flight.errands import ACCEPTED
+from wordwing.flight.messages import SET_MODE, Maker, Message
 from wordwing.flight.safety import Timeouts
+from wordwing.flight.told import Answer
 
 
 class Descent:
@@ -44,7 +46,7 @@ class Descent:
         self._seen = False
         self._was_armed = aircraft.armed
         self._since = now
-        self._sent_at = -math.inf
+        self._sent_at = self._accepted_at = -math.inf
         self._lost_at = math.inf
 
     @property
@@ -62,6 +64,11 @@ class Descent:
         settled = self._was_armed or now - self._asked_to_arm_at > self._timeouts.heartbeat
         return not aircraft.armed and settled
 
+    def hear(self, answer: Answer, now: float) -> None:
+        """An answer to some command."""
+        if answer.command == SET_MODE and answer.result == ACCEPTED and not math.isinf(self._sent_at):
+            self._accepted_at = now
+
     def lose(self, now: float) -> None:
         """The autopilot is not heard any more."""
         self._lost_at = min(self._lost_at, now)
@@ -75,6 +82,8 @@ class Descent:
         needed = self._aircraft.armed or not math.isinf(self._asked_to_arm_at)
         if self._seen or not needed or self.lost_for(now) > self._timeouts.plea:
             return None
+        if self._accepted_at >= max(self._sent_at, self._aircraft.heard_at):
+            return None  # it lands, or a pilot has taken over meanwhile: the next heartbeat tells
         wait = self._timeouts.answer if self._aircraft.heard_at > self._sent_at else 2 * self._timeouts.answer
         if now - self._sent_at < wait:
             return None

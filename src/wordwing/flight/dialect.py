@@ -181,6 +181,7 @@ ARDUPILOT = Dialect(
         _exactly("FS_GCS_ENABLE", 5, "it must land when our heartbeats stop"),
         Wanted("FS_GCS_TIMEOUT", 1.0, 3.0, 3.0, "it must land soon after our last heartbeat"),
         _exactly("MAV_GCS_SYSID", OUR_SYSTEM, "it must watch our heartbeats", older=(("SYSID_MYGCS", 1.0),)),
+        _exactly("FS_OPTIONS", 16, "our silence must not take it from a pilot who has taken over"),
         _exactly("FS_THR_ENABLE", 3, "it must land when the pilot's transmitter is lost"),
         _exactly("BATT_FS_LOW_ACT", 1, "it must land when its battery is low"),
         _exactly("FS_EKF_ACTION", 1, "it must land when it no longer knows where it is"),
@@ -224,6 +225,7 @@ PX4 = Dialect(
             "COM_FAIL_ACT_T", 0.0, 0.5, 0.0, "it must not wait long before a failsafe", optional=True
         ),  # 1.14 and newer
         _exactly("NAV_RCL_ACT", 3, "it must land when the pilot's transmitter is lost"),
+        _exactly("COM_RCL_EXCEPT", 0, "a lost transmitter must count in each mode", optional=True),  # 1.12 and newer
         _exactly("COM_LOW_BAT_ACT", 2, "it must land when its battery is low"),
         Wanted("MIS_TAKEOFF_ALT", 0.7, 0.7, TAKEOFF_HEIGHT, "it must take off to the height that is flown"),
         Wanted("MPC_LAND_SPEED", 0.2, 0.7, 0.6, "it must come down gently"),

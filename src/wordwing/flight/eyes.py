@@ -149,6 +149,7 @@ class CameraSource:
             clock: Whose times pictures have.
         """
         self.source = str(source)
+        self._is_film = not self.source.startswith((*STREAMS, "/dev/"))
         self.retina = Retina(calibration)
         self.failure: str | None = None
         """Why there are no pictures now, in a sentence's words."""
@@ -208,7 +209,7 @@ class CameraSource:
             except WordwingError as error:  # pictures of another size, which waiting does not change
                 self.failure = str(error)
                 self._arrived.set()
-            if self.ended:
+            if self._is_film:  # another try would begin it anew, or fail again
                 self._arrived.set()
                 return
             self._stopping.wait(RETRY)
@@ -217,14 +218,12 @@ class CameraSource:
         """Take pictures in until there are no more."""
         import av
 
-        is_stream = self.source.startswith(STREAMS)
-        is_device = self.source.startswith("/dev/")
         calibration = self.retina.calibration
         options: dict[str, Any] = {"timeout": (OPEN_SECONDS, READ_SECONDS)}
-        if is_stream:
+        if self.source.startswith(STREAMS):
             over_tcp = {"rtsp_transport": "tcp"} if self.source.startswith("rtsp") else {}
             options["options"] = {**LOW_DELAY, **over_tcp}
-        elif is_device:
+        elif not self._is_film:
             options |= {"format": "v4l2", "options": {"video_size": f"{calibration.width}x{calibration.height}"}}
         with av.open(self.source, **options) as container:
             if not container.streams.video:
@@ -238,10 +237,10 @@ class CameraSource:
                 if self._stopping.is_set():
                     return
                 stamp = None if frame.time is None else float(frame.time)
-                if not is_stream and not is_device:
+                if self._is_film:
                     begun = self._clock.now() - (stamp or 0.0) if begun is None else begun
                     self._clock.sleep(begun + (stamp or 0.0) - self._clock.now())
                 self.retina.put(frame.to_ndarray(format="rgb24"), self._clock.now(), stamp)
                 self.failure = None
                 self._arrived.set()
-        self.ended = not is_stream and not is_device
+        self.ended = self._is_film

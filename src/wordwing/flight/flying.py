@@ -17,6 +17,7 @@ from wordwing.evaluation.rollout import Flight
 from wordwing.evaluation.systems import BASELINES, load_policy
 from wordwing.flight.arena import Arena
 from wordwing.flight.calibration import Calibration
+from wordwing.flight.clock import Clock
 from wordwing.flight.eyes import CameraSource
 from wordwing.flight.link import open_link
 from wordwing.flight.logs import EVENTS, FlightLog
@@ -27,7 +28,7 @@ from wordwing.flight.pilot import fly_vehicle
 from wordwing.flight.process_helm import ProcessHelm
 from wordwing.flight.replay import replay
 from wordwing.flight.setup import Setup
-from wordwing.flight.vehicle import FlightOverError
+from wordwing.flight.vehicle import FlightOverError, Vehicle
 from wordwing.frames import Pose
 from wordwing.interface import Observation, Policy, Setpoint
 from wordwing.world.layout import Layout
@@ -35,6 +36,9 @@ from wordwing.world.tasks import Task
 
 STEPS = 100
 """Decisions that a flight is given."""
+
+PATIENCE = 5.0
+"""How long a dry run waits for something to look at, seconds."""
 
 
 def fly_drone(
@@ -74,26 +78,50 @@ def fly_drone(
                 speed=options.speed,
             )
         )
-        vehicle = MavlinkVehicle(
+        vehicle = (DryVehicle if options.dry_run else MavlinkVehicle)(
             helm,
             CameraSource(options.camera, calibration, helm.clock),
             lambda state: confirm(state, instruction, options),
             log=log,
-            approve=_approve if options.set_parameters else None,
+            approve=approve if options.set_parameters else None,
             dry=options.dry_run,
         )
         log.begin(helm.clock.now(), time.time(), instruction, policy_name, PREFIX + url, arena, layout)
         try:
             with vehicle:
-                flight = fly_vehicle(policy, vehicle, _task(instruction, layout), max_steps=STEPS)
-                log.end(helm.clock.now(), flight.ended_by, flight.decisions)
+                flight = fly_logged(policy, vehicle, _task(instruction, layout), log, helm.clock)
             _tell(flight, vehicle.state, dry=options.dry_run)
-        except FlightOverError as over:  # before anything was flown
-            print(over)
         finally:
             print(f"log: {folder / EVENTS}")
+            if log.failed is not None:
+                print(f"the log is not complete ({log.failed})")
     if not options.dry_run:
         _film(folder, out, policy_name)
+
+
+class DryVehicle(MavlinkVehicle):
+    """A drone that is only watched: tells, at each decision, where it is and what would be sent."""
+
+    def send(self, setpoint: Setpoint) -> Setpoint:
+        """What would be sent; tells it."""
+        would = super().send(setpoint)
+        speed, turn = float(would.forward[0]), math.degrees(float(would.yaw_rate[0]))
+        self._say(f"at {_where(self.state)}: would send {speed:.2f} m/s forward, {turn:+.0f}°/s (left is +)")
+        return would
+
+    def _check(self) -> None:
+        """No guardian ends a dry run, so that a camera that has died would be waited for without end."""
+        super()._check()
+        if self._helm.clock.now() - max(self._begun, self._looked_at) > PATIENCE:
+            raise FlightOverError(f"no picture with a pose of its moment has come for {PATIENCE:g} s")
+
+
+def fly_logged(policy: Policy, vehicle: Vehicle, task: Task, log: FlightLog, clock: Clock) -> Flight:
+    """Fly a task to its end. If not the policy ended it but the guardian, the guardian's own words are in the log."""
+    flight = fly_vehicle(policy, vehicle, task, max_steps=STEPS)
+    if flight.interrupted is None:
+        log.end(clock.now(), flight.ended_by, flight.decisions)
+    return flight
 
 
 def confirm(state: State, instruction: str, options: DroneOptions, ask: Callable[[str], str] = input) -> None:
@@ -108,32 +136,45 @@ def confirm(state: State, instruction: str, options: DroneOptions, ask: Callable
         raise WordwingError("a real drone is armed only after a confirmation typed on a terminal; there is none")
     print(_summary(state, instruction))
     wanted = f"fly {state.system}"
-    if ask(f'Type "{wanted}" to arm it, anything else to leave it on the floor: ').strip().lower() != wanted:
+    if not _typed(wanted, f'Type "{wanted}" to arm it, anything else to leave it on the floor: ', ask):
         raise WordwingError("not confirmed; the drone stays on the floor")
 
 
 def _summary(state: State, instruction: str) -> str:
-    x, y, z, _roll, _pitch, yaw = state.pose or (math.nan,) * 6
     battery = "unknown" if state.battery is None else f"{state.battery:.0%}"
     return "\n".join(
         [
             f"vehicle      system {state.system}, {state.autopilot} {state.version or ''}".rstrip(),
             f"battery      {battery}",
-            f"in the arena x {x:.2f} m, y {y:.2f} m, height {z:.2f} m, heading {math.degrees(yaw):.0f}°",
+            f"in the arena {_where(state)}",
             f'instruction  "{instruction}"',
             "A safety pilot must be ready to take over. Nothing avoids obstacles.",
         ]
     )
 
 
-def _approve(state: State) -> None:
-    """Show what would be written, and ask."""
+def _where(state: State | None) -> str:
+    if state is None or state.pose is None:
+        return "an unknown place"
+    x, y, z, _roll, _pitch, yaw = state.pose
+    return f"x {x:.2f} m, y {y:.2f} m, height {z:.2f} m, heading {math.degrees(yaw):.0f}°"
+
+
+def _typed(wanted: str, question: str, ask: Callable[[str], str]) -> bool:
+    try:
+        return ask(question).strip().lower() == wanted
+    except EOFError:  # Ctrl-D
+        return False
+
+
+def approve(state: State, ask: Callable[[str], str] = input) -> None:
+    """Show which parameters would be written, and ask; raises if they must not be."""
     for finding in state.parameters:
         if not finding.right and finding.value is not None:
             print(f"{finding.name}: {finding.value:g} → {finding.write:g} ({finding.why})")
     if state.lab:
         return
-    if not sys.stdin.isatty() or input('Type "write" to write them: ').strip().lower() != "write":
+    if not sys.stdin.isatty() or not _typed("write", 'Type "write" to write them: ', ask):
         raise WordwingError("not confirmed; no parameter was written")
 
 

@@ -25,7 +25,7 @@ from wordwing.flight.safety import Fence, Limits, Motion, Safety, Timeouts
 from wordwing.flight.steering import Steering
 from wordwing.flight.takeoff import Ascent
 from wordwing.flight.told import Answer, Attitude, Broken, Exchange, Heartbeat, Parameter, Position, Text, read
-from wordwing.flight.watchdogs import Watch
+from wordwing.flight.watchdogs import Attention, Watch
 from wordwing.flight.whereabouts import ArenaFrame, Whereabouts
 from wordwing.flight.wishes import Wishes
 from wordwing.frames import Pose
@@ -38,8 +38,6 @@ HEARTBEAT_EVERY = 1.0
 
 GIVEN_UP = 60.0
 """After so long without a sign a lost drone is not waited for any more, seconds."""
-
-POSES = ("LOCAL_POSITION_NED", "ATTITUDE", "ODOMETRY")
 
 
 class Guardian:
@@ -87,7 +85,7 @@ class Guardian:
         self._ascent: Ascent | None = None
         self._descent: Descent | None = None
         self._unready: Sequence[str] = ("no autopilot has been heard",)
-        self._ticked_at = now
+        self._attention = Attention(self.timeouts, now)
         self._heartbeat_at = self._arming_at = -math.inf
         self._took_off_at = math.inf
         self._was_armed = self._rebooted = False
@@ -123,12 +121,13 @@ class Guardian:
                     self._estimate.sync.exchange(item.asked, item.boot, now)
                 case Answer():
                     self._out.note("told", f"answer {item.result} to command {item.command}", now)
-                    if self._ascent is not None:
-                        self._ascent.hear(item, now)
+                    for errand in (self._ascent, self._descent):
+                        if errand is not None:
+                            errand.hear(item, now)
                 case Text():
                     self._out.note("told", item.text, now, severity=item.severity)
-                case Broken() if item.name in POSES:
-                    self._estimate.spoilt(f"{item.name} held a number that is not finite", now)
+                case Broken():
+                    self._estimate.spoilt(f"{item.name} held a number that no drone can have", now)
 
     def order(self, order: Order, now: float) -> None:
         """Take in an order of the pilot."""
@@ -163,10 +162,14 @@ class Guardian:
 
     def tick(self, now: float) -> list[bytes]:
         """Packets to send now; call it 20 times a second, after all messages and orders have been taken in."""
-        gap, self._ticked_at = now - self._ticked_at, now
-        if gap > self.timeouts.tick and self.phase not in (*GROUND, *FINAL):
-            self._out.note("note", f"the guardian was away for {gap:.2f} s", now)
-            self._wishes.drop(f"the guardian was away for {gap:.2f} s", now)
+        away = self._attention.tick(now)
+        if self.phase not in (*GROUND, *FINAL):
+            if away is not None:
+                self._out.note("note", away, now)
+                self._wishes.drop(away, now)
+            if self._attention.dazed(self._aircraft.heard_at, now):
+                self._beat(now)
+                return self._out.take()
         motion = self._where.motion()
         if self.phase in AIRBORNE or self.phase is Phase.LANDING:
             self._look_out(motion, now)
@@ -226,9 +229,13 @@ class Guardian:
         return self.phase in FINAL or (self.phase in GROUND and self._wishes.gone)
 
     def _beat(self, now: float) -> None:
-        """Our heartbeat. It says that someone is in charge, so a dead pilot must not have one."""
+        """Our heartbeat. It says that someone is in charge, so a dead pilot must not have one in the air.
+
+        On the floor the pilot may be silent while a person thinks about the confirmation; ArduPilot would not arm then.
+        """
+        there = self._wishes.present(now) or (self.phase in GROUND and not self._wishes.gone)
         quiet = self.phase in (Phase.LANDING, Phase.LOST) and self._descent is not None and self._descent.insists(now)
-        if self._wishes.present(now) and not quiet and now - self._heartbeat_at >= HEARTBEAT_EVERY - TICK / 2:
+        if there and not quiet and now - self._heartbeat_at >= HEARTBEAT_EVERY - TICK / 2:
             self._heartbeat_at = now
             self._out.send_quietly(heartbeat())
             if self.phase in GROUND or self.phase in AIRBORNE:
@@ -295,7 +302,7 @@ class Guardian:
     def _missing_pilot(self, now: float) -> str | None:
         """Why the pilot's silence, or its lack of decisions, brings the drone down."""
         if self.phase is Phase.TAKING_OFF:
-            return self._wishes.absent(now)
+            return "the pilot is gone" if self._wishes.gone else self._wishes.absent(now)
         return self._wishes.absent(now) or self._wishes.idle(now)
 
     def _prepare(self, motion: Motion | None, now: float) -> None:

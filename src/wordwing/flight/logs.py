@@ -84,7 +84,9 @@ class FlightLog:
             return
         line = (json.dumps(_plain(row), ensure_ascii=False, allow_nan=False) + "\n").encode()
         try:
-            os.write(self._file, line)  # one write at the end of the file: no other process gets in between
+            # One write at the end of the file: no other process gets in between.
+            if os.write(self._file, line) < len(line):
+                self.failed = "there is no more room"
         except OSError as error:
             self.failed = (error.strerror or "unknown").lower()
 
@@ -218,11 +220,12 @@ def read_events(folder: str | Path) -> list[Entry]:
             time, kind = document.pop("time"), document.pop("kind")
             if not isinstance(kind, str) or isinstance(time, bool) or not isinstance(time, int | float):
                 raise ValueError("time and kind are wrong")
-        except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+            time = float(time)
+        except (ValueError, KeyError, AttributeError, TypeError, RecursionError, OverflowError):
             if number == len(lines):  # torn off in the middle of being written
                 break
             raise WordwingError(f"{path}: line {number} is damaged") from None
-        found.append(Entry(float(time), kind, document, number))
+        found.append(Entry(time, kind, document, number))
     return found
 
 

@@ -18,7 +18,7 @@ from wordwing.flight.helm import Helm
 from wordwing.flight.logs import FlightLog
 from wordwing.flight.matching import MatchedObservation, UnmatchedError, match
 from wordwing.flight.orders import Alive, Decision, Hold, Land, SetParameters, TakeOff
-from wordwing.flight.phases import GROUND, Phase, State
+from wordwing.flight.phases import FINAL, GROUND, Phase, State
 from wordwing.flight.vehicle import FlightOverError, Vehicle
 from wordwing.interface import FLIGHT_HEIGHT, Observation, Setpoint
 
@@ -39,6 +39,9 @@ TINY = 1e-6
 
 READY_WITHIN = 90.0
 """How long an autopilot may take to know where it is, seconds; a real one took 41 with GPS and 14 without."""
+
+TAKEN_WITHIN = 3.0
+"""How long the guardian may take to begin a take-off, seconds."""
 
 WRITTEN_WITHIN = 3.0
 """How long parameters that were written may take to be read back, seconds."""
@@ -110,6 +113,8 @@ class MavlinkVehicle(Vehicle):
         self._sent_at: float | None = None
         self._thinking = 0.0
         self._looked_at = 0.0
+        self._last_state: State | None = None
+        self._closed = False
 
     def connect(self) -> None:
         """Wait until nothing speaks against a flight, have it confirmed, take off and hover."""
@@ -194,13 +199,17 @@ class MavlinkVehicle(Vehicle):
 
     def close(self) -> None:
         """Let go of camera and guardian."""
+        if not self._closed:
+            self._last_state, self._closed = self.state, True
         self._eyes.close()
         self._helm.close()
 
     @property
     def state(self) -> State | None:
-        """What the guardian has told last."""
-        return self._helm.state()
+        """What the guardian has told last; None if it has gone and left a drone in the air."""
+        if self._closed:
+            return self._last_state
+        return None if self._left_alone() else self._helm.state()
 
     def _image_time(self, now: float) -> float:
         """When what the last observation shows was seen."""
@@ -236,12 +245,14 @@ class MavlinkVehicle(Vehicle):
             self._pass(ALIVE_EVERY)
 
     def _wait_for_hover(self) -> None:
+        until = self._helm.clock.now() + TAKEN_WITHIN
         while True:
             state = self._told()
             if state is not None and state.phase not in (*GROUND, Phase.TAKING_OFF):
                 break
-            if state is not None and state.phase in GROUND and state.unready:
-                raise WordwingError(f"the drone was not armed: {'; '.join(state.unready)}")
+            if state is not None and state.phase in GROUND and (state.unready or self._helm.clock.now() > until):
+                why = "; ".join(state.unready) or "the order to take off was not taken"
+                raise WordwingError(f"the drone was not armed: {why}")
             self._pass(LOOK)
         self._check()
 
@@ -263,8 +274,14 @@ class MavlinkVehicle(Vehicle):
 
     def _told(self) -> State | None:
         if self._helm.lost is not None:
-            raise FlightOverError(f"the flight is over: {self._helm.lost}")
+            alone = "; the autopilot's own failsafe has the drone now; be ready to take over"
+            raise FlightOverError(f"the flight is over: {self._helm.lost}{alone if self._left_alone() else ''}")
         return self._helm.state()
+
+    def _left_alone(self) -> bool:
+        """Whether nobody speaks to a drone that was last heard of in the air."""
+        state = self._helm.state()
+        return self._helm.lost is not None and state is not None and state.phase not in (*GROUND, *FINAL)
 
     def _order(self, order: TakeOff | Decision | Hold | Land | SetParameters) -> None:
         self._helm.order(order)

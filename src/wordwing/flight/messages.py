@@ -10,6 +10,7 @@ import torch
 
 from wordwing.errors import WordwingError
 from wordwing.flight.dialect import OUR_COMPONENT, OUR_SYSTEM, Dialect
+from wordwing.flight.signing import UNITS, Verifier
 from wordwing.frames import flu_to_frd, yaw_rate_to_ned
 from wordwing.interface import Setpoint
 
@@ -42,32 +43,41 @@ class Codec:
     """
 
     def __init__(self, *, stream: bool = False, key: bytes | None = None, signed_at: float = 0.0) -> None:
-        self._mav = mavlink.MAVLink(None, srcSystem=OUR_SYSTEM, srcComponent=OUR_COMPONENT)
-        self._mav.robust_parsing = True
+        self._mouth = mavlink.MAVLink(None, srcSystem=OUR_SYSTEM, srcComponent=OUR_COMPONENT)
+        self._ears = mavlink.MAVLink(None)
+        self._ears.robust_parsing = True
         self._stream = stream
+        self._verifier: Verifier | None = None
         if key is not None:
-            self._mav.signing.secret_key = key
-            self._mav.signing.sign_outgoing = True
-            self._mav.signing.timestamp = round(signed_at * 1e5)
+            began = round(signed_at * UNITS)
+            self._verifier = Verifier(key, began)
+            self._mouth.signing.secret_key = key
+            self._mouth.signing.sign_outgoing = True
+            self._mouth.signing.timestamp = began
 
     def parse(self, data: bytes) -> list[Message]:
         """The good messages in some bytes; what is broken, unknown or wrongly signed is left out."""
         if not self._stream:  # half a packet must not swallow the next one
             self._forget()
         try:
-            found = self._mav.parse_buffer(data) or []
+            found = self._ears.parse_buffer(data) or []
         except Exception:  # no bytes whatsoever may stop the one who holds the drone
             self._forget()
             return []
-        return [message for message in found if message.get_msgId() >= 0]
+        return [message for message in found if message.get_msgId() >= 0 and self._trusts(message)]
+
+    def _trusts(self, message: Message) -> bool:
+        return self._verifier is None or self._verifier.accepts(bytes(message.get_msgbuf()))
 
     def _forget(self) -> None:
-        self._mav.buf, self._mav.buf_index = bytearray(), 0
+        self._ears.buf, self._ears.buf_index = bytearray(), 0
 
     def pack(self, message: Message) -> bytes:
         """One packet, MAVLink 2."""
-        packet = bytes(message.pack(self._mav))
-        self._mav.seq = (self._mav.seq + 1) % 256
+        if self._verifier is not None:  # a listener that has heard a later time would take ours for old
+            self._mouth.signing.timestamp = max(self._mouth.signing.timestamp, self._verifier.now)
+        packet = bytes(message.pack(self._mouth))
+        self._mouth.seq = (self._mouth.seq + 1) % 256
         return packet
 
 

@@ -7,6 +7,7 @@ the drone) is dropped, and the autopilot's own failsafe sees the gap.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter, deque
 from collections.abc import Callable
@@ -19,7 +20,8 @@ from torch import Tensor
 
 from wordwing.flight.clock import Clock
 from wordwing.flight.link import Link
-from wordwing.flight.messages import Message
+from wordwing.flight.messages import Codec, Message
+from wordwing.flight.origin import Origin
 from wordwing.frames import (
     euler_from_quaternion,
     flu_to_frd,
@@ -53,6 +55,9 @@ GAP = 0.3
 UNIT = 0.05
 """How far from 1 a quaternion's length may be."""
 
+FAR = 1000.0
+"""Metres; no hall is so large, and numbers without bounds do not fit into a message."""
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -71,6 +76,8 @@ class Source(Protocol):
 
     ended: bool
     """Whether no more will come."""
+    broken: int
+    """How much has come that is no pose."""
 
     def read(self, timeout: float) -> list[Sample]:
         """What has come, oldest first; waits for it up to some seconds."""
@@ -130,6 +137,8 @@ class Relay:
             return "no unit quaternion"
         if now - sample.time > STALE:
             return "too old"
+        if max(map(abs, sample.position)) > FAR:
+            return "too far away"
         if sample.position == (0.0, 0.0, 0.0):
             return "out of sight"  # what some systems say then
         if self._last is None:
@@ -201,6 +210,7 @@ def relay(
     clock: Clock,
     say: Callable[[str], None] = lambda sentence: None,
     every: float = 5.0,
+    origin: Origin | None = None,
 ) -> None:
     """Send poses on until the source ends or the link is lost.
 
@@ -211,26 +221,36 @@ def relay(
         clock: Whose times the source gives.
         say: Told how it goes now and then.
         every: How often, seconds.
+        origin: Where the room lies, for an autopilot that must be told.
     """
     packer = mavlink.MAVLink(None, srcSystem=SYSTEM, srcComponent=COMPONENT)
+    codec = Codec(stream=True)  # which also reads datagrams
+
+    def send(message: Message | None) -> None:
+        if message is not None:
+            link.send(bytes(message.pack(packer)))
+            packer.seq = (packer.seq + 1) % 256
+
     begun, sent = clock.now(), 0
     while not source.ended and link.lost is None:
         for sample in source.read(0.1):
-            message = chosen.hear(sample, clock.now())
-            if message is not None:
-                link.send(bytes(message.pack(packer)))
-                packer.seq = (packer.seq + 1) % 256
-        link.receive()  # what comes is not for us, but must not pile up
+            send(chosen.hear(sample, clock.now()))
+        heard = link.receive()  # nearly all that comes is not for us, but must not pile up
+        if origin is not None:
+            for message in itertools.chain.from_iterable(map(codec.parse, heard)):
+                origin.hear(message)
+            send(origin.due(clock.now()))
         seconds = clock.now() - begun
         if seconds >= every:
-            say(report(chosen, (chosen.sent - sent) / seconds))
+            say(report(chosen, (chosen.sent - sent) / seconds, source.broken))
             begun, sent = clock.now(), chosen.sent
-    say(report(chosen) + ("" if link.lost is None else f"; the link was lost ({link.lost})"))
+    say(report(chosen, None, source.broken) + ("" if link.lost is None else f"; the link was lost ({link.lost})"))
 
 
-def report(chosen: Relay, rate: float | None = None) -> str:
-    """How a relay does, in a sentence."""
-    dropped = ", ".join(f"{count} {why}" for why, count in chosen.dropped.items())
+def report(chosen: Relay, rate: float | None = None, broken: int = 0) -> str:
+    """How a relay does, in a sentence; `broken` is how much came that is no pose."""
+    counts = {**chosen.dropped, **({"that are no poses": broken} if broken else {})}
+    dropped = ", ".join(f"{count} {why}" for why, count in counts.items())
     told = f"{chosen.sent} poses sent" if rate is None else f"{rate:.0f} poses a second"
     slow = f"; autopilots want {LEAST_RATE:.0f} to {MOST_RATE:.0f}" if rate is not None and rate < LEAST_RATE else ""
     return told + slow + (f"; dropped: {dropped}" if dropped else "")

@@ -29,6 +29,9 @@ from wordwing.flight.mocap import Sample, Source
 
 SCHEMES = ("udp", "file", "motioncapture")
 
+MOST = 10**18
+"""Largest whole number that is read."""
+
 EXTRA = "this source needs the package motioncapture, which is not installed; run: pip install motioncapture"
 
 
@@ -83,7 +86,10 @@ def _numbers(document: dict[str, Any], name: str, count: int) -> list[float]:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Whether it is one, and one that a float can hold."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return isinstance(value, float) or abs(value) < MOST
 
 
 def _at(sample: Sample, time: float) -> Sample:
@@ -127,7 +133,7 @@ class FileSource:
     """A recording, played at its own pace from the first read on; each line must have its time."""
 
     def __init__(self, path: Path, clock: Clock, body: str | None = None) -> None:
-        self.ended = False
+        self.ended, self.broken = False, 0
         self._clock = clock
         self._rows = list(_rows(path, body))
         self._begun: float | None = None
@@ -197,9 +203,10 @@ class PackageSource:
             self._system: Any = package.connect(kind, {"hostname": host})
         except Exception as error:  # it raises whatever its C++ parts do
             raise WordwingError(f"motion capture at {host} cannot be reached ({error})") from None
-        self.ended = False
+        self.ended, self.broken = False, 0
         self._clock, self._body = clock, body
         self._found: deque[Sample] = deque(maxlen=100)
+        self._failure: str | None = None
         self._arrived = threading.Event()
         threading.Thread(target=self._run, name="motion capture", daemon=True).start()
 
@@ -209,22 +216,25 @@ class PackageSource:
                 self._system.waitForNextFrame()
                 now = self._clock.now()
                 seen = self._system.rigidBodies.get(self._body)
-            except Exception:  # the system has gone away; what it raises depends on which one it is
-                self.ended = True
+                if seen is not None:
+                    x, y, z = (float(value) for value in seen.position)
+                    turn = seen.rotation
+                    quaternion = float(turn.w), float(turn.x), float(turn.y), float(turn.z)
+                    self._found.append(Sample(now, (x, y, z), quaternion))
+            except Exception as error:  # what it raises depends on which system it is
+                self._failure = str(error) or type(error).__name__
                 break
-            if seen is not None:
-                x, y, z = (float(value) for value in seen.position)
-                turn = seen.rotation
-                quaternion = float(turn.w), float(turn.x), float(turn.y), float(turn.z)
-                self._found.append(Sample(now, (x, y, z), quaternion))
+            finally:
                 self._arrived.set()
-        self._arrived.set()
 
     def read(self, timeout: float) -> list[Sample]:
-        """Poses that have come."""
+        """Poses that have come; a `WordwingError` when the system has gone away."""
         self._arrived.wait(timeout)
         self._arrived.clear()
-        return [self._found.popleft() for _ in range(len(self._found))]
+        found = [self._found.popleft() for _ in range(len(self._found))]
+        if not found and self._failure is not None:
+            raise WordwingError(f"motion capture has gone away ({self._failure})")
+        return found
 
     def close(self) -> None:
         """Stop after the next frame."""

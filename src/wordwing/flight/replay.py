@@ -28,6 +28,9 @@ from wordwing.model.policy import LearnedPolicy
 from wordwing.world.layout import Layout
 from wordwing.world.tasks import Task
 
+MOST = 1e6
+"""Largest number of metres, m/s or rad/s that can be meant."""
+
 
 def replay(log: Path, out: Path, policy: str | None = None, say: Callable[[str], None] = print) -> None:
     """Write the film of a log.
@@ -171,7 +174,7 @@ def _number(event: Entry, name: str, log: Path) -> float:
 
 
 def _finite(value: object, name: str, event: Entry, log: Path) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MOST:  # NaN is not, either
         raise WordwingError(f"{log}: line {event.line} of {EVENTS} has no number for {name}")
     return float(value)
 

@@ -81,6 +81,8 @@ class Timeouts:
     """Without the autopilot's heartbeat for so long the link is lost."""
     tick: float = 0.2
     """If the guardian itself has been away for longer, the drone stops."""
+    daze: float = 1.0
+    """If it has been away for longer, it asks for nothing until it has heard a new heartbeat."""
     pilot: float = 1.0
     """A pilot that has been silent for so long is gone."""
     answer: float = 0.5

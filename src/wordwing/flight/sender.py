@@ -38,6 +38,12 @@ PACKET = 1 << 20
 FAREWELL = 0.5
 """How long the sender stays after the end, so that the last state and packets get through, seconds."""
 
+MOST = 8
+"""How often what has come is read before a tick at most: a flood must not keep the drone waiting."""
+
+MOST_ORDERS = 64
+"""How many orders are read before a tick at most."""
+
 STREAMS = ("tcp:", "serial:")
 """Links whose bytes do not come packet by packet."""
 
@@ -76,6 +82,7 @@ class Sender:
             while ended is None or self._clock.now() < ended + FAREWELL:
                 due = self._listen(due + TICK)
                 self._hear_pilot()
+                self._catch_up()
                 now = self._clock.now()
                 for packet in self._guardian.tick(now):
                     self._link.send(packet)
@@ -95,17 +102,31 @@ class Sender:
             rest = due - now
             if self._link.lost is not None:
                 self._clock.sleep(rest)
-            for data in self._link.receive(max(0.0, rest / self._clock.speed)):
-                for message in self._codec.parse(data):
-                    self._keep(bytes(message.get_msgbuf()))
-                    self._guardian.receive(message, self._clock.now())
+            self._take_in(max(0.0, rest / self._clock.speed))
             if self._clock.now() >= due:
                 return due if rest > -TICK else now
+
+    def _catch_up(self) -> None:
+        """Read what waits: somebody taking over must be known before anything is sent."""
+        for _ in range(MOST):
+            if not self._take_in(0.0):
+                return
+
+    def _take_in(self, timeout: float) -> bool:
+        """Tell the guardian what has come within some seconds of the computer's time; whether anything has."""
+        came = self._link.receive(timeout)
+        for data in came:
+            for message in self._codec.parse(data):
+                self._keep(bytes(message.get_msgbuf()))
+                self._guardian.receive(message, self._clock.now())
+        return bool(came)
 
     def _hear_pilot(self) -> None:
         if self._terminated and not self._gone:
             self._leave()
-        while not self._gone:
+        for _ in range(MOST_ORDERS):
+            if self._gone:
+                return
             try:
                 packet = self._pilot.recv(PACKET, socket.MSG_DONTWAIT)
             except BlockingIOError:

@@ -6,7 +6,6 @@ to the left positive; `frames.py` does the turning.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -146,7 +145,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Broken:
-    """A message with a number that is not finite; none of its fields is used."""
+    """A pose with a number that is not finite, or that no drone can have; none of its fields is used."""
 
     name: str
 
@@ -180,6 +179,16 @@ RESULTS = {
 ARMED = 128
 """Bit of a heartbeat's base_mode."""
 
+POSES = ("LOCAL_POSITION_NED", "ATTITUDE", "ODOMETRY")
+"""Messages whose floats are used, so that all of them must be good.
+
+Others hold floats that nobody here reads, and NaN stands there rightly: PX4's ESTIMATOR_STATUS has it wherever nothing
+is measured. What stands in PARAM_VALUE may be the bytes of an integer.
+"""
+
+ABSURD = 1e6
+"""Metres, m/s, radians or rad/s: from here on it is no pose, and sums of such numbers may not be finite."""
+
 PREARM_BIT = 1 << 28
 """MAV_SYS_STATUS_PREARM_CHECK."""
 
@@ -190,8 +199,7 @@ def read(message: Message) -> list[Told]:
     reader = _READERS.get(name)
     if reader is None:
         return []
-    # PX4 puts the bytes of integers into PARAM_VALUE's float, so there anything may stand.
-    if name != "PARAM_VALUE" and not all(map(math.isfinite, _floats(message))):
+    if name in POSES and not all(abs(value) < ABSURD for value in _floats(message)):  # NaN is not, either
         return [Broken(name)]
     return list(reader(message))
 

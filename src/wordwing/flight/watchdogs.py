@@ -101,6 +101,29 @@ class Watch:
         return reasons
 
 
+class Attention:
+    """Whether the guardian itself was away: a computer that is busy, stopped or asleep."""
+
+    def __init__(self, timeouts: Timeouts, now: float) -> None:
+        self._timeouts = timeouts
+        self._ticked_at = now
+        self._woke_at = -math.inf
+
+    def tick(self, now: float) -> str | None:
+        """To be asked at each tick; tells how long it was away, if that was too long."""
+        gap, self._ticked_at = now - self._ticked_at, now
+        if gap > self._timeouts.daze:
+            self._woke_at = now
+        return f"the guardian was away for {gap:.2f} s" if gap > self._timeouts.tick else None
+
+    def dazed(self, heard_at: float, now: float) -> bool:
+        """Whether somebody else may have the drone by now, because no heartbeat has come since a long absence.
+
+        Those that had been waiting may be old: buffers that were full have lost the newer ones.
+        """
+        return heard_at <= self._woke_at and now - self._woke_at <= self._timeouts.heartbeat
+
+
 def _tilt(motion: Motion) -> float:
     """Roll or pitch, radians, whichever is more."""
     roll, pitch, _ = euler_from_quaternion(motion.pose.quaternion[0])

@@ -178,6 +178,7 @@ def test_a_wrong_fault_gets_one_sentence(text, complaint):
     [
         (["--port", "0"], "--port is 0; it must be from 1 to 65535"),
         (["--speed", "0"], "--speed is 0.0; it must be more than 0"),
+        (["--arena", "camera.json"], "--arena is camera.json; a file of that name is written beside it"),
         (["--seed", "-1"], "--seed is -1; it must be 0 or more"),
         (["--layout", "none.json"], "none.json: there is no such file"),
         (["--sign", "none.key"], "none.key: the key cannot be read"),

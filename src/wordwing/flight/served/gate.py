@@ -6,14 +6,14 @@ someone else; and, if a key is given, nothing that is not signed with it.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterator
 from typing import Any
 
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
+
+from wordwing.flight.signing import SIGNATURE, SIGNED, Verifier
 
 SEAT = 5.0
 """How long a companion may be silent before another sender is heard, seconds."""
@@ -24,14 +24,10 @@ SILENCE = 1.0
 WINDOW = 128
 """Sequence numbers that are behind the newest one, of 256; all others are ahead of it."""
 
-MINUTE = 6_000_000
-"""How far behind our own time a new signed stream may be, in MAVLink's 10 µs."""
-
 SYSTEM, COMPONENT = 1, 1
 """The served lab's own ids."""
 
 V1, V2 = 0xFE, 0xFD
-SIGNED, SIGNATURE = 0x01, 13
 
 
 class Gate:
@@ -45,16 +41,20 @@ class Gate:
             signing_time: Our own time in MAVLink's 10 µs; a stream that begins more than a minute before it is old.
             integers_as_bytes: Whether the float of a PARAM_SET may be an integer in disguise, which may look like NaN.
         """
-        self.signing_time = signing_time
         self.dropped: Counter[str] = Counter()
-        self._key = key
+        self._verifier = None if key is None else Verifier(key, signing_time)
+        self._began = signing_time
         self._integers_as_bytes = integers_as_bytes
         self._codec = mavlink.MAVLink(None)
         self.companion: Any = None
         """Who is heard, and answered."""
         self._heard = -math.inf
         self._sequences: dict[tuple[int, int], tuple[int, float]] = {}
-        self._streams: dict[tuple[int, int, int], int] = {}
+
+    @property
+    def signing_time(self) -> int:
+        """The latest that is known, in MAVLink's 10 µs."""
+        return self._began if self._verifier is None else self._verifier.now
 
     def admit(self, datagram: bytes, sender: Hashable, time: float) -> list[Any]:
         """The messages in a datagram that are let in, in order; the others are counted in `dropped` by their reason."""
@@ -90,25 +90,10 @@ class Gate:
         if message.get_msgId() < 0:  # not in the dialect, so its checksum cannot be known
             self.dropped["unknown"] += 1
             return None
-        if self._key is not None and not self._is_authentic(packet, message):
+        if self._verifier is not None and not self._verifier.accepts(packet):
             self.dropped["signature"] += 1
             return None
         return message
-
-    def _is_authentic(self, packet: bytes, message: Any) -> bool:
-        """Signed with our key and later than all before; a forged packet must not change what counts as late."""
-        assert self._key is not None
-        if packet[0] != V2 or not packet[2] & SIGNED:
-            return False
-        if not hmac.compare_digest(hashlib.sha256(self._key + packet[:-6]).digest()[:6], packet[-6:]):
-            return False
-        stream = (packet[-13], message.get_srcSystem(), message.get_srcComponent())
-        stamp = int.from_bytes(packet[-12:-6], "little")
-        if stamp <= self._streams.get(stream, self.signing_time - MINUTE):
-            return False
-        self._streams[stream] = stamp
-        self.signing_time = max(self.signing_time, stamp)
-        return True
 
     def _may_speak(self, sender: Hashable, time: float) -> bool:
         if sender == self.companion:

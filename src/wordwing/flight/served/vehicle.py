@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
+from wordwing.errors import WordwingError
 from wordwing.flight.arena import Arena
 from wordwing.flight.lab import LabConfig
 from wordwing.flight.served.autopilot import TICK, ServedAutopilot, Wanted
@@ -137,6 +138,17 @@ class ServedLab:
             self._tick()
             sent += self._outwards.take(self.time)
         return sent
+
+    def carry(self, place_xy: Sequence[float], yaw: float) -> None:
+        """Somebody puts the drone down elsewhere on the arena's floor, [2] metres, world; not while it is armed.
+
+        Like all that moves the drone, in the thread that lets time pass.
+        """
+        if self.armed:
+            raise WordwingError("the drone is armed; nobody carries an armed drone")
+        if not all(abs(along) <= ARENA_HALF for along in place_xy):  # NaN is not, either
+            raise WordwingError(f"that is outside the arena, which ends {ARENA_HALF} m from its centre")
+        self._flight.put(place_xy, yaw)
 
     def picture(self) -> tuple[NDArray[np.uint8], float]:
         """The camera's newest raw picture [H, W, 3] RGB, and when its shutter closed, lab time."""

@@ -92,6 +92,12 @@ class LabFlight:
             maxlen=round(self.config.memory / self._timestep) + 2,
         )
 
+    def put(self, position_xy: Sequence[float], yaw: float) -> None:
+        """Put a drone whose motors are off down on the floor somewhere else, [2] metres, world, with a heading."""
+        x, y = map(float, position_xy)
+        self._airframe.reset((x, y, self.config.airframe.leg_height), yaw, flying=False)
+        self._autopilot.reset()
+
     def advance(self, seconds: float, forward: float, yaw_rate: float) -> None:
         """Fly one setpoint for a while, at the height of the take-off; landed, only let time pass.
 

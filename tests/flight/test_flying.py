@@ -1,0 +1,200 @@
+"""What surrounds a flight over MAVLink: what is asked before it, and what its log says after it."""
+
+import io
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("pymavlink")
+
+from command_line import refused
+from served_flight import CALM
+from wordwing.errors import WordwingError
+from wordwing.flight.clock import ManualClock
+from wordwing.flight.flying import DryVehicle, approve, confirm, fly_logged
+from wordwing.flight.lockstep import LockstepEyes, LockstepHelm
+from wordwing.flight.logs import FlightLog, read_events
+from wordwing.flight.options import DroneOptions
+from wordwing.flight.parameters import Finding
+from wordwing.flight.phases import Phase, State
+from wordwing.flight.served.vehicle import ServedLab
+from wordwing.flight.vehicle import FlightOverError, Vehicle
+from wordwing.frames import Pose
+from wordwing.interface import Action, Observation, Setpoint
+from wordwing.world.layout import Layout
+from wordwing.world.tasks import Task
+
+WRONG = Finding("GUID_TIMEOUT", 3.0, "from 0.1 to 0.5", 0.5, right=False, why="it must stop soon")
+REAL = State(
+    time=10.0,
+    phase=Phase.READY,
+    why="nothing speaks against arming",
+    done=False,
+    unready=(),
+    autopilot="ArduPilot",
+    system=7,
+    version="4.8.0",
+    lab=False,
+    armed=False,
+    mode="GUIDED",
+    battery=0.83,
+    pose=(0.5, -1.25, 0.1, 0.0, 0.0, np.pi / 2),
+    pose_time=10.0,
+    pose_age=0.0,
+    heartbeat_age=0.1,
+    setpoint=None,
+    decision_time=None,
+    parameters=(WRONG,),
+)
+LAB = replace(REAL, lab=True)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    monkeypatch.setattr("sys.stdin", Terminal())
+
+
+def nobody(question: str) -> str:
+    raise AssertionError(question)
+
+
+def gone(question: str) -> str:
+    raise EOFError
+
+
+def test_the_confirmation_shows_vehicle_battery_place_and_instruction(terminal, capsys):
+    asked = []
+    confirm(REAL, "go to the barrel", DroneOptions(), lambda question: asked.append(question) or " Fly 7 ")
+    said = capsys.readouterr().out
+    for shown in ("system 7, ArduPilot 4.8.0", "83%", "x 0.50 m, y -1.25 m", "heading 90°", '"go to the barrel"'):
+        assert shown in said
+    assert 'Type "fly 7" to arm it' in asked[0]
+
+
+@pytest.mark.parametrize("answer", ["", "y", "yes", "fly", "fly 1", "fly 77"])
+def test_anything_else_leaves_the_drone_on_the_floor(answer, terminal):
+    with pytest.raises(WordwingError, match="not confirmed; the drone stays on the floor"):
+        confirm(REAL, "go", DroneOptions(), lambda question: answer)
+
+
+def test_a_closed_keyboard_confirms_nothing(terminal):
+    with pytest.raises(WordwingError, match="not confirmed; the drone stays on the floor"):
+        confirm(REAL, "go", DroneOptions(), gone)
+    with pytest.raises(WordwingError, match="not confirmed; no parameter was written"):
+        approve(REAL, gone)
+
+
+def test_yes_is_for_the_lab_alone(terminal):
+    confirm(LAB, "go", DroneOptions(yes=True), nobody)
+    with pytest.raises(WordwingError, match="--yes is for wordwing's lab"):
+        confirm(REAL, "go", DroneOptions(yes=True), nobody)
+
+
+def test_another_clock_is_for_the_lab_alone(terminal):
+    confirm(LAB, "go", DroneOptions(yes=True, speed=2.0), nobody)
+    with pytest.raises(WordwingError, match="--speed is for wordwing's lab"):
+        confirm(REAL, "go", DroneOptions(speed=2.0), nobody)
+
+
+def test_parameters_are_written_only_after_old_and_new_were_shown_and_confirmed(terminal, capsys):
+    approve(REAL, lambda question: "write")
+    assert "GUID_TIMEOUT: 3 → 0.5 (it must stop soon)" in capsys.readouterr().out
+    with pytest.raises(WordwingError, match="not confirmed; no parameter was written"):
+        approve(REAL, lambda question: "yes")
+
+
+@pytest.mark.parametrize("speed", ["0", "nan", "-1", "inf"])
+def test_a_clock_that_cannot_run_is_refused(speed, capsys):
+    said = refused(capsys, "fly", "go", "--vehicle", "mavlink:udp:127.0.0.1:9", "--speed", speed)
+    assert "it must be more than 0" in said
+
+
+class Fragile(Vehicle):
+    """Stands still, and ends the flight after some observations."""
+
+    def __init__(self, observations: int) -> None:
+        self.left = observations
+
+    def connect(self) -> None: ...
+
+    def observe(self) -> Observation:
+        self.left -= 1
+        if self.left < 0:
+            raise FlightOverError("the flight is over, released: somebody took over")
+        pose = Pose.level(torch.zeros(1, 2), torch.zeros(1), 0.7)
+        return Observation(torch.zeros(1, 72, 128, 3, dtype=torch.uint8), pose, torch.zeros(1))
+
+    def send(self, setpoint: Setpoint) -> Setpoint:
+        return setpoint
+
+    def wait(self, seconds: float) -> None: ...
+
+    def land(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Stops:
+    """After two decisions."""
+
+    needs_gold_path = False
+
+    def reset(self, instructions, start, gold_paths=None):
+        self.left = 2
+
+    def act(self, observation: Observation) -> Action:
+        self.left -= 1
+        return Action(Setpoint.zero(1), torch.tensor([self.left < 0]))
+
+
+def test_a_dry_run_tells_what_would_be_sent_and_from_where():
+    lab = ServedLab(Layout(()), (1.0, -0.5), math.pi / 2, config=CALM)
+    helm, said = LockstepHelm(lab, dry=True), []
+    vehicle = DryVehicle(helm, LockstepEyes(lab, helm.clock), nobody, say=said.append, dry=True)
+    with vehicle:
+        vehicle.observe()
+        sent = vehicle.send(Setpoint(torch.tensor([0.05]), torch.tensor([-0.1])))
+    assert float(sent.forward[0]) == pytest.approx(0.05)
+    assert said[-1] == (
+        "at x 1.00 m, y -0.50 m, height 0.11 m, heading 90°: would send 0.05 m/s forward, -6°/s (left is +)"
+    )
+    assert not lab.armed
+    assert not lab.accepted
+
+
+class Blind:
+    """A camera that has died."""
+
+    def start(self, timeout: float = 10.0) -> None: ...
+
+    def latest(self) -> None: ...
+
+    def unchanged(self, now: float) -> float:
+        return math.inf
+
+    def close(self) -> None: ...
+
+
+def test_a_dry_run_does_not_wait_for_ever_for_a_picture():
+    helm = LockstepHelm(ServedLab(Layout(()), (0.0, 0.0), 0.0, config=CALM), dry=True)
+    vehicle = DryVehicle(helm, Blind(), nobody, say=lambda words: None, dry=True)
+    with vehicle, pytest.raises(FlightOverError, match="no picture with a pose of its moment has come for 5 s"):
+        vehicle.observe()
+
+
+@pytest.mark.parametrize(("observations", "ends"), [(100, [("stop", 2)]), (2, [])])
+def test_only_a_flight_that_its_policy_ended_has_such_an_end_in_its_log(observations, ends, tmp_path):
+    task = Task("go", Layout(()), (0.0, 0.0), 0.0, np.zeros((0, 2)))
+    with FlightLog.fresh(tmp_path) as log:
+        flight = fly_logged(Stops(), Fragile(observations), task, log, ManualClock(5.0))
+    assert (flight.interrupted is None) == bool(ends)
+    found = [(event.values["by"], event.values["decisions"]) for event in read_events(tmp_path)]
+    assert found == ends

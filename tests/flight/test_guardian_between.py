@@ -1,0 +1,164 @@
+"""The guardian at the seams: a pilot who takes long or dies early, a process that slept, numbers that are wrong."""
+
+import math
+
+import pytest
+from pymavlink.dialects.v20 import ardupilotmega as mavlink
+
+from hand_made_autopilot import TICK, HandMadeAutopilot
+from wordwing.flight.orders import Gone, Land, TakeOff
+from wordwing.flight.phases import Phase
+
+BOTH = pytest.mark.parametrize("kind", ["ardupilot", "px4"])
+QUIET = {"HEARTBEAT", "TIMESYNC"}
+
+
+def kinds(messages) -> list[str]:
+    return [message.get_type() for message in messages]
+
+
+def asleep(autopilot: HandMadeAutopilot, seconds: float) -> None:
+    """Time passes in which the guardian does nothing, and what the autopilot says is lost."""
+    autopilot.now = round(autopilot.now + seconds, 6)
+
+
+def test_while_a_person_thinks_about_the_confirmation_heartbeats_go_on():
+    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot.until(Phase.READY)
+    autopilot.pilot = False  # the pilot waits for the terminal; its connection is open
+    assert kinds(autopilot.ticks(10.0)).count("HEARTBEAT") == 10
+    autopilot.guardian.order(Gone(), autopilot.now)
+    assert "HEARTBEAT" not in kinds(autopilot.ticks(3.0))
+
+
+@BOTH
+@pytest.mark.parametrize("later", [0, 2])
+def test_a_pilot_that_is_gone_before_the_drone_is_armed_leaves_it_disarmed(kind, later):
+    autopilot = HandMadeAutopilot(kind)
+    autopilot.until(Phase.READY)
+    autopilot.deaf = {176}  # the mode takes its time
+    autopilot.tick(TakeOff())
+    autopilot.ticks(later * TICK)
+    autopilot.pilot = False
+    autopilot.guardian.order(Gone(), autopilot.now)
+    autopilot.deaf = set()
+    autopilot.ticks(5.0)
+    assert 400 not in [command for command, *_ in autopilot.commands()]
+    assert autopilot.guardian.phase is Phase.LANDED
+    assert autopilot.guardian.why == "never armed: the pilot is gone"
+
+
+def test_a_pilot_that_is_gone_during_the_climb_is_landed_at_once():
+    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot.until(Phase.READY)
+    autopilot.tick(TakeOff())
+    autopilot.ticks(0.4)
+    assert autopilot.armed
+    autopilot.pilot = False
+    assert autopilot.mode_command("LAND") in autopilot.commands(autopilot.tick(Gone()))
+
+
+@BOTH
+def test_land_that_was_accepted_is_not_asked_for_again_before_a_heartbeat_says_that_it_is_needed(kind):
+    autopilot = HandMadeAutopilot(kind)
+    autopilot.fly()
+    autopilot.silent = {"HEARTBEAT"}
+    autopilot.tick(Land())
+    autopilot.mode = autopilot.modes["STABILIZE"]  # the safety pilot takes over before the land mode has shown
+    assert autopilot.commands(autopilot.ticks(3.0)) == []
+    autopilot.silent = set()
+    autopilot.ticks(1.0)
+    assert autopilot.guardian.phase is Phase.RELEASED
+    assert autopilot.mode == autopilot.modes["STABILIZE"]
+
+
+def test_a_late_answer_to_an_earlier_mode_does_not_put_land_off():
+    autopilot = HandMadeAutopilot("px4")
+    autopilot.fly()
+    autopilot.silent = {"HEARTBEAT"}
+    autopilot.tick()
+    autopilot.guardian.order(Land(), autopilot.now)
+    autopilot.say(mavlink.MAVLink_command_ack_message(176, 0, 0, 0, 245, 191))
+    assert autopilot.mode_command("LAND") in autopilot.commands(autopilot.tick())
+
+
+def test_land_that_was_accepted_but_did_not_happen_is_asked_for_again():
+    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot.fly()
+    autopilot.tick(Land())
+    autopilot.mode = autopilot.modes["GUIDED"]
+    autopilot.ticks(1.0)
+    assert autopilot.mode == autopilot.modes["LAND"]
+
+
+@BOTH
+@pytest.mark.parametrize("phase", ["flying", "landing"])
+def test_after_a_long_sleep_nothing_is_asked_for_until_the_autopilot_has_told_its_mode(kind, phase):
+    autopilot = HandMadeAutopilot(kind)
+    autopilot.fly()
+    if phase == "landing":
+        autopilot.deaf = {176}
+        autopilot.tick(Land())
+    asleep(autopilot, 20.0)
+    # What had come before the buffers were full is read first: the mode of long ago, and an old pose.
+    autopilot.boot -= 20.0
+    assert set(kinds(autopilot.tick())) <= QUIET
+    autopilot.boot += 20.0
+    autopilot.silent = {"HEARTBEAT"}
+    assert set(kinds(autopilot.ticks(0.5))) <= QUIET
+    autopilot.silent = set()
+    autopilot.mode = autopilot.modes["STABILIZE"]  # meanwhile the safety pilot has taken over
+    assert set(kinds(autopilot.ticks(2.0))) <= QUIET
+    assert autopilot.guardian.phase is Phase.RELEASED
+
+
+def test_after_a_long_sleep_a_drone_that_is_still_ours_is_landed_as_soon_as_it_says_so():
+    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot.fly()
+    asleep(autopilot, 20.0)
+    autopilot.ticks(3 * TICK)
+    assert autopilot.mode == autopilot.modes["LAND"]
+    assert autopilot.guardian.phase is Phase.LANDING
+
+
+def test_after_a_long_sleep_an_autopilot_that_stays_silent_is_asked_to_land_all_the_same():
+    autopilot = HandMadeAutopilot("px4")
+    autopilot.fly()
+    asleep(autopilot, 20.0)
+    autopilot.silent = {"all"}
+    autopilot.ticks(3.0)
+    assert autopilot.guardian.phase is Phase.LOST
+    assert autopilot.mode == autopilot.modes["LAND"]
+
+
+def test_a_battery_that_is_not_known_any_more_keeps_the_drone_on_the_floor():
+    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot.until(Phase.READY)
+    autopilot.battery = -1
+    autopilot.ticks(0.2)
+    assert "the battery's charge is not known" in autopilot.guardian.state(autopilot.now).unready
+
+
+def test_px4s_estimator_counts_though_it_measures_neither_airspeed_nor_height_above_ground():
+    autopilot = HandMadeAutopilot("px4")
+    ratios = (0.1, 0.1, 0.1, 0.1, math.nan, math.nan, 0.1, 0.1)  # NaN where nothing is measured
+    autopilot.heartbeat()
+    autopilot.say(mavlink.MAVLink_estimator_status_message(0, 831, *ratios))
+    autopilot.fly()
+    autopilot.say(mavlink.MAVLink_estimator_status_message(0, 831 & ~16, *ratios))
+    autopilot.tick(autopilot.decide())
+    assert autopilot.guardian.phase is Phase.LANDING
+    assert "lost its position" in autopilot.guardian.why
+
+
+@pytest.mark.parametrize("field", range(6))
+@pytest.mark.parametrize("value", [3e38, -1e7])
+def test_numbers_that_no_drone_can_have_land_it_like_numbers_that_are_none(field, value):
+    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot.fly()
+    numbers = [0.0] * 6
+    numbers[field] = value
+    time = round((autopilot.boot + autopilot.now + TICK / 2) * 1000)
+    autopilot.say(mavlink.MAVLink_attitude_message(time, *numbers))
+    assert autopilot.setpoints(autopilot.tick(autopilot.decide())) == [(0.0, 0.0, 0.0)]
+    assert autopilot.guardian.phase is Phase.LANDING

@@ -1,0 +1,100 @@
+"""The sender's rounds: whose words are read when, and who cannot keep it from its ticks."""
+
+import json
+import socket
+import threading
+import time
+
+import pytest
+from pymavlink.dialects.v20 import ardupilotmega as mavlink
+
+from wordwing.flight import sender as module
+from wordwing.flight.arena import Arena
+from wordwing.flight.orders import Alive, to_json
+from wordwing.flight.sender import Sender
+from wordwing.flight.setup import Setup
+
+ALIVE = json.dumps(to_json(Alive())).encode()
+
+
+class Line:
+    """A link on which batches of packets are waiting."""
+
+    def __init__(self, batches: list[list[bytes]]) -> None:
+        self.lost = None
+        self.batches = batches
+        self.waiting_when_sent: list[int] = []
+
+    def receive(self, timeout: float = 0.0) -> list[bytes]:
+        if self.batches:
+            time.sleep(0.06)  # longer than a tick: we come late
+            return self.batches.pop(0)
+        threading.Event().wait(timeout)
+        return []
+
+    def send(self, data: bytes) -> None:
+        self.waiting_when_sent.append(len(self.batches))
+
+    def close(self) -> None:
+        self.lost = "it was closed"
+
+
+class Babbler:
+    """A pilot that speaks as fast as it is heard, some hundred words, and then hangs up."""
+
+    def __init__(self, words: int) -> None:
+        self.left = words
+
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        self.left -= 1
+        return ALIVE if self.left > 0 else b""
+
+    def send(self, data: bytes, flags: int = 0) -> int:
+        return len(data)
+
+
+@pytest.fixture
+def line(monkeypatch) -> Line:
+    made = Line([])
+    monkeypatch.setattr(module, "open_link", lambda url: made)
+    monkeypatch.setattr(module, "FAREWELL", 0.1)
+    return made
+
+
+def heartbeats(count: int) -> list[bytes]:
+    mav = mavlink.MAVLink(None, 1, 1)
+    packets = []
+    for _ in range(count):
+        packets.append(bytes(mavlink.MAVLink_heartbeat_message(2, 3, 0, 4, 3, 3).pack(mav)))
+        mav.seq = (mav.seq + 1) % 256
+    return packets
+
+
+def test_nothing_is_sent_while_words_of_the_autopilot_wait_unread(line):
+    line.batches = [heartbeats(3) for _ in range(5)]
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.send(ALIVE)
+    sender = Sender(theirs, Setup("udp:127.0.0.1:1", Arena()))
+    threading.Timer(0.3, ours.close).start()
+    sender.run()
+    assert line.waiting_when_sent
+    assert set(line.waiting_when_sent) == {0}
+
+
+def test_words_that_never_end_do_not_stop_the_ticks(line):
+    line.receive = lambda timeout=0.0: heartbeats(1)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.send(ALIVE)
+    sender = Sender(theirs, Setup("udp:127.0.0.1:1", Arena()))
+    threading.Timer(0.3, ours.close).start()
+    sender.run()
+    assert line.waiting_when_sent
+
+
+def test_a_pilot_that_babbles_does_not_stop_the_ticks(line):
+    pilot = Babbler(500)
+    heard: list[int] = []
+    line.send = lambda data: heard.append(500 - pilot.left)
+    Sender(pilot, Setup("udp:127.0.0.1:1", Arena())).run()
+    assert heard
+    assert heard[0] < 200
