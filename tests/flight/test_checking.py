@@ -322,7 +322,7 @@ def autopilot(monkeypatch):
     spots.insert(0, spots[0])
     thread = threading.Thread(target=serve, args=(port, stop, spots), daemon=True)
     thread.start()
-    monkeypatch.setattr("wordwing.flight.checking.measure.__defaults__", (0.5,))
+    monkeypatch.setattr("wordwing.flight.checking.measure.__defaults__", (0.8,))
 
     def ask(sentence: str, meanwhile) -> None:
         print(sentence)

@@ -244,7 +244,7 @@ class MavlinkDrone:
         found = []
         while self._clock.now() < end:
             found += self._listen(min(0.1, end - self._clock.now()))
-        return found
+        return found + self._listen(0.0)  # what has come while this process had to wait
 
     def _listen(self, timeout: float) -> list[Reading]:
         now = self._clock.now()
