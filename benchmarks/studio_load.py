@@ -59,7 +59,7 @@ class Visitor:
                         await self._place(page)
                     await self._fly(page, end)
         except (OSError, websockets.WebSocketException) as error:
-            self.errors.append(type(error).__name__)
+            self.errors.append(f"{type(error).__name__}: {error}")
 
     async def _place(self, page: Any) -> None:
         """A new random layout, in the visitor's vehicle."""
