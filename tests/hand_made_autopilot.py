@@ -19,7 +19,6 @@ MODES = {
     "px4": {
         "STABILIZE": 7 << 16,
         "POSCTL": 3 << 16,
-        "TAKEOFF": 4 << 16 | 2 << 24,
         "LOITER": 4 << 16 | 3 << 24,
         "RTL": 4 << 16 | 5 << 24,
         "LAND": 4 << 16 | 6 << 24,
@@ -46,7 +45,6 @@ PARAMETERS = {
         "COM_RCL_EXCEPT": (0, 6),
         "COM_FAIL_ACT_T": (0.0, 9),
         "COM_LOW_BAT_ACT": (2, 6),
-        "MIS_TAKEOFF_ALT": (0.7, 9),
         "MPC_LAND_SPEED": (0.5, 9),
     },
 }
@@ -159,11 +157,14 @@ class HandMadeAutopilot:
 
     def rise(self) -> None:
         """As a drone that is armed and has been told to take off."""
-        if self.armed and (self.kind == "px4" or self.landed_state == 3):
+        if self.armed and (self.landed_state == 3 if self.kind == "ardupilot" else self._told_to_climb()):
             self.position[2] = max(self.position[2] - 0.1, -0.7)
             if self.position[2] == -0.7:
                 self.landed_state = 2
-                self.mode = self.modes["LOITER"] if self.mode == self.modes.get("TAKEOFF") else self.mode
+
+    def _told_to_climb(self) -> bool:
+        setpoints = self.setpoints([message for _, message in self.got])
+        return self.mode == self.modes["OFFBOARD"] and bool(setpoints) and setpoints[-1][1] < 0
 
     def decide(self, forward: float = 0.5, yaw_rate: float = 0.0, image_age: float = 0.1, age: float = 0.0) -> Decision:
         """A decision for the coming tick."""

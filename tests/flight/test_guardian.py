@@ -51,16 +51,19 @@ def test_ardupilot_takes_off_by_guided_arm_and_takeoff_without_any_setpoint():
     assert first == hovering_at
 
 
-def test_px4_takes_off_by_its_mode_and_gets_zero_setpoints_for_over_a_second_before_offboard():
+def test_px4_gets_zero_setpoints_for_over_a_second_before_offboard_is_armed_there_and_climbs_by_setpoints():
     autopilot = HandMadeAutopilot("px4")
     autopilot.take_off()
-    assert autopilot.commands() == [(176, 1.0, 4.0, 2.0), (400, 1.0, 0.0, 0.0), (176, 1.0, 6.0, 0.0)]
-    asked = next(t for t, m in autopilot.got if m.get_type() == "COMMAND_LONG" and m.param2 == 6.0)
-    early = [(t, m) for t, m in autopilot.got if m.get_type() == "SET_POSITION_TARGET_LOCAL_NED" and t < asked]
-    assert asked - early[0][0] > 1.0
-    gaps = [b[0] - a[0] for a, b in itertools.pairwise(early)]
-    assert max(gaps) == pytest.approx(0.05)
-    assert {(m.vx, m.vy, m.vz, m.yaw_rate) for _, m in early} == {(0.0, 0.0, 0.0, 0.0)}
+    assert autopilot.commands() == [(176, 1.0, 6.0, 0.0), (400, 1.0, 0.0, 0.0)]
+    setpoints = [(t, m) for t, m in autopilot.got if m.get_type() == "SET_POSITION_TARGET_LOCAL_NED"]
+    offboard, arm = (t for t, m in autopilot.got if m.get_type() == "COMMAND_LONG" and m.command in (176, 400))
+    assert offboard - setpoints[0][0] > 1.0
+    assert max(b[0] - a[0] for a, b in itertools.pairwise(setpoints)) == pytest.approx(0.05)
+    assert {(m.vx, m.vy, m.vz, m.yaw_rate) for t, m in setpoints if t <= arm} == {(0.0, 0.0, 0.0, 0.0)}
+    climbing = [m for t, m in setpoints if t > arm + 0.1]
+    assert climbing[0].vz == pytest.approx(-0.3)  # down is positive, and 0.3 m/s the limit
+    assert {(m.vx, m.vy, m.yaw_rate) for m in climbing} == {(0.0, 0.0, 0.0)}
+    assert climbing[-1].vz == pytest.approx(0.0, abs=1e-6)  # at 0.7 m
 
 
 def test_messages_and_the_version_are_asked_for():
@@ -228,7 +231,7 @@ def test_a_refused_command_ends_the_take_off_with_its_reason(kind, command):
     autopilot.until(Phase.READY)
     autopilot.refuses[command] = 4
     autopilot.tick(TakeOff())
-    autopilot.ticks(1.0)
+    autopilot.ticks(2.0)
     what = {176: "go to ", 400: "arm", 22: "take off"}[command]
     assert any(f"the autopilot refused to {what}" in text and "(failed)" in text for text in autopilot.story())
     if command == 22:
@@ -270,7 +273,7 @@ def test_a_lost_answer_does_no_harm_when_the_effect_shows():
         autopilot = HandMadeAutopilot(kind)
         autopilot.mute = {176, 400}
         autopilot.take_off()
-        assert len(autopilot.commands()) == 3
+        assert len(autopilot.commands()) == (3 if kind == "ardupilot" else 2)
 
 
 @pytest.mark.parametrize("seen_by", ["height", "state"])
@@ -395,7 +398,7 @@ def test_dry_it_tells_what_it_would_send_and_sends_none_of_it():
     assert autopilot.commands() == []
     assert set(kinds([m for _, m in autopilot.got])) == {HEARTBEAT, "TIMESYNC", "COMMAND_LONG", "PARAM_REQUEST_READ"}
     told = [event for event in autopilot.guardian.events if event.kind == "would send"]
-    assert told[0].text == "a take-off to 0.7 m: mode, arm, hover, stream, offboard"
+    assert told[0].text == "a take-off to 0.7 m: stream, mode, arm, hover"
     assert told[-1].values == pytest.approx({"forward": 0.7, "yaw_rate": -1.0, "up": 0.3})
 
 

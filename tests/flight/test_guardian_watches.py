@@ -258,8 +258,9 @@ def in_phase(kind: str, phase: Phase) -> HandMadeAutopilot:
     if phase is Phase.TAKING_OFF:
         autopilot.until(Phase.READY)
         autopilot.tick(TakeOff())
-        for _ in range(8):
+        while not autopilot.armed:
             autopilot.tick()
+        autopilot.ticks(0.2)
     else:
         autopilot.fly()
     if phase is Phase.HOLDING:

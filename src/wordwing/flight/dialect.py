@@ -22,9 +22,6 @@ BODY_NED = 8
 VELOCITY_AND_YAW_RATE = 1479
 """Type mask 0x5C7: position (1, 2, 4), acceleration (64, 128, 256) and yaw (1024) are to be ignored."""
 
-TAKEOFF_HEIGHT = 0.7
-"""Metres above the floor."""
-
 INT32, REAL32 = 6, 9
 """MAV_PARAM_TYPE."""
 
@@ -41,8 +38,8 @@ MESSAGE_RATES = {
 }
 """Message ids that are asked for, and how often a second."""
 
-Step = Literal["mode", "arm", "takeoff", "hover", "stream", "offboard"]
-"""Of a take-off: set the first mode; arm; NAV_TAKEOFF; wait for hover; send zero setpoints; set the flying mode."""
+Step = Literal["stream", "mode", "arm", "takeoff", "hover"]
+"""Of a take-off: send zero setpoints; set the flying mode; arm; NAV_TAKEOFF; climb until it hovers."""
 
 
 @dataclass(frozen=True)
@@ -91,16 +88,13 @@ class Dialect:
     """MAV_AUTOPILOT of its heartbeat."""
     modes: dict[int, str]
     """custom_mode of a heartbeat to a name."""
-    first_mode: int
-    """In which it is armed."""
-    hover_modes: tuple[int, ...]
-    """In which it may be once the first mode has been seen, until it hovers."""
     flying_mode: int
-    """In which it flies our setpoints."""
+    """In which it is armed, takes off and flies our setpoints."""
     land_mode: int
     takeoff: tuple[Step, ...]
     stream_seconds: float
-    """How long zero setpoints are sent before the flying mode is asked for; 0 if it needs none."""
+    """How long zero setpoints are sent before the flying mode is asked for, and go on until it is armed and climbs by
+    them; 0 if no setpoint may be sent before it hovers."""
     integers_as_bytes: bool
     """Whether an integer parameter's four bytes stand in the float field, or its value as a float."""
     submodes: bool
@@ -165,8 +159,6 @@ ARDUPILOT = Dialect(
         20: "GUIDED_NOGPS",
         21: "SMART_RTL",
     },
-    first_mode=4,
-    hover_modes=(4,),
     flying_mode=4,
     land_mode=9,
     takeoff=("mode", "arm", "takeoff", "hover"),
@@ -207,11 +199,10 @@ PX4 = Dialect(
         _px4_mode(6): "OFFBOARD",
         _px4_mode(7): "STABILIZED",
     },
-    first_mode=_px4_mode(4, 2),
-    hover_modes=(_px4_mode(4, 2), _px4_mode(4, 3)),
     flying_mode=_px4_mode(6),
     land_mode=_px4_mode(4, 6),
-    takeoff=("mode", "arm", "hover", "stream", "offboard"),
+    # Not its own take-off mode: it watches setpoints in OFFBOARD only, so nothing would bring it down if we died.
+    takeoff=("stream", "mode", "arm", "hover"),
     stream_seconds=1.2,  # PX4 wants a stream for more than one second
     integers_as_bytes=True,
     submodes=True,
@@ -227,7 +218,6 @@ PX4 = Dialect(
         _exactly("NAV_RCL_ACT", 3, "it must land when the pilot's transmitter is lost"),
         _exactly("COM_RCL_EXCEPT", 0, "a lost transmitter must count in each mode", optional=True),  # 1.12 and newer
         _exactly("COM_LOW_BAT_ACT", 2, "it must land when its battery is low"),
-        Wanted("MIS_TAKEOFF_ALT", 0.7, 0.7, TAKEOFF_HEIGHT, "it must take off to the height that is flown"),
         Wanted("MPC_LAND_SPEED", 0.2, 0.7, 0.6, "it must come down gently"),
     ),
 )

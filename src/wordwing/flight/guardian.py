@@ -358,6 +358,8 @@ class Guardian:
             self._wishes.begin(now)
             self._enter(Phase.HOLDING, "it has taken off", now)
             self._fly(motion, now)
+        elif ascent.streaming and ascent.climbing and motion is not None:
+            self._steering.fly(self._maker, None, motion, self._estimate.age(now), now)
         elif ascent.streaming:
             self._steering.stand_still(self._maker, now)
 

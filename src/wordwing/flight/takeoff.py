@@ -1,7 +1,7 @@
 """Taking off, step by step, as each autopilot wants it.
 
-ArduPilot: GUIDED, arm, NAV_TAKEOFF, hover; any setpoint before the hover would replace the take-off. PX4: take-off
-mode, arm, climb until it hovers in its hold mode, then zero setpoints for more than a second, then OFFBOARD.
+ArduPilot: GUIDED, arm, NAV_TAKEOFF, hover; any setpoint before the hover would replace the take-off. PX4: zero
+setpoints for more than a second, OFFBOARD, arm, climb by setpoints; if they stop on the way up, it lands by itself.
 """
 
 from __future__ import annotations
@@ -33,13 +33,11 @@ class Ascent:
         """Why it has failed."""
         self.done = False
         """Whether the drone hovers in the mode in which it flies setpoints."""
-        self.streaming = False
-        """Whether zero setpoints are to be sent."""
         self._aircraft, self._maker, self._limits, self._timeouts = aircraft, maker, limits, timeouts
         self._dialect: Dialect = maker.dialect
         self._steps = list(self._dialect.takeoff)
         self._before = aircraft.mode
-        self._seen_first = self._seen_flying = False
+        self._seen_flying = False
         self._stood: float | None = None
         self._errand: Errand | None = None
         self._since = now
@@ -51,21 +49,26 @@ class Ascent:
         return self._steps[0] if self._steps else "done"
 
     @property
+    def streaming(self) -> bool:
+        """Whether setpoints are to be sent."""
+        return self.done or self._dialect.stream_seconds > 0
+
+    @property
+    def climbing(self) -> bool:
+        """Whether they are to bring the drone up; else they are zero."""
+        return self.done or self.step == "hover"
+
+    @property
     def allowed(self) -> tuple[int, ...]:
         """Modes in which the drone may be now; in any other, someone else flies it."""
-        dialect = self._dialect
-        if not self._seen_first:
-            return (self._before, dialect.first_mode)
-        if self._seen_flying:
-            return (dialect.flying_mode,)
-        if self.step == "stream":
-            return (dialect.hover_modes[-1],)
-        return (dialect.hover_modes[-1], dialect.flying_mode) if self.step == "offboard" else dialect.hover_modes
+        flying = self._dialect.flying_mode
+        if self.step == "stream":  # nobody has asked for another yet
+            return (self._before,)
+        return (flying,) if self._seen_flying else (self._before, flying)
 
     def see(self, mode: int) -> None:
         """A heartbeat in an allowed mode has come."""
-        self._seen_first |= mode == self._dialect.first_mode
-        self._seen_flying |= mode == self._dialect.flying_mode and self.step in ("offboard", "done")
+        self._seen_flying |= mode == self._dialect.flying_mode and self.step != "stream"
 
     def hear(self, answer: Answer, now: float) -> None:
         """An answer to some command."""
@@ -73,13 +76,12 @@ class Ascent:
             self._errand.hear(answer, now)
 
     def tick(self, motion: Motion | None, now: float) -> list[Message]:
-        """Messages to send now (zero setpoints apart, see `streaming`)."""
+        """Messages to send now (setpoints apart, see `streaming`)."""
         self.see(self._aircraft.mode)
         while self._steps and self._finished(motion, now):
             self._steps.pop(0)
             self._errand, self._since, self._steady_since = None, now, math.inf
         self.done = not self._steps
-        self.streaming = self.done or self.step in ("stream", "offboard")
         if self.done:
             return []
         if self.step in ("hover", "takeoff") and now - self._since > self._timeouts.climb:
@@ -97,18 +99,16 @@ class Ascent:
         """Whether the present step has had its effect."""
         aircraft, dialect = self._aircraft, self._dialect
         match self.step:
+            case "stream":
+                return now - self._since >= dialect.stream_seconds
             case "mode":
-                return aircraft.mode == dialect.first_mode
+                return aircraft.mode == dialect.flying_mode
             case "arm":
                 return aircraft.armed
             case "takeoff":
                 # Asked a second time it refuses, because it is on its way.
                 return (self._errand is not None and self._errand.accepted) or self._leaves_the_floor(motion)
-            case "hover":
-                return aircraft.mode == dialect.hover_modes[-1] and self._hovers(motion, now)
-            case "stream":
-                return now - self._since >= dialect.stream_seconds
-        return aircraft.mode == dialect.flying_mode
+        return self._hovers(motion, now)
 
     def _leaves_the_floor(self, motion: Motion | None) -> bool:
         if motion is not None and self._stood is None:
@@ -127,8 +127,8 @@ class Ascent:
     def _new_errand(self) -> Errand | None:
         maker, dialect = self._maker, self._dialect
         match self.step:
-            case "mode" | "offboard":
-                mode = dialect.first_mode if self.step == "mode" else dialect.flying_mode
+            case "mode":
+                mode = dialect.flying_mode
                 return Errand(
                     f"go to {dialect.mode_name(mode)}", SET_MODE, lambda again: maker.mode(mode, again), self._timeouts
                 )
