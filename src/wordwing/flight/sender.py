@@ -38,7 +38,7 @@ PACKET = 1 << 20
 FAREWELL = 0.5
 """How long the sender stays after the end, so that the last state and packets get through, seconds."""
 
-MOST = 8
+MOST_READS = 8
 """How often what has come is read before a tick at most: a flood must not keep the drone waiting."""
 
 MOST_ORDERS = 64
@@ -108,7 +108,7 @@ class Sender:
 
     def _catch_up(self) -> None:
         """Read what waits: somebody taking over must be known before anything is sent."""
-        for _ in range(MOST):
+        for _ in range(MOST_READS):
             if not self._take_in(0.0):
                 return
 
