@@ -3,7 +3,7 @@
 Usage: python benchmarks/shortcuts.py FOLDER… > benchmarks/shortcuts.jsonl
 
 Folders are those of `wordwing evaluate`, or of docs/episodes. Of the flights of each system: metres flown and
-demonstrated, decisions, and EMD where a flight came to rest at its goal and where it did not.
+demonstrated, decisions, success and EMD, and EMD where a flight came to rest at its goal and where it did not.
 """
 
 import json
@@ -50,6 +50,8 @@ def row(where: tuple[str, str, str, int], system: str, flights: list[Episode]) -
         "flown, m": mean([path_length(flight.poses[:, :2].astype(np.float64)) for flight in flights]),
         "demonstrated, m": mean([path_length(flight.gold) for flight in flights]),
         "decisions": mean([flight.decisions for flight in flights], 1),
+        "SR, %": mean(100 * at_the_goal, 1),
+        "EMD, m": mean(emd, 3),
         "EMD at the goal, m": mean(emd[at_the_goal]),
         "EMD elsewhere, m": mean(emd[~at_the_goal]),
     }

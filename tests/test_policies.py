@@ -19,7 +19,7 @@ MOST = 12_000_000
 
 
 def test_they_are_small_and_in_half_precision():
-    assert list(shipped()) == ["pvn2-bc", "pvn2-sureal"]
+    assert list(shipped()) == ["pvn-bc", "pvn2-bc", "pvn2-sureal"]
     files = [path for folder in shipped().values() for path in folder.iterdir()]
     assert sum(path.stat().st_size for path in files) < MOST
     for folder in shipped().values():

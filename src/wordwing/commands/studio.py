@@ -11,7 +11,7 @@ from wordwing.errors import WordwingError
 def studio(
     host: str = "127.0.0.1",
     port: int = 8080,
-    policies: tuple[str, ...] = ("pvn2-sureal", "pvn2-bc"),
+    policies: tuple[str, ...] = ("pvn2-sureal", "pvn2-bc", "pvn-bc"),
     keep: Path | None = None,
     days: float = 30.0,
     names: tuple[str, ...] = (),
