@@ -51,6 +51,7 @@ pictures: $(READY)
 	cp out/picture/filmstrip.png docs/flight.png
 	$(BIN)/python benchmarks/own_sentences.py pvn2-sureal docs/own-sentences.webp
 	$(BIN)/python benchmarks/studio_pictures.py
+	$(BIN)/python benchmarks/report_picture.py docs/report.webp docs/episodes/cage-dev-sim docs/episodes/cage-dev-sim-bc docs/episodes/cage-dev-sim-pvn
 	$(BIN)/python benchmarks/first_look.py plot benchmarks/first-look-calibration.jsonl docs/calibration.png
 	$(BIN)/wordwing data show examples --corpus field --out docs/examples-field.webp
 	$(BIN)/wordwing data show examples --corpus cage --out docs/examples-cage.webp
