@@ -1,4 +1,4 @@
-"""Over UDP on loopback, with all processes that a real flight has. Clocks run at half speed, for busy machines."""
+"""Over UDP on loopback, with all processes that a real flight has. Clocks run at a quarter of their speed, for busy machines."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from wordwing.cli import main
 from wordwing.flight.bench import served_lab
 from wordwing.flight.logs import Entry, read_events
 
-SPEED = "0.5"
+SPEED = "0.25"
 
 
 def arguments(folder: Path, url: str, camera: str) -> list[str]:
