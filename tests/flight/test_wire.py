@@ -1,4 +1,4 @@
-"""Over UDP on loopback, with all processes that a real flight has. Clocks run at a quarter of their speed, for busy machines."""
+"""Over UDP on loopback, with all processes that a real flight has. Clocks run at a quarter speed, for busy machines."""
 
 import os
 import signal
