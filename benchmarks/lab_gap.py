@@ -2,8 +2,8 @@
 
 Usage: python benchmarks/lab_gap.py POLICY DATASET [--segments N] [--limit N] [--places NAME…]
 
-A lab without its weather still has its own pictures, body and autopilot; the last has its body and weather, but the
-pictures of `sim`.
+A lab without its weather still has its own pictures, body and autopilot; the one with the pictures of `sim` has all
+but its own.
 """
 
 import json
@@ -32,13 +32,13 @@ CALM = replace(LabConfig(), flight=LabFlightConfig(wind=WindConfig(standard_devi
 
 PLACES: dict[str, tuple[LabConfig | None, Domain]] = {
     "sim": (None, "sim"),
+    "lab with the pictures of sim": (LabConfig(), "sim"),
     "lab": (LabConfig(), "lab"),
     "lab without wind": (CALM, "lab"),
     "lab without wind, delays and noise of poses": (
         replace(CALM, pose_latency=0.0, image_latency=0.0, position_noise=0.0, attitude_noise=0.0),
         "lab",
     ),
-    "lab with the pictures of sim": (LabConfig(), "sim"),
 }
 """The lab's settings, and whose pictures."""
 
