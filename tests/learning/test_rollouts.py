@@ -8,11 +8,12 @@ import torch
 
 from small_policy import CONFIG
 from wordwing.data.demonstrations.packing import unpack_pose
+from wordwing.evaluation.rollout import SETTLE_STEPS
 from wordwing.frames import Pose
 from wordwing.interface import Setpoint
 from wordwing.learning.emd import KEEP
 from wordwing.learning.examples import ExampleSet
-from wordwing.learning.rollouts import Collector, coasting
+from wordwing.learning.rollouts import Collector
 from wordwing.model.grid import START_GRID
 from wordwing.model.policy import PolicyNetwork
 from wordwing.model.records import each
@@ -123,9 +124,10 @@ def test_records_are_those_of_a_slow_loop_that_flies_one_flight_at_a_time(severa
             assert np.allclose(record.trajectory.weight, kept / kept.sum(), atol=1e-4, rtol=1e-3)
             assert np.allclose(trajectory[record.trajectory.index.numpy()], kept, atol=1e-4, rtol=1e-3)
 
-            x, y = observation.pose.xy[0].double().numpy()
             if record.stop:
-                led_to = np.array([x, y]) + coasting(simulator.velocity[:, :2])[0].double().numpy()
+                for _period in range(SETTLE_STEPS):
+                    simulator.step(Setpoint.zero(1))
+                led_to = simulator.pose.xy[0].double().numpy()
             else:
                 forward, turn = record.action.tolist()
                 simulator.step(
@@ -288,14 +290,16 @@ def test_fewer_flights_than_worlds_are_refused(run):
         collector.fly(torch.arange(3), generator())
 
 
-@pytest.mark.parametrize("speed", [0.0, 0.1, 0.3, 0.5, 0.7])
-@pytest.mark.parametrize("yaw", [0.0, 2.0])
-def test_coasting_is_where_a_drone_in_steady_flight_comes_to_rest(speed, yaw):
-    simulator = Simulator(1, draw=False)
-    simulator.reset([Layout(())], Pose.level(torch.tensor([[-1.0, 0.5]]), torch.tensor([yaw])))
-    for _period in range(8):
-        simulator.step(Setpoint(torch.tensor([speed]), torch.zeros(1)))
-    expected = simulator.pose.xy + coasting(simulator.velocity[:, :2])
-    for _period in range(10):
-        simulator.step(Setpoint.zero(1))
-    assert (simulator.pose.xy - expected).norm() < 0.05
+def test_drones_are_alike_unless_it_is_asked_for(run):
+    """Six flights of one instruction in two worlds, straight on at full speed."""
+    network = steady(run.network(), forward=1.0)
+    index = torch.full((6,), 3)
+    alike, unlike, again = (
+        Collector(network, value_network(), run.examples, 2, unlike=spread).fly(index, generator())
+        for spread in (0.0, 0.5, 0.5)
+    )
+    first = {name: flights.records.position[:, 2] for name, flights in (("alike", alike), ("unlike", unlike))}
+    assert (first["alike"] - first["alike"][0]).norm(dim=1).max() < 1e-4
+    apart = torch.cdist(first["unlike"], first["unlike"])
+    assert apart[~torch.eye(6, dtype=torch.bool)].min() > 1e-4
+    assert torch.equal(unlike.records.position, again.records.position)

@@ -1,14 +1,16 @@
 """The batched quadrotor against physics, a real autopilot's figures and the lab's rigid body."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
+from wordwing.evaluation.rollout import SETTLE_STEPS
 from wordwing.frames import Pose, wrap_angle
-from wordwing.interface import Setpoint
-from wordwing.sim.dynamics import DynamicsConfig, FleetState
+from wordwing.interface import CONTROL_PERIOD, Setpoint
+from wordwing.sim.dynamics import ANSWERS, REST, DynamicsConfig, FleetState
 from wordwing.sim.lab.flight import LabFlight
 from wordwing.sim.scene import Scene
 
@@ -140,3 +142,37 @@ def test_turning_the_world_turns_the_flight(rng):
     x, y = straight.drones.position[0, :2].tolist()
     assert turned.drones.position[0, :2].tolist() == pytest.approx([c * x - s * y, s * x + c * y], abs=1e-4)
     assert wrap_angle(turned.pose.yaw - straight.pose.yaw).item() == pytest.approx(1.1, abs=1e-4)
+
+
+def test_where_drones_come_to_rest_is_told_without_flying_them(rng):
+    fleet = Fleet(16)
+    for _ in range(5):
+        setpoint = Setpoint(
+            torch.from_numpy(rng.uniform(0, 0.7, 16)).float(), torch.from_numpy(rng.uniform(-1, 1, 16)).float()
+        )
+        fleet.drones.advance(setpoint, 0.3, fleet.scene.worlds, fleet.scene.geoms)
+    before = [tensor.clone() for tensor in fleet.drones.tensors()]
+    told = fleet.drones.rest()
+    assert all(map(torch.equal, before, fleet.drones.tensors()))
+    assert round(SETTLE_STEPS * CONTROL_PERIOD, 6) == REST
+    fleet.fly(0.0, 0.0, REST)
+    assert torch.equal(told, fleet.drones.position[:, :2])
+    assert fleet.drones.velocity.norm(dim=1).max() < 0.02
+
+
+def test_a_drone_of_its_own_kind_flies_as_one_with_such_a_config_and_the_others_as_ever(rng):
+    factors = torch.from_numpy(rng.uniform(0.5, 2.0, (2, len(ANSWERS)))).float()
+    fleet, usual = Fleet(3), Fleet()
+    fleet.drones.vary(torch.tensor([2, 0]), factors)
+    changed = [
+        {name: getattr(DynamicsConfig(), name) * float(factor) for name, factor in zip(ANSWERS, row, strict=True)}
+        for row in factors
+    ]
+    alone = [Fleet(config=replace(DynamicsConfig(), **changes)) for changes in changed]
+    for forward, yaw_rate in [(0.7, 0.5), (0.3, -1.0), (0.0, 0.2)]:
+        for one in (fleet, usual, *alone):
+            one.fly(forward, yaw_rate, 0.6)
+    for number, other in zip((2, 0, 1), (*alone, usual), strict=True):
+        assert fleet.drones.position[number].tolist() == pytest.approx(other.drones.position[0].tolist(), abs=1e-5)
+        assert torch.allclose(fleet.drones.rest()[number], other.drones.rest()[0], atol=1e-5)
+    assert torch.cdist(fleet.drones.position, fleet.drones.position)[~torch.eye(3, dtype=torch.bool)].min() > 0.01

@@ -33,6 +33,9 @@ class ReinforcementConfig:
     gold_distance: float | None = None
     """Flights end farther than this from the demonstrated path, metres: 2.0 in the authors' software, which makes the
     demonstration part of the reward; by default nothing about it enters."""
+    unlike: float = 0.0
+    """How different the drones of the flights are: each answers setpoints by parameters that are up to 1 + `unlike`
+    times the simulator's, or its fraction. Control that has flown many drones does not count on one's braking."""
 
 
 class Reinforcement:
@@ -60,7 +63,9 @@ class Reinforcement:
         self.value_network = ValueNetwork(network.config.stage2).to(self.device)
         self.ppo = PPO(network.stage2, self.value_network, config.ppo, compiled)
         worlds = min(config.worlds, config.flights)
-        self.collector = Collector(network, self.value_network, examples, worlds, compiled, config.gold_distance)
+        self.collector = Collector(
+            network, self.value_network, examples, worlds, compiled, config.gold_distance, config.unlike
+        )
         self.iterations = 0
         self.flights = 0
         """Flown so far."""

@@ -28,19 +28,11 @@ from wordwing.model.ego import EgoView
 from wordwing.model.policy import Beliefs, PolicyNetwork, State
 from wordwing.model.records import each
 from wordwing.model.stage2 import Control, ValueNetwork, to_setpoint
+from wordwing.sim.dynamics import ANSWERS
 from wordwing.sim.simulator import Simulator
 
 REFILL = 4
 """Decisions between two looks for worlds that are free; each look waits for the device."""
-
-
-def coasting(velocity: Tensor) -> Tensor:
-    """How far drones that are told to stop fly on, [N, 2] metres, for velocities [N, 2] m/s.
-
-    Fitted to the simulator's steady flight: v · (0.25 s + 0.42 s²/m · |v|), 0.38 m at full speed. The stop reward is
-    about where a drone comes to rest, as evaluation is, and nobody needs to wait for it.
-    """
-    return velocity * (0.25 + 0.42 * velocity.norm(dim=-1, keepdim=True))
 
 
 @dataclass(frozen=True)
@@ -119,6 +111,7 @@ class Collector:
         worlds: int,
         compiled: bool = False,
         gold_distance: float | None = None,
+        unlike: float = 0.0,
     ) -> None:
         """Prepare N worlds.
 
@@ -130,10 +123,13 @@ class Collector:
             compiled: Whether to let torch compile the network, which takes half a minute.
             gold_distance: Flights end farther than this from the demonstrated path, metres, as in the authors'
                 software; by default nothing about the demonstration enters.
+            unlike: How different the drones are: each flight's answers setpoints by parameters that are up to 1 +
+                `unlike` times the simulator's, or its fraction.
         """
         self.network, self.value_network, self.examples = network, value_network, examples
         self.worlds = worlds
         self.gold_distance = gold_distance
+        self.unlike = unlike
         self.device = examples.device
         self.simulator = Simulator(worlds, self.device)
         self._forward: Callable[..., tuple[State, Beliefs]] = (
@@ -157,7 +153,7 @@ class Collector:
         flight = torch.arange(self.worlds, device=self.device)  # [N]
         decision = torch.zeros_like(flight)  # [N] of its flight
         length = torch.zeros_like(index)
-        state, observation = self._begin(index[: self.worlds])
+        state, observation = self._begin(index[: self.worlds], generator)
         begun = self.worlds
         book: Records | None = None
         for step in itertools.count():
@@ -170,7 +166,7 @@ class Collector:
                     flight[free] = torch.arange(begun, begun + len(free), device=self.device)
                     decision[free] = 0
                     begun += len(free)
-                    state, observation = self._begin(index[flight[free]], free, state)
+                    state, observation = self._begin(index[flight[free]], generator, free, state)
                 else:
                     observation = self.simulator.observe()
             elif step:
@@ -193,9 +189,17 @@ class Collector:
         return Rollouts(index[:count], records, length[:count])
 
     def _begin(
-        self, index: Tensor, worlds: Tensor | None = None, state: State | None = None
+        self,
+        index: Tensor,
+        generator: torch.Generator,
+        worlds: Tensor | None = None,
+        state: State | None = None,
     ) -> tuple[State, Observation]:
         """Begin flights of examples `index` [M] in worlds [M], by default in all."""
+        if self.unlike:
+            which = torch.arange(self.worlds, device=self.device) if worlds is None else worlds
+            drawn = torch.rand(len(which), len(ANSWERS), device=self.device, generator=generator)
+            self.simulator.drones.vary(which, (1 + self.unlike) ** (2 * drawn - 1))
         chosen = self.examples.examples[index]
         observation = self.simulator.reset(self.examples.layouts.take(chosen.layout), chosen.start, worlds)
         with precision(self.device):
@@ -226,7 +230,8 @@ class Collector:
         chosen = self.examples.examples[index]
         control: Control = each(lambda tensor: tensor.float(), beliefs.control)
         action, stop = sample(control, generator)
-        rest = pose.xy + coasting(self.simulator.velocity[:, :2])
+        # Evaluation counts from where a drone comes to rest, and so does the stop reward.
+        rest = self.simulator.drones.rest()
         self.simulator.step(to_setpoint(action).where(flying & ~stop))
         led_to = torch.where(stop[:, None], rest, self.simulator.pose.xy)  # world frame
         position = start_frame(state.start).unapply(torch.nn.functional.pad(led_to, (0, 1)))[:, :2]

@@ -18,9 +18,9 @@ from torch import Tensor
 from wordwing.errors import WordwingError
 from wordwing.frames import Pose
 from wordwing.interface import CONTROL_PERIOD, FLIGHT_HEIGHT, Setpoint
-from wordwing.sim.kernels.drone import GRAVITY, Airframe, Fleet, advance, restrain
+from wordwing.sim.kernels.drone import GRAVITY, Airframe, Fleet, advance, come_to_rest, restrain
 from wordwing.sim.kernels.raycast import Geoms, Worlds
-from wordwing.sim.launch import launch
+from wordwing.sim.launch import launch, warp_device
 
 SUBSTEP = 0.01
 """Integration step, seconds."""
@@ -68,6 +68,13 @@ class DynamicsConfig:
     """Altitude that is held, metres."""
 
 
+ANSWERS = ("max_acceleration", "max_jerk", "speed_shaping", "brake_shaping", "velocity_gain", "yaw_acceleration")
+"""What of a drone decides how it answers setpoints, and is different in every make of autopilot."""
+
+REST = 1.8
+"""Seconds after which a drone that was told to stop has come to rest; evaluation waits as long."""
+
+
 @dataclass(frozen=True)
 class SafetyConfig:
     """How far ahead the safety rule looks."""
@@ -104,9 +111,14 @@ class FleetState:
         self._fleet.thrust = wp.from_torch(self.thrust)
         self._fleet.target = wp.from_torch(self.target, dtype=wp.vec2)
         self._fleet.yaw_target = wp.from_torch(self.yaw_target)
-        self._frame = Airframe()
-        for entry in fields(config):
-            setattr(self._frame, entry.name, getattr(config, entry.name))
+        names = [entry.name for entry in fields(config)]
+        usual = torch.tensor([getattr(config, name) for name in names], device=device)
+        self._frames = usual.repeat(count, 1)  # [N, fields of the config], as an array of `Airframe` has them in memory
+        self._answers = torch.tensor([names.index(name) for name in ANSWERS], device=device)
+        self._usual = usual[self._answers]
+        self._airframes = wp.array(
+            ptr=self._frames.data_ptr(), dtype=Airframe, shape=(count,), device=warp_device(device)
+        )
 
     def tensors(self) -> tuple[Tensor, ...]:
         """All that changes in flight; the kernels hold on to these very tensors."""
@@ -129,11 +141,27 @@ class FleetState:
             moving[which] = 0
         self.thrust[which] = float(GRAVITY)
 
+    def vary(self, which: Tensor, factors: Tensor) -> None:
+        """Let drones with indices `which` [M] answer in their own ways from now on.
+
+        Args:
+            which: [M] int64.
+            factors: [M, len(ANSWERS)] by which their parameters differ from the config's; positive.
+        """
+        self._frames[which[:, None], self._answers] = self._usual * factors
+
+    def rest(self) -> Tensor:
+        """[N, 2] where the drones would come to rest if they were told to stop now, metres, world frame."""
+        rest = torch.empty_like(self.position[:, :2])
+        inputs = (self._fleet, self._airframes, round(REST / SUBSTEP), SUBSTEP, wp.from_torch(rest, dtype=wp.vec2))
+        launch(come_to_rest, len(rest), inputs, self.device)
+        return rest
+
     def advance(self, setpoint: Setpoint, seconds: float, worlds: Worlds, geoms: Geoms) -> None:
         """Fly all drones for a time under setpoints [N]."""
         inputs = (
             self._fleet,
-            self._frame,
+            self._airframes,
             worlds,
             geoms,
             *self._arrays(setpoint),
@@ -162,7 +190,7 @@ class FleetState:
             raise WordwingError(f"{len(self.thrust)} drones need as many pairs of bounds, not {list(kept.shape)}")
         inputs = (
             self._fleet,
-            self._frame,
+            self._airframes,
             *self._arrays(setpoint),
             wp.from_torch((kept - safety.margin).contiguous(), dtype=wp.vec2),
             round(safety.horizon / SUBSTEP),

@@ -140,7 +140,7 @@ def fly(frame: Airframe, drone: Drone, forward: float, yaw_rate: float, dt: floa
 @wp.kernel
 def advance(
     fleet: Fleet,
-    frame: Airframe,
+    frames: wp.array(dtype=Airframe),
     worlds: Worlds,
     geoms: Geoms,
     forward: wp.array(dtype=float),
@@ -153,10 +153,26 @@ def advance(
     i = wp.tid()
     drone = load(fleet, i)
     for _step in range(substeps):
-        drone = fly(frame, drone, forward[i], yaw_rate[i], dt)
+        drone = fly(frames[i], drone, forward[i], yaw_rate[i], dt)
         if inside_landmark(worlds, geoms, i, drone.position):
             hits[i] += 1
     store(fleet, i, drone)
+
+
+@wp.kernel
+def come_to_rest(
+    fleet: Fleet,
+    frames: wp.array(dtype=Airframe),
+    substeps: int,
+    dt: float,
+    rest: wp.array(dtype=wp.vec2),
+):
+    """Where every drone would be if it were told to stop now, some substeps later."""
+    i = wp.tid()
+    drone = load(fleet, i)
+    for _step in range(substeps):
+        drone = fly(frames[i], drone, 0.0, 0.0, dt)
+    rest[i] = wp.vec2(drone.position[0], drone.position[1])
 
 
 @wp.func
@@ -191,7 +207,7 @@ def stays_inside(
 @wp.kernel
 def restrain(
     fleet: Fleet,
-    frame: Airframe,
+    frames: wp.array(dtype=Airframe),
     forward: wp.array(dtype=float),
     yaw_rate: wp.array(dtype=float),
     bounds: wp.array(dtype=wp.vec2),
@@ -218,9 +234,9 @@ def restrain(
             # A turn may carry the drone along a fence that it would meet if it had to brake after this period,
             # whichever way it is told to turn then.
             if (
-                stays_inside(frame, drone, speed, turn, turn, horizon, 0, dt, bound)
-                and stays_inside(frame, drone, speed, turn, -1.0, period, braking, dt, bound)
-                and stays_inside(frame, drone, speed, turn, 1.0, period, braking, dt, bound)
+                stays_inside(frames[i], drone, speed, turn, turn, horizon, 0, dt, bound)
+                and stays_inside(frames[i], drone, speed, turn, -1.0, period, braking, dt, bound)
+                and stays_inside(frames[i], drone, speed, turn, 1.0, period, braking, dt, bound)
             ):
                 found = speed
                 done = True
