@@ -56,6 +56,7 @@ SHARES = {
     "supervised.discriminator_rate",
     "supervised.learning_rate",
     "supervised.weight_decay",
+    "reinforcement.unlike",
     "reinforcement.ppo.late_entropy",
     "reinforcement.ppo.learning_rate",
     "reinforcement.ppo.discount",
