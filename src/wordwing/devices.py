@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
 from wordwing.errors import WordwingError
@@ -10,6 +14,12 @@ from wordwing.errors import WordwingError
 def precision(device: torch.device) -> torch.autocast:
     """In the block networks compute in bf16 on CUDA, in single precision on the CPU."""
     return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")
+
+
+def compile_once(function: Callable[..., Any], mode: str | None = None) -> Callable[..., Any]:
+    """The function as torch compiles it for the shapes of its first call; the compiler keeps its advice to itself."""
+    warnings.filterwarnings("ignore", category=UserWarning, module=r"torch\._(dynamo|inductor)")
+    return torch.compile(function, fullgraph=True, dynamic=False, mode=mode)
 
 
 def find_device(name: torch.device | str) -> torch.device:

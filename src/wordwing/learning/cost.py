@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import statistics
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -20,7 +19,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from wordwing.benchmarking import device_title, rate_of
-from wordwing.devices import find_device, precision
+from wordwing.devices import compile_once, find_device, precision
 from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF, Pose, in_start_frame
 from wordwing.interface import FLIGHT_HEIGHT
@@ -334,15 +333,13 @@ def _measure(
     wrap: Callable[[Any], Any] = lambda function: function  # noqa: E731
     if compiling:
         torch.compiler.reset()
-        wrap = partial(torch.compile, fullgraph=True, dynamic=False)
+        wrap = compile_once
     if device.type == "cuda":
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the compiler's, about caches that it looks through
-        call = work(network, Contexts.random(batch, device), wrap)
-        # The second call may still compile: it gets the first one's state, whose memory is laid out otherwise.
-        rate = batch * rate_of(call, seconds, device, warm_up=3 if device.type == "cuda" else 1)
+    call = work(network, Contexts.random(batch, device), wrap)
+    # The second call may still compile: it gets the first one's state, whose memory is laid out otherwise.
+    rate = batch * rate_of(call, seconds, device, warm_up=3 if device.type == "cuda" else 1)
     peak = {"peak_gib": round(torch.cuda.max_memory_allocated(device) / 2**30, 2)} if device.type == "cuda" else {}
     return rate, peak
 

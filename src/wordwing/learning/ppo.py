@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from wordwing.devices import compile_once
 from wordwing.learning.stepping import adam, step
 from wordwing.model.ego import EgoView
 from wordwing.model.records import each
@@ -191,7 +192,7 @@ class PPO:
         self.parameters = [*stage2.parameters(), *value_network.parameters()]
         self.optimizer = adam(self.parameters, config.learning_rate, epsilon=config.epsilon)
         self._loss: Callable[..., tuple[Tensor, Statistics]] = (
-            torch.compile(ppo_loss, fullgraph=True, dynamic=False, mode="reduce-overhead") if compiled else ppo_loss
+            compile_once(ppo_loss, "reduce-overhead") if compiled else ppo_loss
         )
 
     def update(self, decisions: Decisions, generator: torch.Generator, progress: float) -> Statistics:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from wordwing.data.demonstrations.packing import pack_pose
-from wordwing.devices import precision
+from wordwing.devices import compile_once, precision
 from wordwing.frames import ARENA_HALF, Pose, start_frame
 from wordwing.interface import MAX_FORWARD, MAX_YAW_RATE, Observation
 from wordwing.learning.emd import SparseMap, stop_emd
@@ -132,9 +132,7 @@ class Collector:
         self.unlike = unlike
         self.device = examples.device
         self.simulator = Simulator(worlds, self.device)
-        self._forward: Callable[..., tuple[State, Beliefs]] = (
-            torch.compile(network, fullgraph=True, dynamic=False) if compiled else network
-        )
+        self._forward: Callable[..., tuple[State, Beliefs]] = compile_once(network) if compiled else network
 
     @torch.no_grad()
     def fly(self, index: Tensor, generator: torch.Generator) -> Rollouts:

@@ -10,7 +10,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from wordwing.devices import precision
+from wordwing.devices import compile_once, precision
 from wordwing.learning.contexts import ContextConfig, ContextSource, FlightCamera
 from wordwing.learning.examples import ExampleSet
 from wordwing.learning.executions import Executions, LabExecutions
@@ -90,7 +90,7 @@ class Supervised:
         # overwritten by the next update.
         objective = partial(supervised_loss, network, self.heads, self.discriminator, config=config.losses)
         self._objective: Callable[..., tuple[Tensor, dict[str, Tensor]]] = (
-            torch.compile(objective, fullgraph=True, dynamic=False, mode="reduce-overhead") if compiled else objective
+            compile_once(objective, "reduce-overhead") if compiled else objective
         )
         self._pool = _FeaturePool(self) if lab is not None and config.losses.wasserstein else None
 
