@@ -11,6 +11,7 @@ flown and demonstrated. It takes minutes on a GPU.
 
 import json
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -71,9 +72,10 @@ def main(
     for number, variation in enumerate(vary):
         settings = [] if variation == "none" else variation.split(",")
         config = changed(base, [_full(setting) for setting in settings])
-        learned = run(network, config, material, variation, flights, examine, where, further)
-        if keep is not None:
-            save_network(keep / f"{number}", learned, vocabulary, f"Stage 2 of {policy.name}, changed: {variation}\n")
+        for learned in run(network, config, material, variation, flights, examine, where, further):
+            if keep is not None:
+                card = f"Stage 2 of {policy.name}, changed: {variation}\n"
+                save_network(keep / f"{number}", learned, vocabulary, card)
 
 
 def _full(setting: str) -> str:
@@ -89,8 +91,8 @@ def run(
     examine: int,
     device: torch.device,
     further: bool,
-) -> PolicyNetwork:
-    """Train one stage 2 and print how well it flies."""
+) -> Iterator[PolicyNetwork]:
+    """Train one stage 2 and print how well it flies; the policy after each examination."""
     torch.manual_seed(config.seed)
     model = ModelConfig(teacher.config.stage1, config.model.stage2, teacher.config.mapping)
     network = PolicyNetwork(model, len(material.vocabulary)).to(device)
@@ -112,7 +114,7 @@ def run(
         }
         line |= examined(LearnedPolicy(network, material.vocabulary, "sim", device), material, device)
         print(json.dumps(line), flush=True)
-    return network
+        yield network
 
 
 def examined(policy: LearnedPolicy, material: Material, device: torch.device) -> dict[str, str]:
