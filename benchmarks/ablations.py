@@ -34,6 +34,9 @@ NAMES = (
 
 BUDGET = (
     "data.dev=250",
+    "data.wordings=4",
+    "supervised.executions=96",
+    "supervised.common=16",
     "schedule.minutes=none",
     "schedule.warm_up=1200",
     "schedule.updates=1840",
@@ -43,7 +46,8 @@ BUDGET = (
     "schedule.look_every=600",
     "schedule.save_seconds=900",
 )
-"""1,840 updates of stage 1; after the first 1,200, 80 iterations of 512 flights in turns with eight updates each."""
+"""1,840 updates of stage 1, with half of the recipe's batch; after the first 1,200, 80 iterations of 512 flights in turns
+with eight updates each."""
 
 
 def main(

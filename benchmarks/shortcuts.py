@@ -8,6 +8,7 @@ demonstrated, decisions, success and EMD, and EMD where a flight came to rest at
 
 import json
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -24,29 +25,29 @@ BASELINES = ("stop", "average", "oracle")
 
 def main(folders: Annotated[list[Path], tyro.conf.Positional], /) -> None:
     """Print a line for each system, number of segments, domain, split and corpus."""
-    groups: dict[tuple[str, str, str, int], dict[str, list[Episode]]] = defaultdict(lambda: defaultdict(list))
+    for heading, flights in groups(folders):
+        print(json.dumps(heading | row(flights)))
+
+
+def groups(folders: list[Path]) -> Iterator[tuple[dict[str, object], list[Episode]]]:
+    """Flights of one system, number of segments, domain, split and corpus at a time, and what they share."""
+    found: dict[tuple[str, str, str, int], dict[str, list[Episode]]] = defaultdict(lambda: defaultdict(list))
     for episode in read_episodes([find_episodes(folder) for folder in folders]):
         if episode.system not in BASELINES:
             where = (episode.corpus, episode.split, episode.domain, episode.segments)
-            groups[where][episode.system].append(episode)
-    for where, systems in sorted(groups.items()):
+            found[where][episode.system].append(episode)
+    for where, systems in sorted(found.items()):
+        shared = dict(zip(("corpus", "split", "domain", "segments"), where, strict=True))
         for system in ordered(systems):
-            print(json.dumps(row(where, system, systems[system])))
+            yield shared | {"system": title(system), "n": len(systems[system])}, systems[system]
 
 
-def row(where: tuple[str, str, str, int], system: str, flights: list[Episode]) -> dict[str, object]:
+def row(flights: list[Episode]) -> dict[str, object]:
     """The figures of one system's flights."""
     measures = [measure(flight) for flight in flights]
     at_the_goal = np.array([entry.success for entry in measures])
     emd = np.array([entry.emd for entry in measures])
-    corpus, split, domain, segments = where
     return {
-        "corpus": corpus,
-        "split": split,
-        "domain": domain,
-        "segments": segments,
-        "system": title(system),
-        "n": len(flights),
         "flown, m": mean([path_length(flight.poses[:, :2].astype(np.float64)) for flight in flights]),
         "demonstrated, m": mean([path_length(flight.gold) for flight in flights]),
         "decisions": mean([flight.decisions for flight in flights], 1),

@@ -93,7 +93,6 @@ def gpu() -> RunConfig:
             flights=512,
             worlds=512,
             ppo=replace(config.reinforcement.ppo, updates=12),
-            reward=replace(config.reinforcement.reward, step=0.01),
         ),
         schedule=replace(
             config.schedule,

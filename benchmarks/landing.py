@@ -1,0 +1,48 @@
+"""Whether a flight misses its goal because of its plan or because of its landing; JSON lines.
+
+Usage: python benchmarks/landing.py FOLDER… [--segments N…] > benchmarks/landing.jsonl
+
+Folders are those of `wordwing evaluate`, or of docs/episodes. Of the flights of each system: forward velocity that was
+asked for last, how far the drone flew on after it had decided to stop, how far the likeliest goal of its last plan was
+from the demonstration's end, and how far the drone came to rest from the one and from the other.
+"""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import tyro
+
+from shortcuts import groups, mean
+from wordwing.evaluation.episodes import Episode
+
+
+def main(folders: Annotated[list[Path], tyro.conf.Positional], /, segments: tuple[int, ...] = (1, 2)) -> None:
+    """Print a line for each system, number of segments, domain, split and corpus."""
+    for heading, flights in groups(folders):
+        if heading["segments"] in segments:
+            print(json.dumps(heading | row([flight for flight in flights if flight.decisions])))
+
+
+def row(flights: list[Episode]) -> dict[str, object]:
+    """The figures of one system's flights, each with at least one decision to fly."""
+    rest = np.array([flight.poses[-1, :2] for flight in flights])
+    decided = np.array([flight.poses[flight.decisions, :2] for flight in flights])
+    planned = np.array([flight.goals[-1, :2] for flight in flights])
+    true = np.array([flight.gold[-1] for flight in flights])
+    return {
+        "last velocity, m/s": mean([flight.setpoints[flight.decisions - 1, 0] for flight in flights]),
+        "flown on, m": mean(_apart(rest, decided)),
+        "planned goal off, m": mean(_apart(planned, true)),
+        "landed off that, m": mean(_apart(rest, planned)),
+        "landed off the goal, m": mean(_apart(rest, true)),
+    }
+
+
+def _apart(some: np.ndarray, others: np.ndarray) -> np.ndarray:
+    return np.hypot(*(some - others).T)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)
