@@ -37,9 +37,9 @@ def main(system: Annotated[str, tyro.conf.Positional], folders: Annotated[list[P
                 closed = summary.gaps[Group(origin, segments), system, metric]
                 row["n"] = closed.n
                 row[f"{name} closed, %"] = f"{100 * closed.mean:.0f} ({100 * closed.low:.0f}–{100 * closed.high:.0f})"
-                row[f"{name} meant, %"] = meant[place] if meant else ""
-                reached = meant is not None and 100 * closed.mean >= meant[place]
-                row[f"{name} reached"] = ("yes" if reached else "no") if meant else ""
+                if meant is not None:
+                    row[f"{name} meant, %"] = meant[place]
+                    row[f"{name} reached"] = "yes" if 100 * closed.mean >= meant[place] else "no"
             print(json.dumps(row, ensure_ascii=False))
 
 
