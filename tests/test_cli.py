@@ -160,11 +160,18 @@ def test_a_reader_that_has_seen_enough_is_no_mistake(tmp_path):
     assert done.stderr == ""
 
 
-def test_wrong_arguments_exit_with_2_and_no_traceback():
-    for arguments in (["fly"], ["fly", "go", "--seed", "x"], ["flly"], ["fly", "go", "--policy", "pvn9"]):
-        done = run(*arguments)
-        assert done.returncode == 2
-        assert "Traceback" not in done.stderr
+@pytest.mark.parametrize("arguments", ["fly", "fly go --seed x", "flly", "fly go --policy pvn9"])
+def test_wrong_arguments_exit_with_2(arguments, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments.split())
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.strip()
+
+
+def test_wrong_arguments_leave_no_traceback_behind():
+    done = run("fly", "go", "--policy", "pvn9")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
 
 
 def test_a_layout_can_be_drawn(tmp_path, capsys):

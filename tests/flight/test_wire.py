@@ -57,6 +57,7 @@ def test_the_shipped_policy_flies_an_instruction_over_udp_and_the_drone_lands(la
     assert (folder / "log" / "flight.tlog").stat().st_size > 10_000
 
 
+@pytest.mark.long
 def test_a_pilot_that_is_killed_in_the_air_leaves_a_drone_that_lands(lab):
     folder, url, camera = lab
     command = [sys.executable, "-m", "wordwing", *arguments(folder, url, camera), "--yes"]
