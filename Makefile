@@ -13,7 +13,7 @@ INSTRUCTION ?= turn around, pass the barrel on its left and stop in front of the
 help:
 	@echo "make fly     set up, fly one instruction on the CPU, say where the film is"
 	@echo "             (make fly INSTRUCTION=\"go to the pumpkin\" to give your own)"
-	@echo "make test    set up, then ruff, mypy and the tests: about 12 minutes on two cores"
+	@echo "make test    set up, then ruff, mypy and the tests: about 11 minutes on two cores"
 	@echo "             (make test JOBS=8 to share them among more)"
 	@echo "make check   make test and the long checks"
 	@echo "make pictures  draw the picture sheets in docs/ again"
