@@ -46,8 +46,8 @@ BUDGET = (
     "schedule.look_every=600",
     "schedule.save_seconds=900",
 )
-"""1,840 updates of stage 1, with half of the recipe's batch; after the first 1,200, 80 iterations of 512 flights in
-turns with eight updates each."""
+"""1,840 updates of stage 1, with half of the recipe's batch and wordings; after the first 1,200, 80 iterations of 512
+flights in turns with eight updates each."""
 
 
 def main(

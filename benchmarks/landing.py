@@ -22,22 +22,26 @@ def main(folders: Annotated[list[Path], tyro.conf.Positional], /, segments: tupl
     """Print a line for each system, number of segments, domain, split and corpus."""
     for heading, flights in groups(folders):
         if heading["segments"] in segments:
-            print(json.dumps(heading | row([flight for flight in flights if flight.decisions])))
+            print(json.dumps(heading | row(flights)))
 
 
 def row(flights: list[Episode]) -> dict[str, object]:
-    """The figures of one system's flights, each with at least one decision to fly."""
+    """The figures of one system's flights."""
     rest = np.array([flight.poses[-1, :2] for flight in flights])
     decided = np.array([flight.poses[flight.decisions, :2] for flight in flights])
     planned = np.array([flight.goals[-1, :2] for flight in flights])
     true = np.array([flight.gold[-1] for flight in flights])
     return {
-        "last velocity, m/s": mean([flight.setpoints[flight.decisions - 1, 0] for flight in flights]),
+        "last velocity, m/s": mean([_last_velocity(flight) for flight in flights]),
         "flown on, m": mean(_apart(rest, decided)),
         "planned goal off, m": mean(_apart(planned, true)),
         "landed off that, m": mean(_apart(rest, planned)),
         "landed off the goal, m": mean(_apart(rest, true)),
     }
+
+
+def _last_velocity(flight: Episode) -> float:
+    return float(flight.setpoints[flight.decisions - 1, 0]) if flight.decisions else 0.0
 
 
 def _apart(some: np.ndarray, others: np.ndarray) -> np.ndarray:

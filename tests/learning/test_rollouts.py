@@ -18,6 +18,7 @@ from wordwing.model.grid import START_GRID
 from wordwing.model.policy import PolicyNetwork
 from wordwing.model.records import each
 from wordwing.model.stage2 import ValueNetwork
+from wordwing.sim.dynamics import ANSWERS, FleetState
 from wordwing.sim.simulator import Simulator
 from wordwing.world.layout import Layout
 
@@ -303,3 +304,17 @@ def test_drones_are_alike_unless_it_is_asked_for(run):
     apart = torch.cdist(first["unlike"], first["unlike"])
     assert apart[~torch.eye(6, dtype=torch.bool)].min() > 1e-4
     assert torch.equal(unlike.records.position, again.records.position)
+
+
+def test_drones_that_are_unlike_are_so_within_bounds_and_each_flight_has_another(run, monkeypatch):
+    drawn = []
+    vary = FleetState.vary
+    monkeypatch.setattr(FleetState, "vary", lambda *call: drawn.append(call[2]) or vary(*call))
+    Collector(steady(run.network(), stop=50.0), value_network(), run.examples, 8, unlike=0.5).fly(
+        torch.arange(40), generator()
+    )
+    factors = torch.cat(drawn)
+    assert factors.shape == (40, len(ANSWERS))
+    assert len(factors.unique(dim=0)) == 40
+    assert 1 / 1.5 <= float(factors.min()) < 0.7
+    assert 1.4 < float(factors.max()) <= 1.5

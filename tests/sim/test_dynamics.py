@@ -1,7 +1,7 @@
 """The batched quadrotor against physics, a real autopilot's figures and the lab's rigid body."""
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from wordwing.evaluation.rollout import SETTLE_STEPS
 from wordwing.frames import Pose, wrap_angle
 from wordwing.interface import CONTROL_PERIOD, Setpoint
 from wordwing.sim.dynamics import ANSWERS, REST, DynamicsConfig, FleetState
+from wordwing.sim.kernels.drone import Airframe
 from wordwing.sim.lab.flight import LabFlight
 from wordwing.sim.scene import Scene
 
@@ -30,6 +31,13 @@ class Fleet:
         count = len(self.drones.position)
         setpoint = Setpoint(torch.full((count,), forward), torch.full((count,), yaw_rate))
         self.drones.advance(setpoint, seconds, self.scene.worlds, self.scene.geoms)
+
+    def fly_somehow(self, rng: np.random.Generator) -> None:
+        """One control period, each drone by a setpoint of its own."""
+        count = len(self.drones.position)
+        forward, yaw_rate = rng.uniform(0, 0.7, count), rng.uniform(-1, 1, count)
+        setpoint = Setpoint(torch.from_numpy(forward).float(), torch.from_numpy(yaw_rate).float())
+        self.drones.advance(setpoint, CONTROL_PERIOD, self.scene.worlds, self.scene.geoms)
 
     @property
     def pose(self) -> Pose:
@@ -115,10 +123,7 @@ def test_steps_answer_as_the_labs_rigid_body_does(forward, yaw_rate):
 def test_height_is_held_within_two_centimetres_by_any_setpoints(rng):
     fleet = Fleet(32)
     for _ in range(30):
-        setpoint = Setpoint(
-            torch.from_numpy(rng.uniform(0, 0.7, 32)).float(), torch.from_numpy(rng.uniform(-1, 1, 32)).float()
-        )
-        fleet.drones.advance(setpoint, 0.3, fleet.scene.worlds, fleet.scene.geoms)
+        fleet.fly_somehow(rng)
         assert (fleet.drones.position[:, 2] - 0.7).abs().max() < 0.02
     up = 1 - 2 * fleet.drones.attitude[:, 1:3].square().sum(-1)
     assert up.min() > math.cos(0.36)
@@ -147,10 +152,7 @@ def test_turning_the_world_turns_the_flight(rng):
 def test_where_drones_come_to_rest_is_told_without_flying_them(rng):
     fleet = Fleet(16)
     for _ in range(5):
-        setpoint = Setpoint(
-            torch.from_numpy(rng.uniform(0, 0.7, 16)).float(), torch.from_numpy(rng.uniform(-1, 1, 16)).float()
-        )
-        fleet.drones.advance(setpoint, 0.3, fleet.scene.worlds, fleet.scene.geoms)
+        fleet.fly_somehow(rng)
     before = [tensor.clone() for tensor in fleet.drones.tensors()]
     told = fleet.drones.rest()
     assert all(map(torch.equal, before, fleet.drones.tensors()))
@@ -158,6 +160,10 @@ def test_where_drones_come_to_rest_is_told_without_flying_them(rng):
     fleet.fly(0.0, 0.0, REST)
     assert torch.equal(told, fleet.drones.position[:, :2])
     assert fleet.drones.velocity.norm(dim=1).max() < 0.02
+
+
+def test_airframes_lie_in_memory_as_configs_name_them():
+    assert list(Airframe.vars) == [entry.name for entry in fields(DynamicsConfig)]
 
 
 def test_a_drone_of_its_own_kind_flies_as_one_with_such_a_config_and_the_others_as_ever(rng):

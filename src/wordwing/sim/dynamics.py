@@ -112,7 +112,7 @@ class FleetState:
         self._fleet.target = wp.from_torch(self.target, dtype=wp.vec2)
         self._fleet.yaw_target = wp.from_torch(self.yaw_target)
         names = [entry.name for entry in fields(config)]
-        usual = torch.tensor([getattr(config, name) for name in names], device=device)
+        usual = torch.tensor([getattr(config, name) for name in names], dtype=torch.float32, device=device)
         self._frames = usual.repeat(count, 1)  # [N, fields of the config], as an array of `Airframe` has them in memory
         self._answers = torch.tensor([names.index(name) for name in ANSWERS], device=device)
         self._usual = usual[self._answers]

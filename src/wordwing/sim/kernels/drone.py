@@ -16,7 +16,7 @@ SLACK = wp.constant(0.002)
 
 @wp.struct
 class Airframe:
-    """`DynamicsConfig` on the device; the fields have its names."""
+    """`DynamicsConfig` on the device; the fields have its names and order."""
 
     max_acceleration: float
     max_jerk: float
