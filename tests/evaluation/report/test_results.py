@@ -124,6 +124,21 @@ def test_differences_are_shown_between_policies_and_with_average():
     assert found == ("2", "+50.0 (+0.0 to +100.0)", "−0.250 (−0.400 to −0.100)")
 
 
+def test_an_ablation_is_compared_with_what_it_was_taken_from():
+    ablations = ("pvn2-sureal-no-image", "pvn2-sureal-no-instruction")
+    scores = [score for system in ("average", "pvn2-bc", *ablations) for score in flown(system, (1, 0), (0.4, 0.6))]
+    alone = tables(scores)["differences-cage-generated"]
+    both = tables([*scores, *flown("pvn2-sureal", (1, 1), (0.3, 0.2))])["differences-cage-generated"]
+    assert len(rows(alone)) == 6
+    assert list(rows(both)) == [
+        "PVN2-BC − AVERAGE",
+        "PVN2-SuReAL − AVERAGE",
+        "PVN2-SuReAL − PVN2-BC",
+        "PVN2-SuReAL-noU − PVN2-SuReAL",
+        "PVN2-SuReAL-noI − PVN2-SuReAL",
+    ]
+
+
 def test_judged_flights_have_the_judges_columns():
     scores = [
         *flown("average", (0, 0), (0.5, 0.7), judge_path=0.25, judge_goal=0.0),

@@ -21,6 +21,7 @@ from wordwing.evaluation.report.summary import (
     Origin,
     Segments,
     Summary,
+    ablated,
     learned,
     segments_title,
     title,
@@ -162,7 +163,7 @@ def gaps(summary: Summary, origins: Sequence[Origin]) -> Table | None:
 
 
 def differences(summary: Summary, origins: Sequence[Origin]) -> Table | None:
-    """Paired differences between policies, and of each with AVERAGE."""
+    """Paired differences between policies, and with AVERAGE; of an ablation only with what it was taken from."""
     shown = [
         name
         for name in COMPARED_METRICS
@@ -170,10 +171,13 @@ def differences(summary: Summary, origins: Sequence[Origin]) -> Table | None:
     ]
     sections = []
     for origin in origins:
+        systems = summary.systems(origin)
         for count in summary.segments(origin):
             rows = []
-            for earlier, later in combinations(summary.systems(origin), 2):
+            for earlier, later in combinations(systems, 2):
                 if not learned(later) or not (learned(earlier) or earlier == "average"):
+                    continue
+                if ablated(later) in systems and earlier != ablated(later):
                     continue
                 found = [summary.differences.get((Group(origin, count), later, earlier, name)) for name in shown]
                 cells = [_cell(estimate, name, signed=True) for estimate, name in zip(found, shown, strict=True)]

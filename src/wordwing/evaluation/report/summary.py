@@ -214,6 +214,11 @@ def learned(system: str) -> bool:
     return system not in NOT_LEARNED
 
 
+def ablated(system: str) -> str | None:
+    """The system of which this one is an ablation, if it is one."""
+    return "pvn2-sureal" if system in TITLES and system.startswith("pvn2-sureal-") else None
+
+
 def ordered(systems: Iterable[str]) -> list[str]:
     """Systems in the order of tables."""
     return sorted(set(systems), key=_system_order)
