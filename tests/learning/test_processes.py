@@ -15,6 +15,7 @@ from wordwing.learning.process_a import ProcessA
 from wordwing.learning.process_b import ProcessB
 from wordwing.learning.processes import HOPELESS, Clock, Meter, Place, Skips
 from wordwing.learning.state import load_state, save_state
+from wordwing.model.checkpoint import load_network
 from wordwing.model.policy import LearnedPolicy
 
 CPU = torch.device("cpu")
@@ -182,6 +183,24 @@ def test_after_a_restart_process_b_takes_the_parameters_of_a_process_a_that_lost
     expected = {name.removeprefix("stage1."): tensor for name, tensor in older.items() if name.startswith("stage1.")}
     assert same(copy(again.network.stage1), expected)
     assert not moved(again.network.stage2, stage2)
+
+
+def test_a_policy_that_has_seen_nothing_of_the_lab_sees_there_with_the_eyes_of_sim(config, material, tmp_path):
+    def kept(name, config):
+        b = ProcessB(Place(tmp_path, CPU, DirectLink()), config, material)
+        with torch.no_grad():
+            next(b.network.stage1.vision["sim"].parameters()).add_(1.0)
+        b.keep(name)
+        return load_network(tmp_path / name)[0].stage1
+
+    assert config.data.lab == "none"
+    assert kept("alone", config).one_pair
+    assert kept("longer", replace(config, start=str(tmp_path / "alone"))).one_pair
+    both = kept("both", replace(config, data=replace(config.data, lab="all")))
+    assert not both.one_pair
+    later = kept("later", replace(config, start=str(tmp_path / "both")))
+    assert same(copy(later.vision["lab"]), copy(both.vision["lab"])), "what it knew of the lab it still knows"
+    assert moved(later.vision["sim"], copy(both.vision["sim"]))
 
 
 def test_the_log_of_a_restored_process_has_every_step_once(config, material, tmp_path):

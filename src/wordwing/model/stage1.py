@@ -69,6 +69,16 @@ class Stage1(nn.Module):
             image = torch.zeros_like(image)
         return self.vision[domain](image)
 
+    @property
+    def one_pair(self) -> bool:
+        """Whether both domains have the same eyes."""
+        sim, lab = (self.vision[domain].state_dict() for domain in ("sim", "lab"))
+        return all(torch.equal(tensor, lab[name]) for name, tensor in sim.items())
+
+    def lend_eyes(self) -> None:
+        """Give the lab the simulator's eyes, for want of any that have learned."""
+        self.vision["lab"].load_state_dict(self.vision["sim"].state_dict())
+
     def read(self, tokens: Tokens) -> Reading:
         """Understand N instructions."""
         if self.config.blank == "instruction":
