@@ -189,6 +189,19 @@ def test_a_line_of_distances_climbs_to_the_share_that_ends_within_two_metres():
     assert (bottom - halfway) / (bottom - top) == pytest.approx(0.5, abs=1e-3)
 
 
+@pytest.mark.parametrize("name", ["run", "pvn2-sureal-without-this", "a-policy-of-forty-letters-in-a-folder"])
+def test_a_legend_of_many_systems_stays_inside_the_picture(name):
+    chart = distance_chart({1: {f"{name}-{number:02}": [0.5] for number in range(11)}})
+    [legend] = [group for group in ET.fromstring(chart).iter(f"{SVG}g") if group.get("id") == "legend_1"]
+    handles = [
+        found
+        for path in legend.iter(f"{SVG}path")
+        if path.get("style", "").startswith("fill: none") and len(found := points(path))
+    ]
+    assert len(handles) == 11
+    assert min(handle[:, 0].min() for handle in handles) >= 0, "it is centred: whatever is too wide leaves both sides"
+
+
 def test_no_two_systems_look_the_same():
     names = [*TITLED, *(f"policy-{number}" for number in range(9))]
     looks = system_looks(names)

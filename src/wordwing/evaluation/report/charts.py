@@ -262,9 +262,10 @@ def distance_chart(segments: Mapping[int, Mapping[str, Sequence[float]]]) -> str
     """
     systems = list(dict.fromkeys(title for entry in segments.values() for title in entry))
     looks = dict(zip(systems, system_looks(systems), strict=True))
+    columns = max(1, min(5, int(WIDTH / (0.55 + 0.065 * max(map(len, systems), default=0)))))  # inches, a letter's too
     reaches = np.arange(0, round(100 * FARTHEST) + 1) / 100  # every centimetre, however many flights there are
     with plain_style(_CHART):
-        figure = _figure(3.0)
+        figure = _figure(3.0 + 0.2 * ((len(systems) - 1) // columns))
         [grid] = figure.subplots(1, len(segments), squeeze=False, sharey=True)
         for axes, (count, entry) in zip(grid, segments.items(), strict=True):
             axes.axvline(SUCCESS_DISTANCE, color="0.45", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
@@ -283,7 +284,7 @@ def distance_chart(segments: Mapping[int, Mapping[str, Sequence[float]]]) -> str
             Line2D([], [], color=shade(colour), linestyle=style, linewidth=1.8, label=title)
             for title, (colour, style) in looks.items()
         ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 5) or 1)
+        figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), columns) or 1)
         return _svg(figure)
 
 
