@@ -74,7 +74,10 @@ def victims(setup: str, work: str) -> Iterator[Victims]:
     """
     indented = "\n".join(f"    {line}" for line in work.strip("\n").splitlines())
     source = ZYGOTE.format(setup=setup, work=indented)
-    process = subprocess.Popen([sys.executable, "-c", source], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}  # where the test's own modules are, too
+    process = subprocess.Popen(
+        [sys.executable, "-c", source], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    )
     try:
         yield Victims(process)
     finally:

@@ -5,8 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from interrupting import wait_for
 from wordwing.data.dataset import DERIVED, Dataset
 from wordwing.data.demonstrations.archive import Header, fingerprint
 from wordwing.data.demonstrations.records import LabDemonstrations, encode
@@ -21,7 +20,7 @@ from wordwing.data.demonstrations.sim import fly_sim
 from wordwing.learning.config import RunConfig
 from wordwing.learning.recipes import ablated, changed, quick
 from wordwing.learning.runs import Settings
-from wordwing.learning.state import load_state
+from wordwing.learning.state import is_saved, load_state
 
 TINY = (
     "data.segments=1",
@@ -154,17 +153,45 @@ def is_alive(process: int) -> bool:
         return False
 
 
-def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
-    """Whether something becomes true in time."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return condition()
-
-
 def kill(process: int) -> None:
     """SIGKILL, even if it has just ended."""
     with suppress(ProcessLookupError):
         os.kill(process, signal.SIGKILL)
+
+
+COUNTERS = ("updates", "cloned", "merged", "iterations", "examined")
+
+
+def counters(folder: Path) -> dict[str, int]:
+    """How far the checkpoints of a run are; each that is there must load."""
+    found = {}
+    for name in ("state", "state-a", "state-b"):
+        if is_saved(folder / name):
+            meta = load_state(folder / name)[1]
+            parts = [meta["a"], meta["b"]] if name == "state" else [meta]
+            for part in parts:
+                found |= {
+                    key: part[key] for key in ("updates", "cloned", "merged", "iterations", "examined") if key in part
+                }
+    return found
+
+
+def no_less(before: dict[str, int], after: dict[str, int]) -> bool:
+    """Whether nothing was lost."""
+    return all(after[key] >= value for key, value in before.items())
+
+
+def two(cage: Path, out: Path, *more: str) -> list[str]:
+    """The command of a tiny run with two processes."""
+    return command(cage, out, *more, recipe="paper")
+
+
+def pair(process: subprocess.Popen[str]) -> list[int]:
+    """Process A and Process B, the older one first, once both are there."""
+
+    def workers():
+        return [child for child, line in children(process.pid).items() if "spawn_main" in line]
+
+    assert wait_for(lambda: len(workers()) == 2 or process.poll() is not None, 180)
+    born = {child: int(Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[19]) for child in workers()}
+    return sorted(born, key=lambda child: (born[child], child))

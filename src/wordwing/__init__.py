@@ -4,9 +4,18 @@ The method is the two-stage PVN2 policy trained by SuReAL (Blukis et al., CoRL 2
 the paper to this code.
 """
 
-from importlib.metadata import PackageNotFoundError, version
+__version__: str
 
-try:
-    __version__ = version("wordwing")
-except PackageNotFoundError:  # run from a source tree that was never installed
-    __version__ = "0+unknown"
+
+def __getattr__(name: str) -> str:
+    """The version, looked up when it is asked for: Ctrl-C must be answered before so much is imported."""
+    global __version__
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        __version__ = version("wordwing")
+    except PackageNotFoundError:  # run from a source tree that was never installed
+        __version__ = "0+unknown"
+    return __version__

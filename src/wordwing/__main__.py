@@ -1,5 +1,25 @@
-"""`python -m wordwing` is the `wordwing` command."""
+"""The `wordwing` command, also as `python -m wordwing`: Ctrl-C is answered before anything else is imported."""
 
-from wordwing.cli import main
+import os
+import signal
 
-main()
+
+def _leave(*_: object) -> None:
+    os.write(2, b"wordwing: interrupted\n")
+    os._exit(130)
+
+
+def main() -> None:
+    """Run the command that was typed."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _leave)  # until what answers it better has been imported
+    from wordwing import interrupts
+
+    with interrupts.answered():
+        from wordwing.cli import main as run
+
+        run()
+
+
+if __name__ == "__main__":
+    main()

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
+import re
 import sys
+from contextlib import redirect_stdout
 from typing import NoReturn
 
 import tyro
 
+from wordwing import interrupts
 from wordwing.commands import (
     bench,
+    bridge,
     build,
     demonstrate,
     evaluate,
@@ -69,9 +74,11 @@ def application() -> tyro.extras.SubcommandApp:
     study_app.command(name="import")(study.import_results)
     lab_app = tyro.extras.SubcommandApp()
     lab_app.command(lab.serve)
+    lab_app.command(bridge.bridge)
     flight_app = tyro.extras.SubcommandApp()
     flight_app.command(flight.check)
     flight_app.command(flight.mocap)
+    flight_app.command(flight.accept)
     train_app = tyro.extras.SubcommandApp()
     train_app.command(train.stage1)
     train_app.command(train.bc)
@@ -92,7 +99,7 @@ def application() -> tyro.extras.SubcommandApp:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Entry point; exits with 0, 2 for a mistake that the user can put right, 130 for Ctrl-C."""
+    """Entry point; exits with 0, 2 for a mistake that can be put right, 3 for an aborted flight, 130 for Ctrl-C."""
     argv = sys.argv[1:] if arguments is None else arguments
     if argv == ["--version"]:
         from wordwing.release import release
@@ -100,13 +107,16 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"wordwing {release()}")
         return
     try:
-        application().cli(args=argv, prog="wordwing", description=DESCRIPTION)
+        if argv[:1] == ["--tyro-print-completion"]:
+            print(_completion(argv))
+        else:
+            application().cli(args=argv, prog="wordwing", description=DESCRIPTION)
         sys.stdout.flush()
     except WordwingError as error:
-        _fail(str(error))
+        _fail(str(error), error.status)
     except KeyboardInterrupt:
-        print("wordwing: interrupted", file=sys.stderr)
-        raise SystemExit(130) from None
+        interrupts.announce()
+        raise SystemExit(interrupts.STATUS) from None
     except BrokenPipeError:  # whoever read us has seen enough: `wordwing … | head`
         _forget_output()
         raise SystemExit(141) from None
@@ -117,9 +127,22 @@ def main(arguments: list[str] | None = None) -> None:
         _fail("the disk is full; nothing was half-written")
 
 
-def _fail(sentence: str) -> NoReturn:
+def _completion(argv: list[str]) -> str:
+    """A shell's script for completing commands and options, as tyro makes it."""
+    script = io.StringIO()
+    try:
+        with redirect_stdout(script):
+            application().cli(args=argv, prog="wordwing", description=DESCRIPTION)
+    except SystemExit as end:
+        if end.code:
+            raise
+    # Bash would offer every line of a help text but its first as something to type.
+    return re.sub("^COMPLETION_SPEC = .*", lambda found: found[0].replace(r"\n", " "), script.getvalue(), flags=re.M)
+
+
+def _fail(sentence: str, status: int = 2) -> NoReturn:
     print(f"wordwing: {sentence}", file=sys.stderr)
-    raise SystemExit(2) from None
+    raise SystemExit(status) from None
 
 
 def _forget_output() -> None:

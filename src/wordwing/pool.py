@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import islice
+from multiprocessing.process import BaseProcess
 from typing import TypeVar
 
 from wordwing.errors import WordwingError
+from wordwing.interrupts import blocked
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
+
+CLEANING = 0.3
+"""Seconds that a process which is broken off has to remove what it has half written."""
 
 
 def shared(
@@ -23,7 +31,7 @@ def shared(
 ) -> Iterator[tuple[Piece, Result]]:
     """Results of pieces of work as they come, with the pieces; in this process if there is only one.
 
-    After Ctrl-C the pieces that are being worked on are ended, and no others begun.
+    After Ctrl-C, or an exception where results are taken, the pieces that are being worked on are broken off.
 
     Args:
         function: Done with each piece, in processes of one thread each; of a module, as processes are spawned.
@@ -36,16 +44,18 @@ def shared(
         for piece in pieces:
             yield piece, function(piece)
         return
+    others = multiprocessing.active_children()
+    working: dict[Future[Result], Piece] = {}
     with _one_thread_each():
         # Warp and torch run threads, which a forked process would not have.
-        pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _leave_interrupts)
+        pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _begin, (os.getpid(),))
         try:
-            # One each at a time: what waits in the pool's queue would still be done after Ctrl-C.
+            # One each at a time: what waits in the pool's queue would be begun when the others are broken off.
             left = iter(pieces)
-            working: dict[Future[Result], Piece] = {}
             while True:
-                for piece in islice(left, processes - len(working)):
-                    working[pool.submit(function, piece)] = piece
+                with blocked():
+                    for piece in islice(left, processes - len(working)):
+                        working[pool.submit(function, piece)] = piece
                 if not working:
                     return
                 for future in wait(working, return_when=FIRST_COMPLETED).done:
@@ -53,12 +63,41 @@ def shared(
         except BrokenProcessPool:
             raise WordwingError(killed) from None
         finally:
-            pool.shutdown(cancel_futures=True)
+            unwanted = multiprocessing.active_children() if working else []
+            _break_off(pool, [child for child in unwanted if child not in others])
 
 
-def _leave_interrupts() -> None:
-    """Ctrl-C is for the process that waits: the others end what they are doing."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def die_with(parent: int) -> None:
+    """Let the system end this process with its parent: nobody would end it afterwards."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    check_parent(parent)  # which may have ended before that, or on another system
+
+
+def check_parent(parent: int) -> None:
+    """End this process if its parent has ended."""
+    if os.getppid() != parent:
+        raise SystemExit(1)
+
+
+def _begin(parent: int) -> None:
+    signal.signal(signal.SIGTERM, _end)
+    die_with(parent)
+
+
+def _end(*_: object) -> None:
+    raise SystemExit(128 + signal.SIGTERM)
+
+
+def _break_off(pool: ProcessPoolExecutor, processes: Collection[BaseProcess]) -> None:
+    """End a pool whose processes have nothing to do, but for some that have a moment to clean up."""
+    for process in processes:
+        process.terminate()
+    pool.shutdown(wait=not processes)
+    until = time.monotonic() + CLEANING
+    for process in processes:
+        process.join(max(0.0, until - time.monotonic()))
+        process.kill()
 
 
 @contextmanager

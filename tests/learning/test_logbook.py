@@ -207,5 +207,5 @@ def test_a_folder_that_cannot_be_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(WordwingError, match="not a directory"):
         Logbook(tmp_path / "file" / "a")
-    with pytest.raises(WordwingError, match="cannot be read"):
+    with pytest.raises(WordwingError, match="there is no such file"):
         read_scalars(tmp_path / "none")

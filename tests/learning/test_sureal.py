@@ -1,21 +1,44 @@
 import errno
+import itertools
 import json
 import os
 import shutil
+import signal
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
-from tiny_training import begin, children, command, end, here, is_alive, kill, learned, same, tiny, wait_for
+from interrupting import Running, wait_for
+from tiny_training import (
+    begin,
+    command,
+    counters,
+    end,
+    here,
+    is_alive,
+    kill,
+    learned,
+    no_less,
+    pair,
+    same,
+    tiny,
+    two,
+)
 from wordwing.cli import main
 from wordwing.errors import WordwingError
 from wordwing.learning import state, sureal
 from wordwing.learning.link import Executed, FolderLink, Parameters, Pulse
+from wordwing.learning.ppo import PPO
+from wordwing.learning.process_b import ProcessB
+from wordwing.learning.rollouts import Collector
 from wordwing.learning.runs import opened
 from wordwing.learning.state import load_state
+from wordwing.learning.supervised import Supervised
 from wordwing.learning.sureal import train_synchronously
 
 
@@ -28,42 +51,29 @@ def policy(folder: Path) -> bytes:
     return (folder / "policy" / "model.safetensors").read_bytes()
 
 
-def counters(folder: Path) -> dict[str, int]:
-    """How far the checkpoints of a run are; each that is there must load."""
-    found = {}
-    for name in ("state", "state-a", "state-b"):
-        if state.is_saved(folder / name):
-            meta = load_state(folder / name)[1]
-            parts = [meta["a"], meta["b"]] if name == "state" else [meta]
-            for part in parts:
-                found |= {key: part[key] for key in ("updates", "cloned", "merged", "iterations") if key in part}
-    return found
-
-
-def no_less(before: dict[str, int], after: dict[str, int]) -> bool:
-    return all(after[key] >= value for key, value in before.items())
+EXAMINED = "schedule.examine_every=1"
 
 
 @pytest.fixture(scope="module")
 def whole(cage, tmp_path_factory) -> Path:
     """The folder of a run that nobody interrupted."""
     folder = tmp_path_factory.mktemp("whole")
-    train_synchronously(here(folder), tiny(cage))
+    train_synchronously(here(folder), tiny(cage, EXAMINED))
     return folder
 
 
 def test_the_same_seed_learns_the_same_to_the_last_bit_and_another_seed_does_not(cage, whole, tmp_path):
     torch.manual_seed(77)
-    train_synchronously(here(tmp_path / "a"), tiny(cage))
+    train_synchronously(here(tmp_path / "a"), tiny(cage, EXAMINED))
     assert same(learned(whole / "state"), learned(tmp_path / "a" / "state"))
     assert policy(whole) == policy(tmp_path / "a")
-    train_synchronously(here(tmp_path / "b"), tiny(cage, "seed=1"))
+    train_synchronously(here(tmp_path / "b"), tiny(cage, EXAMINED, "seed=1"))
     assert not same(learned(whole / "state"), learned(tmp_path / "b" / "state"))
 
 
-@pytest.mark.parametrize("saves", [2, 4])
+@pytest.mark.parametrize("saves", [1, 4])
 def test_what_is_interrupted_after_any_checkpoint_ends_as_if_it_were_not(cage, whole, tmp_path, monkeypatch, saves):
-    # Before cloning, and between two iterations, where one process has sent what the other has not taken.
+    # Before cloning, and between an iteration and the update that follows it.
     left = [saves]
     save_state = sureal.save_state
 
@@ -75,29 +85,106 @@ def test_what_is_interrupted_after_any_checkpoint_ends_as_if_it_were_not(cage, w
 
     monkeypatch.setattr(sureal, "save_state", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        train_synchronously(here(tmp_path), tiny(cage))
-    train_synchronously(here(tmp_path), tiny(cage))
+        train_synchronously(here(tmp_path), tiny(cage, EXAMINED))
+    train_synchronously(here(tmp_path), tiny(cage, EXAMINED))
     assert same(learned(whole / "state"), learned(tmp_path / "state"))
     assert policy(whole) == policy(tmp_path)
+
+
+@pytest.fixture
+def interrupted(monkeypatch):
+    """Lets Ctrl-C come when a method is called for the n-th time."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background of a shell
+
+    @contextmanager
+    def at(owner, name, call):
+        method, calls = getattr(owner, name), itertools.count(1)
+
+        def called(*arguments, **options):
+            if next(calls) == call:
+                os.kill(os.getpid(), signal.SIGINT)
+            return method(*arguments, **options)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, called)
+            yield
+
+    yield at
+    signal.signal(signal.SIGINT, before)
+
+
+MOMENTS = (
+    (Supervised, "update", 2, {"updates": 2, "cloned": 0, "iterations": 0, "examined": -1}),
+    (Collector, "_decide", 2, {"updates": 2, "cloned": 1, "iterations": 0, "examined": -1}),
+    (ProcessB, "policy", 1, {"updates": 2, "cloned": 1, "iterations": 1, "examined": -1}),
+    (PPO, "update", 1, {"updates": 3, "cloned": 1, "iterations": 2, "examined": 1}),
+)
+"""What is done when Ctrl-C comes to one life after another, and how far the run is then: flights and examinations are
+broken off, updates are finished."""
+
+
+def test_ctrl_c_saves_what_was_learned_and_the_same_command_goes_on(cage, whole, tmp_path, capsys, interrupted):
+    config = tiny(cage, EXAMINED, "schedule.save_seconds=1000")
+    for owner, name, call, counts in MOMENTS:
+        with interrupted(owner, name, call), pytest.raises(KeyboardInterrupt):
+            train_synchronously(here(tmp_path), config)
+        assert "saving what has been learned" in capsys.readouterr().err
+        found = counters(tmp_path)
+        assert found == found | counts
+    train_synchronously(here(tmp_path), config)
+    assert "resuming at update 4, iteration 2\n" in capsys.readouterr().err
+    assert same(learned(whole / "state"), learned(tmp_path / "state"))
+    assert policy(whole) == policy(tmp_path)
+
+
+def test_a_run_with_every_switch_goes_on_from_a_checkpoint_as_if_it_had_not_ended(cage, tmp_path, monkeypatch):
+    switches = (
+        "model.stage1.phases=4",
+        "model.stage1.lingunet.attention=3",
+        "model.stage2.phases=4",
+        "supervised.average=0.9",
+        "supervised.late_pictures=3",
+    )
+    train_synchronously(here(tmp_path / "whole"), tiny(cage, *switches))
+    left, save_state = [2], sureal.save_state
+
+    def interrupted(*arguments):
+        save_state(*arguments)
+        left[0] -= 1
+        if not left[0]:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(sureal, "save_state", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        train_synchronously(here(tmp_path / "cut"), tiny(cage, *switches))
+    train_synchronously(here(tmp_path / "cut"), tiny(cage, *switches))
+    assert same(learned(tmp_path / "whole" / "state"), learned(tmp_path / "cut" / "state"))
+    assert policy(tmp_path / "whole") == policy(tmp_path / "cut")
+    tensors = load_state(tmp_path / "whole" / "state")[0]
+    kept = load_file(tmp_path / "whole" / "policy" / "model.safetensors")
+    average = {name.partition(".average.")[2]: one for name, one in tensors.items() if ".average." in name}
+    assert average, "what is kept is the average"
+    assert all(torch.equal(kept[f"stage1.{name}"], one) for name, one in average.items() if "vision.lab" not in name)
 
 
 def test_a_full_disk_ends_it_with_a_sentence_and_the_old_checkpoint_goes_on(cage, whole, tmp_path, monkeypatch, capsys):
     fsync, left = os.fsync, [4]
 
     def full(file):
-        left[0] -= 1
-        if not left[0]:
-            raise OSError(errno.ENOSPC, "No space left on device")
+        if "/state-1-of-" in os.readlink(f"/proc/self/fd/{file}"):
+            left[0] -= 1
+            if not left[0]:
+                raise OSError(errno.ENOSPC, "No space left on device")
         fsync(file)
 
     monkeypatch.setattr(state.os, "fsync", full)
     with pytest.raises(SystemExit) as stop:
-        main(command(cage, tmp_path))
+        main(command(cage, tmp_path, EXAMINED))
     assert stop.value.code == 2
     said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("wordwing: ")]
     assert said == [f"wordwing: {tmp_path / 'state'}: the disk is full; nothing was changed"]
     assert counters(tmp_path)["cloned"] == 1
-    main(command(cage, tmp_path))
+    main(command(cage, tmp_path, EXAMINED))
     assert same(learned(whole / "state"), learned(tmp_path / "state"))
 
 
@@ -227,22 +314,6 @@ def test_killed_at_any_moment_and_begun_again_it_ends_with_the_same_parameters(c
     assert steps == sorted(set(steps)), "its log has every step once"
 
 
-def two(cage: Path, out: Path, *more: str) -> list[str]:
-    """The command of a tiny run with two processes."""
-    return command(cage, out, *more, recipe="paper")
-
-
-def pair(process) -> list[int]:
-    """Process A and Process B, the older one first, once both are there."""
-
-    def workers():
-        return [child for child, line in children(process.pid).items() if "spawn_main" in line]
-
-    assert wait_for(lambda: len(workers()) == 2 or process.poll() is not None, 60)
-    born = {child: int(Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[19]) for child in workers()}
-    return sorted(born, key=lambda child: (born[child], child))
-
-
 @pytest.fixture
 def finishes(cage):
     """Whether the same command, begun again, finishes a run."""
@@ -314,6 +385,34 @@ def test_processes_do_not_outlive_their_parent_and_its_run_can_be_gone_on_with_a
         assert no_less(before, after)
         before = after
     finishes(tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_lets_both_processes_save_and_a_second_one_ends_them_at_once(cage, tmp_path, finishes, times):
+    out = tmp_path / "run"
+    slow = ("schedule.iterations=1000", "schedule.save_seconds=1000" if times == 1 else "schedule.save_seconds=0")
+    with Running(["-m", "wordwing", *two(cage, out, *slow)], tmp_path) as running:
+        running.wait_until((out / "log-b" / "scalars.jsonl").exists)
+        running.wait_until(lambda: times == 1 or counters(out).get("iterations", 0) > 0)
+        before = counters(out)
+        running.interrupt()
+        running.wait_until_said("saving what has been learned")
+        if times == 2:
+            running.interrupt()
+        assert running.end().endswith("wordwing: interrupted\n")
+    found = counters(out)
+    assert no_less(before, found)
+    assert found["updates"] >= 2
+    assert found["iterations"] >= 1
+    if times == 1:
+        assert not list((out / "exchange").glob("executed-*")), "Process A has taken what Process B had flown"
+    with Running(["-m", "wordwing", *two(cage, out, *slow)], tmp_path) as running:
+        running.wait_until_said(f"A stage 1: resuming at update {found['updates'] + found['cloned']}\n")
+        running.wait_until_said(f"B stage 2: resuming at iteration {found['iterations']}\n")
+    run = out / "run.json"
+    run.write_text(run.read_text().replace(": 1000,", ": 2,").replace('"save_seconds": 1000.0', '"save_seconds": 0.0'))
+    finishes(out)
 
 
 @pytest.mark.long

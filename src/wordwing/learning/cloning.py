@@ -92,7 +92,7 @@ class Cloning:
     def _view(self, contexts: Contexts, seen: Outlook, shown: Tensor) -> EgoView:
         """What stage 2 gets in C contexts: gold where `shown` [C], else what stage 1 predicts."""
         support = self.network.stage1.support(seen.observed)
-        wanted = observed_part(gold_of(contexts, self.gold), support)
+        wanted = observed_part(gold_of(contexts, self.gold, self.network.config.stage1.phases), support)
         planned = visitation(seen.scores, support)
 
         def mixed(gold: Tensor, predicted: Tensor) -> Tensor:

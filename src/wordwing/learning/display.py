@@ -89,6 +89,10 @@ class Display:
             self._print(self._line)
             self._printed, self._line = now, ""
 
+    def say(self, sentence: str) -> None:
+        """A sentence that stays on the screen."""
+        self._print(f"{self._title}: {sentence}")
+
     def _drawn(self, now: float) -> Group:
         """The title and a line for each process, part below part; a narrow window cuts off the ends."""
         rows = [process.parts(now) for process in self._known()]

@@ -178,7 +178,7 @@ class FolderLink:
 
     def _write(self, name: str, tensors: Mapping[str, Tensor], metadata: dict[str, str]) -> None:
         data = safetensors.save(dict(tensors), metadata)
-        with replacing(self._folder / name) as temporary:
+        with replacing(self._folder / name, durable=False) as temporary:
             temporary.write_bytes(data)
 
     def _clear(self, kind: str) -> None:
@@ -217,7 +217,7 @@ class Pulse:
         self._last = now
         text = json.dumps({"time": time.time(), **fields}, default=float)
         try:
-            with replacing(self._path) as temporary:
+            with replacing(self._path, durable=False) as temporary:
                 temporary.write_text(text, "utf-8")
         except WordwingError:
             # A full disk has no room for another file; the old one's place is enough to say that it is full.

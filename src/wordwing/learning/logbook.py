@@ -25,9 +25,12 @@ from torch import Tensor
 from torch.utils.tensorboard import summary
 
 from wordwing.errors import WordwingError
-from wordwing.files import replacing, unwritable
+from wordwing.files import read_lines, replacing, unwritable
 
 SCALARS = "scalars.jsonl"
+
+MAX_LINE, MAX_SCALARS = 1_000_000, 256_000_000
+"""Longest line, and most of all lines, that is read, bytes."""
 
 EVENTS = "events.out.tfevents."
 """How names of TensorBoard's files begin; the time follows, and they are read in the order of their names."""
@@ -121,11 +124,7 @@ class Logbook:
 
 def read_scalars(folder: str | Path) -> list[dict[str, Any]]:
     """The rows that a folder's logbook has: "step", "time" (seconds since 1970) and numbers, or None, by name."""
-    path = Path(folder) / SCALARS
-    try:
-        return list(_rows(path))
-    except OSError as error:
-        raise WordwingError(f"{path}: cannot be read ({error.strerror})") from None
+    return list(_rows(Path(folder) / SCALARS))
 
 
 class _Record(bytearray):
@@ -136,14 +135,18 @@ class _Record(bytearray):
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    with open(path, "rb") as file:
-        for line in file:
-            try:
-                row = json.loads(line)
-            except ValueError:  # the last line of a process that was killed, or whose disk was full
-                continue
-            if isinstance(row, dict) and isinstance(row.get("step"), int):
-                yield row
+    for line in read_lines(path, MAX_LINE, MAX_SCALARS):
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):  # the last line of a process that was killed, or whose disk was full
+            continue
+        if isinstance(row, dict) and _are_scalars(row):
+            yield row
+
+
+def _are_scalars(row: dict[str, Any]) -> bool:
+    numbers = all(value is None or isinstance(value, int | float) for value in row.values())
+    return numbers and isinstance(row.get("step"), int) and row.get("time") is not None
 
 
 def _line(row: Mapping[str, Any]) -> bytes:

@@ -59,7 +59,7 @@ class ProcessA:
         )
         own = replace(config.supervised.contexts, others=0.0, look_arounds=0.0)
         self.cloning = Cloning(
-            self.network,
+            self.teacher.averaged,
             ContextSource(material.examples, self.executions, lab, own, self.teacher.source.sizes, sayings),
             config.cloning,
             config.supervised.losses.gold,
@@ -117,15 +117,16 @@ class ProcessA:
         if self.steps % schedule.log_every == 0:
             self._note({**figures, skipped: self.skips.total})
         if not cloning and self.teacher.updates % schedule.look_every == 0:
-            looks = self.examination.first_looks(self.network, self.config.supervised.losses.gold)
+            with self.place.breakable():
+                looks = self.examination.first_looks(self.teacher.averaged, self.config.supervised.losses.gold)
             self.log.scalars(looks, self.steps)
             self.figures |= looks
         if self.warm and self.teacher.updates % schedule.send_every == 0:
             self.send()
 
     def send(self) -> None:
-        """Give Process B the network as it is."""
-        weights = {name: tensor.detach() for name, tensor in self.network.state_dict().items()}
+        """Give Process B what has been learned so far."""
+        weights = {name: tensor.detach() for name, tensor in self.teacher.averaged.state_dict().items()}
         self.place.link.send_parameters(Parameters(self.teacher.updates, weights))
 
     def merge(self) -> None:

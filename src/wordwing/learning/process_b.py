@@ -111,11 +111,20 @@ class ProcessB:
             self._last = self.heard = newest.update
         return self._last >= 0
 
+    @property
+    def examination_due(self) -> bool:
+        """Whether the policy is to be examined before it learns on."""
+        done = self.teacher.iterations
+        return done > 0 and done % self.config.schedule.examine_every == 0 and self.examined != done
+
     def work(self) -> None:
-        """One iteration."""
+        """One iteration, or the examination that follows it."""
+        if self.examination_due:
+            self.examine()
+            return
         schedule = self.config.schedule
         self.listen()
-        rollouts, figures = self.teacher.iterate(self.progress)
+        rollouts, figures = self.teacher.iterate(self.progress, self.place.breakable)
         self.place.link.send_executed(rollouts.executed(self.progress))
         # Means over no updates are NaN. One flight gone wrong can spoil many updates, but not all of many iterations.
         self.skips.count(figures["losses/skipped_updates"], figures["losses/policy_loss"].isnan())
@@ -123,8 +132,6 @@ class ProcessB:
         step = self.teacher.iterations
         if step % schedule.log_every == 0 or step == 1:
             self._note({**figures, "losses/skipped_updates": self.skips.total})
-        if step % schedule.examine_every == 0:
-            self.examine()
 
     def finish(self) -> None:
         """Keep the last policy, and know how good it is."""
@@ -135,13 +142,15 @@ class ProcessB:
     def examine(self) -> None:
         """Fly dev instructions; keep the policy if none was better."""
         policy = self.policy()
-        marks = self.examination.fly(policy)
-        gap, low, high = self.examination.gap(marks)
+        with self.place.breakable():
+            marks = self.examination.fly(policy)
+            gap, low, high = self.examination.gap(marks)
+            picture = self.examination.picture(policy)
         self.marks = self.examination.figures(marks)
         self.marks |= {"dev/emd_gap": gap, "dev/emd_gap_low": low, "dev/emd_gap_high": high}
         self.examined = self.teacher.iterations
         self.log.scalars({**self.marks, "charts/minutes": self.clock.seconds / 60}, self.examined)
-        self.log.picture("beliefs", self.examination.picture(policy), self.examined)
+        self.log.picture("beliefs", picture, self.examined)
         if self.marks["dev/success"] >= self.best:
             self.best = self.marks["dev/success"]
             self.keep(BEST)
@@ -181,6 +190,7 @@ class ProcessB:
             "charts/episodic_return": "return",
             "charts/episodic_length": "decisions",
             "dev/success": "success",
+            "dev/followed": "followed",
             "dev/emd": "EMD",
         }
         known = self.figures | self.marks

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +35,8 @@ class Place:
     say: Say = lambda sentence: None
     command: str = "wordwing train sureal"
     """That was typed."""
+    breakable: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Around work that may be broken off, because it changes nothing that is saved."""
 
 
 class Clock:

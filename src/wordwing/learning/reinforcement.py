@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 import torch
@@ -84,17 +86,21 @@ class Reinforcement:
         offset = begin - passes[0] * total
         return torch.cat(orders)[offset : offset + count]
 
-    def iterate(self, progress: float = 0.0) -> tuple[Rollouts, dict[str, Tensor]]:
+    def iterate(
+        self, progress: float = 0.0, breakable: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> tuple[Rollouts, dict[str, Tensor]]:
         """Fly, pay and learn.
 
         Args:
             progress: Share of all learning that is done, for the schedule.
+            breakable: Around what may be broken off, because nothing has changed yet.
 
         Returns:
             The flights, and figures to log, on the device.
         """
         generator = generator_of(self.device, self.seed, "reinforcement", self.iterations)
-        rollouts = self.collector.fly(self.choose(), generator)
+        with breakable():
+            rollouts = self.collector.fly(self.choose(), generator)
         paid = rewards(rollouts.flown, self.config.reward)
         decisions = self.decisions_of(rollouts, paid)
         figures = self.ppo.update(decisions, generator, progress)

@@ -22,12 +22,15 @@ from typing import Any
 import torch
 
 from wordwing.errors import WordwingError
-from wordwing.files import locked, replacing
+from wordwing.files import locked, read_json, replacing
 from wordwing.learning.config import RunConfig
 from wordwing.learning.process_b import BEST, POLICY
 from wordwing.learning.state import tidy
 
 RUN, EXCHANGE = "run.json", "exchange"
+MAX_SETTINGS = 1_000_000
+"""Largest run.json that is read, bytes."""
+
 STATES = {"both": "state", "a": "state-a", "b": "state-b"}
 
 
@@ -90,8 +93,8 @@ def _keep_config(settings: Settings, config: RunConfig) -> bool:
     there = [name for name in (*STATES.values(), BEST, POLICY) if (settings.folder / name).exists()]
     if path.exists():
         try:
-            found = json.loads(path.read_text("utf-8"))
-        except (OSError, ValueError, RecursionError):
+            found = read_json(path, MAX_SETTINGS, "run.json")
+        except WordwingError:
             raise WordwingError(f"{path}: this cannot be read; a new run needs another --out") from None
         if found == wanted:
             return True

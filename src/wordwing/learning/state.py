@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from wordwing.errors import WordwingError, shown
-from wordwing.files import check_replaceable, replacing_folder, unwritable
+from wordwing.files import check_replaceable, read_bytes, replacing_folder, unwritable
 
 FORMAT = "wordwing training state"
 
@@ -73,20 +73,18 @@ def save_state(
                 data = safetensors.save(pieces, {KEY: json.dumps(_describe(whole, shards, sums, meta))})
             with open(temporary / _name(number + 1, len(shards)), "wb") as file:
                 file.write(data)
-                file.flush()
-                os.fsync(file.fileno())  # the old state is removed next; a power cut must not take both
 
 
 def load_state(folder: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read what `save_state` wrote: tensors on the CPU, and `meta`; each mistake gives one sentence."""
     _finish_swap(folder)
     paths = _find_shards(Path(folder))
-    data = _read(paths[0])
+    data = read_bytes(paths[0], MAX_BYTES, "file of a training state")
     description = _read_description(paths[0], data)
     sums, shapes, meta = description["sums"], description["cut"], description["meta"]
     pieces: dict[str, list[Tensor]] = {}
     for number, path in enumerate(paths):
-        data = _read(path) if number else data
+        data = read_bytes(path, MAX_BYTES, "file of a training state") if number else data
         try:
             found = safetensors.load(data)
         except (SafetensorError, KeyError) as error:  # a KeyError is a kind of number that torch does not have
@@ -311,13 +309,6 @@ def _read_description(path: Path, data: bytes) -> dict[str, Any]:
         if not isinstance(description.get(key), kind) or (key == "sums" and len(description[key]) != total):
             raise _damaged(path, f'"{key}" is {shown(description.get(key))}')
     return description
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise WordwingError(f"{path}: the file cannot be read ({error.strerror})") from None
 
 
 def _damaged(path: Path, why: str) -> WordwingError:

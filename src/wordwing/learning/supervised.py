@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import torch
@@ -45,6 +46,16 @@ class SupervisedConfig:
     weight_decay: float = 1e-6
     max_gradient_norm: float = 10.0
     """Far above what is usual; the paper has none."""
+    average: float = 0.0
+    """Decay of the exponential average of stage 1's weights, which then is what Process B gets and what is kept; 0, as
+    in the paper, for the weights themselves."""
+    late_pictures: int = 0
+    """Of each execution in the last quarter of learning, of as many fewer executions, so that maps are learned from
+    that have been seen as often as in flight; 0 for as many as before."""
+
+
+LATE = 0.75
+"""Share of all learning after which executions have `late_pictures`."""
 
 
 class Supervised:
@@ -83,6 +94,13 @@ class Supervised:
         common = config.common if lab is not None else 0
         sizes = (config.executions, common, common)
         self.source = ContextSource(examples, executions, lab, config.contexts, sizes, sayings)
+        self._late: ContextSource | None = None
+        if config.late_pictures:
+            fewer = _scaled(sizes, config.contexts.pictures / config.late_pictures)
+            late = replace(config.contexts, pictures=config.late_pictures)
+            self._late = ContextSource(examples, executions, lab, late, fewer, sayings)
+        self.averaged = _averaged(network) if config.average else network
+        """What has been learned so far: the network itself, or one whose stage 1 is the average."""
         learned = [*network.stage1.parameters(), *self.heads.parameters()]
         self.optimizer = adam(learned, config.learning_rate, config.weight_decay)
         self.discriminator_optimizer = adam(list(self.discriminator.parameters()), config.discriminator_rate)
@@ -114,12 +132,14 @@ class Supervised:
         factor = config.final_rate + (1 - config.final_rate) * (1 + math.cos(math.pi * min(progress, 1.0))) / 2
         self.network.train()
         figures = {} if self._pool is None else self._pool.teach(generator, config.discriminator_rate * factor)
-        batch = self.source.draw(generator)
+        source = self._late if self._late is not None and progress >= LATE else self.source
+        batch = source.draw(generator)
         with precision(self.device):
             reading = self.network.stage1.read(batch.examples.tokens)
             loss, statistics = self._objective(contexts=batch, reading=reading)
         norm, skipped = step(self.optimizer, loss, config.learning_rate * factor, config.max_gradient_norm)
         self.updates += 1
+        self._average()
         return (
             figures
             | statistics
@@ -130,13 +150,38 @@ class Supervised:
             }
         )
 
+    @torch.no_grad()
+    def _average(self) -> None:
+        """Move the average towards the weights: over all updates at first, over the last ones later."""
+        if self.averaged is self.network:
+            return
+        decay = min(self.config.average, (1 + self.updates) / (10 + self.updates))
+        mean: list[Tensor] = list(self.averaged.stage1.parameters())
+        newest: list[Tensor] = list(self.network.stage1.parameters())
+        torch._foreach_lerp_(mean, newest, 1 - decay)
+
     def modules(self) -> dict[str, nn.Module]:
         """Everything that learns here, by name."""
-        return {"stage1": self.network.stage1, "heads": self.heads, "discriminator": self.discriminator}
+        modules = {"stage1": self.network.stage1, "heads": self.heads, "discriminator": self.discriminator}
+        return modules if self.averaged is self.network else modules | {"average": self.averaged.stage1}
 
     def optimizers(self) -> dict[str, torch.optim.Adam]:
         """By name."""
         return {"model": self.optimizer, "discriminator": self.discriminator_optimizer}
+
+
+def _averaged(network: PolicyNetwork) -> PolicyNetwork:
+    """The same with a stage 1 of its own; whatever learns stage 2 learns it for both."""
+    made = copy.deepcopy(network)
+    made.stage1.requires_grad_(False)
+    made.stage2 = network.stage2
+    return made
+
+
+def _scaled(sizes: tuple[int, int, int], factor: float) -> tuple[int, int, int]:
+    """Sizes of batches times a factor; what there is any of stays at least one."""
+    any_, common, lab = (max(1, round(size * factor)) if size else 0 for size in sizes)
+    return any_, common, lab
 
 
 class _FeaturePool:

@@ -6,11 +6,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -22,6 +20,7 @@ from typing import Literal
 import torch
 
 from wordwing.errors import WordwingError
+from wordwing.interrupts import Deferred, blocked
 from wordwing.learning.config import RunConfig
 from wordwing.learning.display import Display
 from wordwing.learning.link import DirectLink, FolderLink, Pulse, read_pulse
@@ -32,9 +31,12 @@ from wordwing.learning.processes import Place, Tensors
 from wordwing.learning.runs import EXCHANGE, STATES, Settings, enough_memory
 from wordwing.learning.starting import known_words
 from wordwing.learning.state import is_saved, load_state, save_state
+from wordwing.pool import check_parent, die_with
 
 PATIENCE = 60.0
-"""Seconds that Process A is given to end after Process B has; all that it could still save is not needed any more."""
+"""Seconds that Process A is given to end after Process B has, and each of them to save after Ctrl-C."""
+
+SAVING = "saving what has been learned; Ctrl-C again ends at once, without it"
 
 
 def train_synchronously(settings: Settings, config: RunConfig, until: Literal["warm", "end"] = "end") -> ProcessB:
@@ -48,52 +50,58 @@ def train_synchronously(settings: Settings, config: RunConfig, until: Literal["w
     Returns:
         Process B, whose policy has been kept.
     """
+    schedule, folder = config.schedule, settings.folder / STATES["both"]
     with Display(settings.folder.name) as display:
         say = _speaker(display)
+        interrupt = Deferred(partial(display.say, SAVING))
         material = load_material(config.data, settings.device, say, known_words(config))
-        place = Place(settings.folder, settings.device, DirectLink(), settings.compiled, say, settings.said)
+        place = Place(
+            settings.folder, settings.device, DirectLink(), settings.compiled, say, settings.said, interrupt.breakable
+        )
         a, b = ProcessA(place, config, material), ProcessB(place, config, material)
-        state = settings.folder / STATES["both"]
-        if is_saved(state):
-            tensors, meta = load_state(state)
+        if is_saved(folder):
+            tensors, meta = load_state(folder)
             a.restore(_part(tensors, "a"), meta["a"])
             b.restore(_part(tensors, "b"), meta["b"])
-        saved = time.monotonic()
+            display.say(f"resuming at update {a.steps}" + f", iteration {b.teacher.iterations}" * (until == "end"))
 
         def save() -> None:
-            nonlocal saved
             of_a, of_b = a.state(), b.state()
             tensors = {f"a.{name}": tensor for name, tensor in of_a[0].items()}
             tensors |= {f"b.{name}": tensor for name, tensor in of_b[0].items()}
-            save_state(state, tensors, {"a": of_a[1], "b": of_b[1]})
-            saved = time.monotonic()
+            save_state(folder, tensors, {"a": of_a[1], "b": of_b[1]})
 
-        def between() -> None:
+        def work() -> bool:
+            behind = a.teacher.updates < schedule.warm_up + schedule.updates_each * b.teacher.iterations
+            if not a.warm:
+                a.work()
+                if until == "end":
+                    b.check_time()
+            elif until == "warm":
+                if b.heard < 0:
+                    a.send()
+                    b.listen()
+                return False
+            elif b.examination_due or not (behind or b.finished):
+                if b.heard < 0:
+                    a.send()
+                b.work()
+            elif behind:
+                a.work()
+            else:
+                return False
+            # Messages are not part of the state, so none may be under way when it is saved.
+            a.merge()
+            b.listen()
+            return True
+
+        def show() -> None:
             if until == "end":
                 display.show(a.pulse(), b.pulse())
             else:
                 display.show({**a.pulse(), "phase": "finished", "total": 0} if a.warm else a.pulse(), None)
-            if time.monotonic() - saved > config.schedule.save_seconds:
-                save()
 
-        while not a.warm:
-            a.work()
-            between()
-            if until == "end":
-                b.check_time()
-        if b.heard < 0:
-            a.send()
-        if until == "warm":
-            b.listen()
-        while until == "end" and not b.finished:
-            b.work()
-            for _update in range(config.schedule.updates_each):
-                a.work()
-            # Messages are not part of the state, so none may be under way when it is saved.
-            a.merge()
-            b.listen()
-            between()
-        save()
+        _go_on(work, save, show, schedule.save_seconds, interrupt)
         b.finish()
         return b
 
@@ -110,9 +118,11 @@ def train(settings: Settings, config: RunConfig) -> None:
     with Display(settings.folder.name) as display:
         open_datasets(config.data, _speaker(display))  # built here, where it is done once
         try:
-            for process in processes.values():
-                process.start()
-            _watch(processes, exchange, display)
+            with Deferred(partial(display.say, SAVING)) as interrupt:
+                with blocked():
+                    for process in processes.values():
+                        process.start()
+                _watch(processes, exchange, display, interrupt)
         finally:
             _end(processes.values())
     _clear(exchange)
@@ -144,8 +154,10 @@ def _end(processes: Iterable[BaseProcess]) -> None:
         process.join()
 
 
-def _watch(processes: Mapping[str, BaseProcess], exchange: Path, display: Display) -> None:
-    """Wait until both processes have ended well."""
+def _watch(
+    processes: Mapping[str, BaseProcess], exchange: Path, display: Display, interrupt: Deferred | None = None
+) -> None:
+    """Wait until both processes have ended well, or have saved all because of Ctrl-C."""
     ended: float | None = None
     while True:
         alive = any(process.is_alive() for process in processes.values())
@@ -155,6 +167,11 @@ def _watch(processes: Mapping[str, BaseProcess], exchange: Path, display: Displa
                 raise _vanished(name, process.exitcode or 0, exchange)
         if not alive:
             return
+        if interrupt is not None and interrupt.came:
+            for name in ("b", "a"):  # so that Process A has all that Process B has sent
+                processes[name].terminate()
+                processes[name].join(PATIENCE)
+            raise KeyboardInterrupt
         if processes["b"].exitcode == 0:
             ended = ended or time.monotonic()
             if time.monotonic() - ended > PATIENCE:
@@ -172,10 +189,9 @@ def _vanished(name: str, code: int, exchange: Path) -> WordwingError:
 
 
 def _live(name: str, settings: Settings, config: RunConfig, parent: int) -> None:
-    """The life of one process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends both
+    """The life of one process, which Ctrl-C does not reach; SIGTERM of its parent does."""
     signal.signal(signal.SIGTERM, _leave)
-    _die_with(parent)
+    die_with(parent)
     if settings.device.type == "cpu":  # two processes with two threads each would be in each other's way
         torch.set_num_threads(max(1, (os.cpu_count() or 1) // 2))
     pulse = Pulse(settings.folder / EXCHANGE, name)
@@ -185,27 +201,23 @@ def _live(name: str, settings: Settings, config: RunConfig, parent: int) -> None
     except WordwingError as error:
         pulse.beat({"phase": "failed", "error": str(error)}, force=True)
         raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        raise SystemExit(128 + signal.SIGTERM) from None
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # nothing is left to be done
 
 
 def _leave(*_: object) -> None:
-    raise SystemExit(143)
-
-
-def _die_with(parent: int) -> None:
-    """Let the system end this process with its parent: an orphan would write into the folder of whoever comes next."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    _check_parent(parent)  # which may have ended before that, or on another system
-
-
-def _check_parent(parent: int) -> None:
-    if os.getppid() != parent:
-        raise SystemExit(1)
+    raise SystemExit(128 + signal.SIGTERM)
 
 
 def _live_a(settings: Settings, config: RunConfig, pulse: Pulse, parent: int) -> None:
-    a = ProcessA(*_surroundings(settings, config, pulse))
-    _restore(a, settings.folder / STATES["a"])
+    stop = Deferred(number=signal.SIGTERM)
+    a = ProcessA(*_surroundings(settings, config, pulse, stop))
+    state = settings.folder / STATES["a"]
+    if is_saved(state):
+        a.restore(*load_state(state))
+        a.place.say(f"resuming at update {a.steps}")
     if a.warm:
         a.send()
 
@@ -216,12 +228,24 @@ def _live_a(settings: Settings, config: RunConfig, pulse: Pulse, parent: int) ->
             a.send()
         return (read_pulse(settings.folder / EXCHANGE, "b") or {}).get("phase") != "finished"
 
-    _go_on(a, settings.folder / STATES["a"], config.schedule.save_seconds, pulse, parent, work)
+    def save() -> None:
+        a.merge()
+        save_state(state, *a.state())
+
+    def show() -> None:
+        pulse.beat(a.pulse())
+        check_parent(parent)
+
+    _go_on(work, save, show, config.schedule.save_seconds, stop)
 
 
 def _live_b(settings: Settings, config: RunConfig, pulse: Pulse, parent: int) -> None:
-    b = ProcessB(*_surroundings(settings, config, pulse))
-    _restore(b, settings.folder / STATES["b"])
+    stop = Deferred(number=signal.SIGTERM)
+    b = ProcessB(*_surroundings(settings, config, pulse, stop))
+    state = settings.folder / STATES["b"]
+    if is_saved(state):
+        b.restore(*load_state(state))
+        b.place.say(f"resuming at iteration {b.teacher.iterations}")
 
     def wait() -> bool:
         time.sleep(0.2)
@@ -231,18 +255,26 @@ def _live_b(settings: Settings, config: RunConfig, pulse: Pulse, parent: int) ->
         b.work()
         return not b.finished
 
-    go_on = partial(_go_on, b, settings.folder / STATES["b"], config.schedule.save_seconds, pulse, parent)
-    if not b.finished and not b.listen():
-        go_on(wait)  # saved meanwhile, or its clock would forget the warm-up of an earlier life
+    def save() -> None:
+        save_state(state, *b.state())
+
+    def show() -> None:
+        pulse.beat(b.pulse())
+        check_parent(parent)
+
+    if not b.finished and not b.listen():  # saved meanwhile, or its clock would forget the warm-up of an earlier life
+        _go_on(wait, save, show, config.schedule.save_seconds, stop)
     b.check_time()
     if not b.finished:
-        go_on(work)
+        _go_on(work, save, show, config.schedule.save_seconds, stop)
     pulse.beat(b.pulse(), force=True)  # Process A need not wait for the last examination
     b.finish()
     pulse.beat(b.pulse(), force=True)
 
 
-def _surroundings(settings: Settings, config: RunConfig, pulse: Pulse) -> tuple[Place, RunConfig, Material]:
+def _surroundings(
+    settings: Settings, config: RunConfig, pulse: Pulse, stop: Deferred
+) -> tuple[Place, RunConfig, Material]:
     """What a process is born with."""
 
     def say(sentence: str) -> None:
@@ -250,28 +282,49 @@ def _surroundings(settings: Settings, config: RunConfig, pulse: Pulse) -> tuple[
 
     material = load_material(config.data, settings.device, say, known_words(config))
     link = FolderLink(settings.folder / EXCHANGE)
-    return Place(settings.folder, settings.device, link, settings.compiled, say, settings.said), config, material
-
-
-def _restore(process: ProcessA | ProcessB, state: Path) -> None:
-    """Make a process what it was when it was last saved."""
-    if is_saved(state):
-        process.restore(*load_state(state))
+    place = Place(settings.folder, settings.device, link, settings.compiled, say, settings.said, stop.breakable)
+    return place, config, material
 
 
 def _go_on(
-    process: ProcessA | ProcessB, state: Path, save_seconds: float, pulse: Pulse, parent: int, work: Callable[[], bool]
+    work: Callable[[], bool],
+    save: Callable[[], None],
+    show: Callable[[], None],
+    save_seconds: float,
+    interrupt: Deferred,
 ) -> None:
-    """Work until there is nothing left, and save now and then."""
+    """Work until there is nothing left, and save now and then, and when it is interrupted.
+
+    Args:
+        work: Does the next piece; returns whether there is more. All can be saved between two pieces.
+        save: Writes a checkpoint.
+        show: Tells how far it is.
+        save_seconds: Between two checkpoints.
+        interrupt: What ends it early, with KeyboardInterrupt.
+    """
     saved = time.monotonic()
-    on = True
-    while on:
-        on = work()
-        pulse.beat(process.pulse())
-        _check_parent(parent)
-        if not on or time.monotonic() - saved > save_seconds:
-            save_state(state, *process.state())
+
+    def step() -> bool:
+        nonlocal saved
+        more = work()
+        show()
+        if time.monotonic() - saved > save_seconds:
+            save()
             saved = time.monotonic()
+        return more
+
+    on = step()  # which may take minutes to compile; until then there is nothing to save
+    with interrupt:
+        while on:
+            try:
+                on = step()
+            except KeyboardInterrupt:
+                if not interrupt.came:
+                    raise
+            if interrupt.came:
+                save()
+                raise KeyboardInterrupt
+        save()
 
 
 def _part(tensors: Tensors, name: str) -> Tensors:
