@@ -1,0 +1,1 @@
+"""The acceptance list: what wordwing does with an autopilot's own simulation, judged by the true position."""

@@ -1,0 +1,123 @@
+"""A pilot who flies by a list of steps instead of reading: `python -m wordwing.flight.bridge.accept.script FILE`.
+
+All but the policy is `wordwing fly`: the guardian's process, the camera, the confirmation on a terminal, the log.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from wordwing.errors import WordwingError
+from wordwing.flight.flying import fly_drone
+from wordwing.flight.options import DroneOptions
+from wordwing.frames import Pose, wrap_angle
+from wordwing.interface import Action, Observation, Setpoint
+
+AIMED = 0.08
+"""How far from a heading a turn may end, radians."""
+
+TURN_GAIN = 1.5
+"""rad/s for each radian that is missing."""
+
+LINE_GAIN, LINE_TURN = 1.5, 0.5
+"""Radians off a line's heading for each metre beside it, and at most."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What to do for a while."""
+
+    forward: float = 0.0
+    """m/s."""
+    yaw_rate: float = 0.0
+    """rad/s, positive turns left."""
+    seconds: float = 0.0
+    turn_to: float | None = None
+    """A heading to turn to instead, however long that takes; radians, world."""
+    line: tuple[float, float, float] | None = None
+    """Turn so as to follow the line through x and y, metres, along a heading, radians, world."""
+
+
+class Script:
+    """A policy that takes steps one after the other, then stops."""
+
+    needs_gold_path = False
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self._steps = list(steps)
+
+    def reset(self, instructions: Sequence[str], start: Pose, gold_paths: Sequence[Tensor] | None = None) -> None:
+        """Begin with the first step."""
+        self._left = list(self._steps)
+        self._since: float | None = None
+
+    def act(self, observation: Observation) -> Action:
+        """The present step's setpoint."""
+        now = float(observation.time[0])
+        self._since = now if self._since is None else self._since
+        while self._left:
+            step = self._left[0]
+            if step.turn_to is not None:
+                error = float(wrap_angle(step.turn_to - observation.pose.yaw[0]))
+                if abs(error) > AIMED:
+                    return _action(0.0, TURN_GAIN * error)
+            elif now - self._since < step.seconds:
+                turn = step.yaw_rate if step.line is None else _turn_along(step.line, observation.pose)
+                return _action(step.forward, turn)
+            self._left.pop(0)
+            self._since = now
+        return Action(Setpoint.zero(1), torch.ones(1, dtype=torch.bool))
+
+
+def _turn_along(line: tuple[float, float, float], pose: Pose) -> float:
+    """The yaw rate that leads to a line and along it, rad/s."""
+    x, y, heading = line
+    dx, dy = float(pose.xy[0, 0]) - x, float(pose.xy[0, 1]) - y
+    left = math.cos(heading) * dy - math.sin(heading) * dx
+    aim = heading - min(max(LINE_GAIN * left, -LINE_TURN), LINE_TURN)
+    return TURN_GAIN * float(wrap_angle(aim - pose.yaw[0]))
+
+
+def _action(forward: float, yaw_rate: float) -> Action:
+    setpoint = Setpoint(torch.tensor([forward]), torch.tensor([yaw_rate]))
+    return Action(setpoint.clamp(), torch.zeros(1, dtype=torch.bool))
+
+
+def save(path: Path, url: str, options: DroneOptions, steps: Sequence[Step]) -> None:
+    """Write the file for `main`."""
+    chosen = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(options).items()}
+    document = {"url": url, "options": chosen, "steps": [asdict(step) for step in steps]}
+    path.write_text(json.dumps(document), "utf-8")
+
+
+def main() -> None:
+    """Fly what a file says; exits as `wordwing fly` does."""
+    document: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text("utf-8"))
+    kinds = dict.fromkeys(("arena", "calibration", "log", "sign"), Path)
+    chosen: dict[str, Any] = {
+        name: kinds[name](value) if name in kinds and value is not None else value
+        for name, value in document["options"].items()
+    }
+    steps = [Step(**step) for step in document["steps"]]
+    options = DroneOptions(**chosen)
+    try:
+        fly_drone("fly as the script says", document["url"], "script", options, None, Path(), Script(steps))
+    except WordwingError as error:
+        print(f"wordwing: {error}", file=sys.stderr)
+        raise SystemExit(error.status) from None
+    except KeyboardInterrupt:
+        print("wordwing: interrupted", file=sys.stderr)
+        raise SystemExit(130) from None
+
+
+if __name__ == "__main__":
+    main()

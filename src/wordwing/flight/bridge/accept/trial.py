@@ -1,0 +1,355 @@
+"""One acceptance flight: the simulation, the bridge, the adapter of motion capture, and a pilot at a terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from wordwing.errors import WordwingError
+from wordwing.flight.bridge.accept.script import Step, save
+from wordwing.flight.bridge.autopilots import ORIGIN, Simulation
+from wordwing.flight.bridge.bridge import Bridge, TruePoint
+from wordwing.flight.bridge.truth import Autopilot
+from wordwing.flight.calibration import Calibration
+from wordwing.flight.dialect import ARDUPILOT, PX4, Dialect
+from wordwing.flight.logs import EVENTS, Entry, read_events
+from wordwing.flight.mocap import Kind
+from wordwing.flight.options import PREFIX, DroneOptions
+from wordwing.world.layout import Layout
+
+DIALECTS: dict[Autopilot, Dialect] = {"ardupilot": ARDUPILOT, "px4": PX4}
+
+QUESTION = re.compile(rb'Type "(write|fly \d+)" to ')
+"""Answered by what it says in quotes."""
+
+BOOT_SECONDS = 60.0
+"""How long a simulation may take until its drone is seen."""
+
+
+class TrialError(WordwingError):
+    """A flight that did not come to what it is about; the sentence says what was waited for."""
+
+
+@dataclass(frozen=True)
+class AcceptConfig:
+    """What all flights share."""
+
+    autopilot: Autopilot
+    binary: Path
+    instance: int = 5
+    """Chooses the simulation's ports."""
+    folder: Path = Path("out/accept")
+    """For logs."""
+    kind: Kind = "odometry"
+    """As what motion capture is sent to the autopilot."""
+
+
+@dataclass
+class Terminal:
+    """A command at a terminal, with somebody who answers its questions."""
+
+    command: Sequence[str]
+    output: bytes = b""
+    process: subprocess.Popen[bytes] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._ours, theirs = os.openpty()
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        self.process = subprocess.Popen(
+            self.command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, process_group=0
+        )
+        os.close(theirs)
+        self._thread = threading.Thread(target=self._attend, name="terminal", daemon=True)
+        self._thread.start()
+
+    @property
+    def text(self) -> str:
+        """All that it has printed."""
+        return self.output.decode("utf-8", "replace").replace("\r\n", "\n")
+
+    def interrupt(self) -> None:
+        """Ctrl-C: to all processes that run in the terminal, but not to those with a session of their own."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGINT)
+
+    def children(self) -> list[int]:
+        """Process ids of what it has started: in flight, of the guardian."""
+        pid = self.process.pid
+        try:
+            return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        except FileNotFoundError:
+            return []
+
+    def kill(self, *, guardian: bool) -> None:
+        """Kill the pilot's process, and the guardian's if asked for, at once."""
+        for pid in [self.process.pid, *(self.children() if guardian else ())]:
+            _kill(pid)
+
+    def close(self) -> None:
+        """End it."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self._thread.join(2.0)
+        with suppress(OSError):
+            os.close(self._ours)
+
+    def _attend(self) -> None:
+        asked = 0
+        while True:
+            if not select.select([self._ours], [], [], 0.2)[0]:
+                if self.process.poll() is not None:
+                    return
+                continue
+            try:
+                data = os.read(self._ours, 4096)
+            except OSError:  # the other end is closed
+                return
+            if not data:
+                return
+            self.output += data
+            while (found := QUESTION.search(self.output, asked)) is not None:
+                asked = found.end()
+                os.write(self._ours, found[1] + b"\n")
+
+
+class Trial:
+    """From the boot of a simulation to the end of one pilot's flight."""
+
+    def __init__(
+        self,
+        config: AcceptConfig,
+        name: str,
+        start: tuple[float, float, float] = (0.0, 0.0, 0.0),
+        layout: Layout | None = None,
+        parameters: Mapping[str, float] | None = None,
+        seed: int = 0,
+    ) -> None:
+        """Start the simulation, lay the arena around its drone and send motion capture.
+
+        Args:
+            config: What all flights share.
+            name: Of the folder with its logs.
+            start: x, y in metres and heading in radians where the drone stands, world.
+            layout: What stands in the arena.
+            parameters: Of the autopilot, other than the bridge's.
+            seed: Of noise.
+        """
+        self.config, self.autopilot, self.dialect = config, config.autopilot, DIALECTS[config.autopilot]
+        self.folder = config.folder / config.autopilot / name
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.layout = layout or Layout(())
+        self.marked: float | None = None
+        """When what the flight is about began."""
+        self._log = 0
+        self._guardians: list[int] = []
+        self.terminal: Terminal | None = None
+        self._adapter: subprocess.Popen[bytes] | None = None
+        self._thread: threading.Thread | None = None
+        base = 9000 + 10 * config.instance
+        self._guardian = f"udp:127.0.0.1:{base + 5}"
+        self._simulation = Simulation(config.autopilot, config.binary, config.instance, parameters=parameters)
+        try:
+            self.bridge = Bridge(
+                config.autopilot,
+                self._simulation.ports.bridge,
+                self.layout,
+                start[:2],
+                start[2],
+                transmitter=self._simulation.ports.transmitter,
+                mocap=[("127.0.0.1", base)],
+                video=0,
+                seed=seed,
+                simulation=self._simulation,
+            )
+            self._thread = threading.Thread(target=self._serve, name="bridge", daemon=True)
+            self._thread.start()
+            self.wait("the drone is seen", self.bridge.ready.is_set, BOOT_SECONDS)
+            self._start_adapter(base)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def now(self) -> float:
+        """On the clock of all records, seconds."""
+        return self.bridge.time
+
+    @property
+    def point(self) -> TruePoint:
+        """Where the drone really is."""
+        return self.bridge.recording.path[-1]
+
+    @property
+    def armed(self) -> bool:
+        """Whether the autopilot says so."""
+        return bool(self.bridge.recording.modes) and self.bridge.recording.modes[-1][2]
+
+    def fly(self, steps: Sequence[Step] | str, *, dry: bool = False) -> None:
+        """Start a pilot at a terminal: one who takes steps, or the shipped policy with an instruction."""
+        arena, camera, plan = (self.folder / name for name in ("arena.json", "camera.json", "layout.json"))
+        bridge = self.bridge
+        bridge.frame.save(arena)
+        Calibration.of(bridge.config.camera.lens, bridge.config.image_latency).save(camera)
+        self.layout.save(plan)
+        self._log += 1
+        log = self.folder / f"log-{self._log}-{os.getpid()}-{round(self.now)}"
+        self.log = log
+        stream = f"tcp://127.0.0.1:{bridge.video}"
+        url = self._simulation.ports.pilot
+        if isinstance(steps, str):
+            options = ["--vehicle", PREFIX + url, "--camera", stream, "--arena", arena, "--calibration", camera]
+            options += [
+                "--mocap",
+                self._guardian,
+                "--layout",
+                plan,
+                "--log",
+                log,
+                "--set-parameters",
+                "--out",
+                self.folder,
+            ]
+            command = [sys.executable, "-m", "wordwing", "fly", steps, *map(str, options)]
+        else:
+            file = self.folder / "script.json"
+            chosen = DroneOptions(arena, self._guardian, stream, camera, log=log, dry_run=dry, set_parameters=True)
+            save(file, url, chosen, steps)
+            command = [sys.executable, "-m", "wordwing.flight.bridge.accept.script", str(file)]
+        self.close_terminal()
+        self.began = self.now
+        self.terminal = Terminal(command)
+
+    def mark(self) -> float:
+        """Now what this flight is about begins: from here on it is judged, and not tried again."""
+        self.marked = self.now
+        return self.marked
+
+    def wait(self, what: str, until: Callable[[], bool], seconds: float) -> float:
+        """Wait until something is so, and return when; a `TrialError` if it does not become so."""
+        limit = self.now + seconds
+        while not until():
+            if self.bridge.failure is not None:
+                raise TrialError(self.bridge.failure)
+            if self.now > limit:
+                raise TrialError(f"not within {seconds:g} s: {what}{self._said()}")
+            threading.Event().wait(0.01)
+        return self.now
+
+    def wait_for_end(self, seconds: float = 90.0) -> int:
+        """Wait until the pilot's process has ended; its exit status."""
+        terminal = self.terminal
+        assert terminal is not None
+        self.wait("the pilot's process ends", lambda: terminal.process.poll() is not None, seconds)
+        status: int = terminal.process.wait()
+        return status
+
+    def wait_for_flight(self, seconds: float = 90.0) -> float:
+        """Wait until the drone flies on decisions; when."""
+        terminal = self.terminal
+        assert terminal is not None
+
+        def flying() -> bool:
+            if self.phase_at("flying") is not None:
+                self._guardians += terminal.children()
+                return True
+            if terminal.process.poll() is not None:
+                raise TrialError(f"the pilot's process ended before it flew{self._said()}")
+            return False
+
+        return self.wait("the drone flies on decisions", flying, seconds)
+
+    def events(self) -> list[Entry]:
+        """The log of the newest flight as far as it is written."""
+        return read_events(self.log) if (self.log / EVENTS).exists() else []
+
+    def phase_at(self, phase: str, after: float = 0.0) -> float | None:
+        """When the guardian entered a phase first after a moment."""
+        times = (e.time for e in self.events() if e.kind == "phase" and e.values.get("phase") == phase)
+        return next((time for time in times if time >= after), None)
+
+    def mode_at(self, mode: int, after: float) -> float | None:
+        """When the autopilot first showed a mode after a moment; that moment if it was in it."""
+        return self._changed(lambda number, _armed: number == mode, after)
+
+    def disarmed_at(self, after: float) -> float | None:
+        """When the autopilot first showed that it is disarmed after a moment."""
+        return self._changed(lambda _mode, armed: not armed, after)
+
+    def _changed(self, wanted: Callable[[int, bool], bool], after: float) -> float | None:
+        modes = self.bridge.recording.modes
+        before = [entry for entry in modes if entry[0] <= after][-1:]
+        for time, mode, armed in [*before, *(entry for entry in modes if entry[0] > after)]:
+            if wanted(mode, armed):
+                return max(time, after)
+        return None
+
+    def close_terminal(self) -> None:
+        """End the pilot's process; its guardian ends by itself."""
+        if self.terminal is not None:
+            self.terminal.close()
+            (self.folder / "terminal.txt").write_text(self.terminal.text, "utf-8")
+            self.terminal = None
+
+    def close(self) -> None:
+        """End everything; also a guardian who would wait for its drone, which is gone."""
+        self.close_terminal()
+        for pid in self._guardians:
+            if b"wordwing.flight.sender" in _command_line(pid):
+                _kill(pid)
+        if self._adapter is not None:
+            self._adapter.kill()
+            self._adapter.wait()
+        if self._thread is not None:
+            self.bridge.stop()
+            self._thread.join(3.0)
+        self._simulation.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _serve(self) -> None:
+        with suppress(WordwingError):  # `failure` tells
+            self.bridge.run()
+
+    def _start_adapter(self, port: int) -> None:
+        """The adapter of motion capture, as a user starts it."""
+        command = [sys.executable, "-m", "wordwing", "flight", "mocap", "--source", f"udp:127.0.0.1:{port}"]
+        command += ["--url", self._simulation.ports.mocap, "--as", self.config.kind, "--guardian", self._guardian]
+        if self.autopilot == "ardupilot":
+            command += ["--origin", ",".join(map(str, ORIGIN))]
+        with (self.folder / "mocap.txt").open("wb") as output:
+            self._adapter = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+
+    def _said(self) -> str:
+        lines = "" if self.terminal is None else self.terminal.text.strip().splitlines()[-1:]
+        return f'; the pilot\'s terminal says "{lines[0]}"' if lines else ""
+
+
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _command_line(pid: int) -> bytes:
+    """Of a process; empty if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""

@@ -1,0 +1,346 @@
+"""The bridge: true poses out of an autopilot's simulation, motion capture and camera pictures of a layout from there.
+
+The arena is ready around the drone wherever it stands when it is first seen, so that it stands at the start of the
+layout's task; nothing has to be told to the simulation.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+
+import torch
+
+from wordwing.errors import WordwingError
+from wordwing.flight.arena import Arena
+from wordwing.flight.bridge.autopilots import Simulation
+from wordwing.flight.bridge.faults import LINK_FAULTS, since
+from wordwing.flight.bridge.feed import MocapFeed, UdpSenders
+from wordwing.flight.bridge.ground_station import AUTOPILOT, GroundStation
+from wordwing.flight.bridge.relay import LinkRelay
+from wordwing.flight.bridge.truth import Autopilot, TruePose, Truth
+from wordwing.flight.clock import SystemClock
+from wordwing.flight.lab import LabConfig
+from wordwing.flight.link import Link, open_link
+from wordwing.flight.matching import PoseTrack
+from wordwing.flight.messages import Codec, Message
+from wordwing.flight.served.camera import ServedCamera
+from wordwing.flight.served.faults import Fault, LowBattery, Reboot, Takeover, Troubles
+from wordwing.flight.served.filming import film
+from wordwing.flight.served.server import SWITCH
+from wordwing.flight.served.vehicle import LOCAL_FRAME
+from wordwing.flight.served.video import VideoServer
+from wordwing.frames import Pose
+from wordwing.world.layout import Layout
+
+STAND = 0.1
+"""Height of the autopilot above the floor when the drone stands on it, metres."""
+
+CONNECT_SECONDS = 30.0
+"""How long a simulation may take until it tells where its drone is, seconds."""
+
+LISTEN = 0.01
+"""How long the loop waits for a message, seconds."""
+
+MOCAP_EVERY = 0.009
+"""Between two poses of motion capture, seconds. It goes on when the simulation stalls: its cameras are not ours."""
+
+STALLED = 1.0
+"""After so long without a true pose motion capture ends, too, seconds."""
+
+ARMED = 128
+"""MAV_MODE_FLAG_SAFETY_ARMED."""
+
+
+RELEASES = ((255, ""), (192, "-rc"), (128, "-beta"), (64, "-alpha"))
+"""FIRMWARE_VERSION_TYPE from which on a version is of a kind."""
+
+
+@dataclass(frozen=True)
+class TruePoint:
+    """Where the drone really was, world frame."""
+
+    time: float
+    """On the bridge's clock, seconds."""
+    x: float
+    y: float
+    z: float
+    yaw: float
+    """Radians."""
+    speed: float
+    """Over the floor, m/s."""
+
+
+@dataclass
+class Recording:
+    """All that the bridge has seen of its drone; times are on the bridge's clock, seconds."""
+
+    path: list[TruePoint] = field(default_factory=list)
+    modes: list[tuple[float, int, bool]] = field(default_factory=list)
+    """Each change of custom mode or of being armed."""
+    texts: list[tuple[float, str]] = field(default_factory=list)
+    """What the autopilot said to people."""
+
+
+class Bridge:
+    """One simulated drone in one layout. `run` serves it in the caller's thread, the camera in another."""
+
+    def __init__(
+        self,
+        autopilot: Autopilot,
+        url: str,
+        layout: Layout,
+        start_xy: Sequence[float],
+        start_yaw: float,
+        *,
+        transmitter: int | None = None,
+        mocap: Sequence[tuple[str, int]] = (("127.0.0.1", 9000),),
+        host: str = "127.0.0.1",
+        video: int = 5600,
+        relay: tuple[str, str] | None = None,
+        faults: Iterable[Fault] = (),
+        seed: int = 0,
+        frame: Arena = LOCAL_FRAME,
+        config: LabConfig | None = None,
+        simulation: Simulation | None = None,
+    ) -> None:
+        """Bind; nothing is connected before `run`.
+
+        Args:
+            autopilot: Whose simulation it is.
+            url: Of the link to it that is ours alone.
+            layout: What stands in the arena.
+            start_xy: [2] where the drone stands, metres, world.
+            start_yaw: Its heading, radians, world.
+            transmitter: UDP port of ArduPilot's simulated receiver.
+            mocap: Where poses of motion capture are sent.
+            host: The address that the camera listens on.
+            video: Its TCP port; 0 takes a free one.
+            relay: The pilot's link through the bridge, from a URL to another, so that its packets can get lost.
+            faults: What goes wrong, seconds after the drone was armed.
+            seed: Of noise and faults.
+            frame: Where the arena lies in the frame of motion capture.
+            config: Of the camera.
+            simulation: The process behind the link, if we have started it: it is watched, not ended.
+        """
+        self.autopilot, self.frame, self.layout = autopilot, frame, layout
+        self.config = config = config or LabConfig()
+        self.recording = Recording()
+        self.ready = threading.Event()
+        """Set when the drone has been seen and the arena lies around it."""
+        self.version = ""
+        """Of the autopilot, once it has told."""
+        self.failure: str | None = None
+        """Why `run` has ended by itself."""
+        self._clock = SystemClock()
+        self._url, self._transmitter, self._relayed = url, transmitter, relay
+        self._start = (float(start_xy[0]), float(start_xy[1]), float(start_yaw))
+        self._simulation = simulation
+        self._waiting = tuple(faults)
+        self._troubles = Troubles((), seed, LISTEN)
+        self._seed = seed
+        self._truth = Truth(autopilot)
+        self._world: Pose | None = None
+        self._track = PoseTrack()
+        self._newest: tuple[float, Pose] | None = None
+        self._measured_at = -math.inf
+        self._codec = Codec(stream=True)  # which also reads datagrams
+        self._feed = MocapFeed(frame, self._troubles, seed)
+        self._camera = ServedCamera(layout, config, self, self._troubles, seed)
+        self._stopping = threading.Event()
+        self._senders = UdpSenders(mocap)
+        try:
+            self._video = VideoServer(host, video, self._camera.size)
+        except WordwingError:
+            self._senders.close()
+            raise
+        self.video: int = self._video.port
+        self._station: GroundStation | None = None
+
+    @property
+    def time(self) -> float:
+        """Now, on the clock of all that it records."""
+        return self._clock.now()
+
+    def pose_at(self, time: float) -> Pose:
+        """[1] the drone's true pose at a moment of the last two seconds, world frame."""
+        pose = self._track.pose_at(time)
+        assert pose is not None, "nothing is asked for before the drone has been seen"
+        return Pose(pose.position[None].float(), pose.quaternion[None].float())
+
+    def order(self, fault: Fault) -> None:
+        """Something goes wrong, at a time of the bridge's clock."""
+        self._troubles.order(fault)
+
+    def take_over(self, *, free: bool = False, brake: bool = False) -> None:
+        """The safety pilot takes the drone, now."""
+        assert self._station is not None
+        self._station.take_over(free=free, brake=brake)
+
+    def run(self, ready: Callable[[], None] = lambda: None) -> None:
+        """Serve until `stop` is called; a simulation that ends or does not answer is a `WordwingError`.
+
+        Args:
+            ready: Called once the arena lies around the drone.
+        """
+        sys.setswitchinterval(SWITCH)
+        link: Link | None = None
+        relay: LinkRelay | None = None
+        threads = []
+        try:
+            link = self._connect()
+            self._station = GroundStation(self.autopilot, link, self._transmitter)
+            self._serve(link, until=self.ready.is_set)
+            if self._stopping.is_set():
+                return
+            threads.append(threading.Thread(target=self._film, name="camera", daemon=True))
+            if self._relayed is not None:
+                relay = LinkRelay(*self._relayed, self._troubles, self._clock, self._seed)
+                threads.append(threading.Thread(target=relay.run, args=[self._stopping], name="relay", daemon=True))
+            for thread in threads:
+                thread.start()
+            ready()
+            self._serve(link, until=lambda: False)
+        except WordwingError as error:
+            self.failure = str(error)
+            raise
+        finally:
+            self._stopping.set()
+            for thread in threads:
+                thread.join(1.0)
+            self._video.close()
+            self._senders.close()
+            if self._station is not None:
+                self._station.close()
+            if relay is not None:
+                relay.close()
+            if link is not None:
+                link.close()
+
+    def stop(self) -> None:
+        """End `run`, from another thread."""
+        self._stopping.set()
+
+    def _connect(self) -> Link:
+        until = self.time + CONNECT_SECONDS
+        while True:
+            try:
+                return open_link(self._url)
+            except WordwingError:
+                self._check_simulation()
+                if self.time > until or self._stopping.is_set() or self._simulation is None:
+                    raise
+            self._stopping.wait(0.1)
+
+    def _serve(self, link: Link, until: Callable[[], bool]) -> None:
+        begun = self.time
+        while not self._stopping.is_set() and not until():
+            messages = [message for data in link.receive(LISTEN) for message in self._codec.parse(data)]
+            now = self.time
+            moment = None
+            for message in messages:
+                moment = self._handle_message(message, now) or moment
+            if moment is not None:  # of several that came at once the newest: the others are late
+                self._update_pose(moment)
+            self._tick(now)
+            if link.lost is not None:
+                raise WordwingError(f"the link to the simulation was lost ({link.lost})")
+            self._check_simulation()
+            if not self.ready.is_set() and now - begun > CONNECT_SECONDS:
+                raise WordwingError(
+                    f"{self._url}: no true pose came within {CONNECT_SECONDS:g} s; is this the simulation of "
+                    f"{self.autopilot}{self._last_words()}?"
+                )
+
+    def _check_simulation(self) -> None:
+        if self._simulation is not None and (words := self._simulation.ended) is not None:
+            raise WordwingError(f'the simulation has ended; its last words were "{words}"')
+
+    def _last_words(self) -> str:
+        return "" if self._simulation is None else f' (its last words were "{self._simulation.words()}")'
+
+    def _handle_message(self, message: Message, now: float) -> TruePose | None:
+        """Take a message in; gives the true pose, if it tells."""
+        station = self._station
+        assert station is not None
+        if message.get_srcComponent() != AUTOPILOT or station.system not in (None, message.get_srcSystem()):
+            return None
+        kind, recording = message.get_type(), self.recording
+        if kind == "HEARTBEAT":
+            station.system = message.get_srcSystem()
+            state = (message.custom_mode, bool(message.base_mode & ARMED))
+            if not recording.modes or recording.modes[-1][1:] != state:
+                recording.modes.append((now, *state))
+            if state[1] and self._waiting:
+                for fault in self._waiting:
+                    self._troubles.order(since(fault, now))
+                self._waiting = ()
+        elif kind == "AUTOPILOT_VERSION":
+            self.version = _version(message)
+        elif kind == "STATUSTEXT":
+            recording.texts.append((now, message.text))
+        else:
+            return self._truth.update(message, now)
+        return None
+
+    def _update_pose(self, moment: TruePose) -> None:
+        if self._world is None:
+            x, y, yaw = self._start
+            self._world = (
+                _level((x, y), yaw, STAND)
+                @ _level(moment.pose.xy.tolist(), float(moment.pose.yaw), float(moment.pose.position[2])).inverse()
+            )
+        pose = self._world @ moment.pose
+        self._track.add(moment.time, pose)
+        x, y, z = pose.position.tolist()
+        speed = math.hypot(*moment.velocity[:2].tolist())
+        self.recording.path.append(TruePoint(moment.time, x, y, z, float(pose.yaw), speed))
+        self._newest = moment.time, pose
+        self.ready.set()
+
+    def _measure(self, now: float) -> None:
+        """Motion capture looks at the drone, if it is time."""
+        if self._newest is None or now - self._measured_at < MOCAP_EVERY or now - self._newest[0] > STALLED:
+            return
+        self._measured_at = now
+        datagram = self._feed.measure(self._newest[1], now)
+        if datagram is not None:
+            self._senders.send(datagram)
+
+    def _tick(self, now: float) -> None:
+        self._measure(now)
+        assert self._station is not None
+        self._station.tick(now, version_known=bool(self.version))
+        takeover = self._troubles.once(Takeover, now)
+        if takeover is not None:
+            self._station.take_over(free=takeover.free)
+        battery = self._troubles.once(LowBattery, now)
+        if battery is not None:
+            self._station.drain_battery(battery.level)
+        if self._troubles.once(Reboot, now) is not None:
+            self._station.reboot()
+
+    def _film(self) -> None:
+        film(self._camera, self, self._video, self.config.image_latency, self._stopping, nullcontext())
+
+
+def needs_relay(faults: Iterable[Fault]) -> bool:
+    """Whether the pilot's link must go through the bridge for these faults to happen."""
+    return any(isinstance(fault, LINK_FAULTS) for fault in faults)
+
+
+def _version(message: Message) -> str:
+    """As in "4.8.0-dev (6fb4ba51)": the number, its kind, and the beginning of the commit."""
+    number = message.flight_sw_version
+    kind = next((name for least, name in RELEASES if number & 0xFF >= least), "-dev")
+    commit = bytes(message.flight_custom_version)
+    text = commit.decode("ascii", "replace") if all(0x20 <= byte < 0x7F for byte in commit) else commit[::-1].hex()
+    return f"{number >> 24}.{number >> 16 & 0xFF}.{number >> 8 & 0xFF}{kind} ({text[:8]})"
+
+
+def _level(xy: Sequence[float], yaw: float, height: float) -> Pose:
+    return Pose.level(torch.tensor(xy, dtype=torch.float64), torch.tensor(yaw, dtype=torch.float64), height)

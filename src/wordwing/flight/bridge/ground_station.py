@@ -1,0 +1,117 @@
+"""What stands beside the pilot in a real room: a ground station and a safety pilot with a transmitter.
+
+The ground station is system 255 on a link of its own. It beats, asks for the true pose and does what faults need. The
+transmitter of ArduPilot's simulation listens on a UDP port; PX4's is a joystick of the ground station.
+"""
+
+from __future__ import annotations
+
+import math
+import socket
+import struct
+
+from pymavlink.dialects.v20 import ardupilotmega as mavlink
+
+from wordwing.flight.bridge.truth import MESSAGES, Autopilot
+from wordwing.flight.link import Link
+
+SYSTEM, COMPONENT = 255, 190
+"""Our ids here: a ground station's."""
+
+AUTOPILOT = 1
+"""MAV_COMP_ID_AUTOPILOT1."""
+
+TRUTH_RATE, HEARTBEAT_RATE = 100.0, 10.0
+"""Of the messages that are asked for, a second."""
+
+EVERY = 1.0
+"""Between two heartbeats, and between two requests for messages, seconds."""
+
+STICKS_EVERY = 0.1
+"""Between two messages of the joystick, and between two requests for a heartbeat of PX4, seconds."""
+
+MIDDLE, LOITER_SWITCH, BRAKE_SWITCH, STABILIZE_SWITCH, STANDBY_SWITCH = 1500, 1700, 1550, 1100, 1800
+"""Of ArduPilot's transmitter, microseconds: a stick, and the mode switch as `ARDUPILOT_PARAMETERS` has it."""
+
+POSCTL, STABILIZED = 3, 7
+"""PX4's main modes."""
+
+FORCE_REBOOT = 20190226
+"""ArduPilot reboots in the air only with this number."""
+
+
+class GroundStation:
+    """One ground station with a transmitter beside it."""
+
+    def __init__(self, autopilot: Autopilot, link: Link, transmitter: int | None) -> None:
+        """Nothing is sent yet.
+
+        Args:
+            autopilot: Whom it speaks with.
+            link: To the autopilot.
+            transmitter: UDP port of ArduPilot's simulated receiver; None without one.
+        """
+        self._autopilot, self._link = autopilot, link
+        self._packer = mavlink.MAVLink(None, srcSystem=SYSTEM, srcComponent=COMPONENT)
+        self.system: int | None = None
+        """The drone's; nothing but heartbeats is sent before it is known."""
+        self._beat_at = self._sticks_at = -math.inf
+        self._receiver: socket.socket | None = None
+        if transmitter is not None:
+            self._receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            self._receiver.connect(("127.0.0.1", transmitter))
+
+    def tick(self, now: float, *, version_known: bool = True) -> None:
+        """Send what is due."""
+        if now - self._sticks_at >= STICKS_EVERY and self._autopilot == "px4" and self.system is not None:
+            self._sticks_at = now
+            self.send(mavlink.MAVLink_manual_control_message(self.system, 0, 0, 500, 0, 0))
+            # By itself it beats once a second, whatever interval it is asked for.
+            self._command(mavlink.MAV_CMD_REQUEST_MESSAGE, mavlink.MAVLINK_MSG_ID_HEARTBEAT)
+        if now - self._beat_at < EVERY:
+            return
+        self._beat_at = now
+        invalid, active = mavlink.MAV_AUTOPILOT_INVALID, mavlink.MAV_STATE_ACTIVE
+        self.send(mavlink.MAVLink_heartbeat_message(mavlink.MAV_TYPE_GCS, invalid, 0, 0, active, 3))
+        for kind, hertz in ((MESSAGES[self._autopilot], TRUTH_RATE), (0, HEARTBEAT_RATE)):
+            self._command(mavlink.MAV_CMD_SET_MESSAGE_INTERVAL, kind, 1e6 / hertz)
+        if not version_known:
+            self._command(mavlink.MAV_CMD_REQUEST_MESSAGE, mavlink.MAVLINK_MSG_ID_AUTOPILOT_VERSION)
+
+    def take_over(self, *, free: bool = False, brake: bool = False) -> None:
+        """The safety pilot takes the drone: LOITER or POSCTL; STABILIZE or STABILIZED if `free`; ArduPilot's BRAKE."""
+        if self._receiver is not None:
+            switch = STABILIZE_SWITCH if free else BRAKE_SWITCH if brake else LOITER_SWITCH
+            # The throttle stick in the middle holds the height; at the bottom the drone would sink.
+            channels = [MIDDLE, MIDDLE, MIDDLE, MIDDLE, switch, 1000, 1000, STANDBY_SWITCH, *[MIDDLE] * 8]
+            self._receiver.send(struct.pack("<16H", *channels))
+        else:
+            self._command(mavlink.MAV_CMD_DO_SET_MODE, 1, STABILIZED if free else POSCTL)
+
+    def drain_battery(self, level: float) -> None:
+        """Leave so much in the battery, percent."""
+        if self._autopilot == "ardupilot":
+            self._command(mavlink.MAV_CMD_BATTERY_RESET, 0xFFFF, level)
+        else:
+            for name, value in ((b"SIM_BAT_MIN_PCT", level), (b"SIM_BAT_DRAIN", 1.0)):
+                kind = mavlink.MAV_PARAM_TYPE_REAL32
+                self.send(mavlink.MAVLink_param_set_message(self.system or 0, AUTOPILOT, name, value, kind))
+
+    def reboot(self) -> None:
+        """Start the autopilot anew, also in the air."""
+        self._command(mavlink.MAV_CMD_PREFLIGHT_REBOOT_SHUTDOWN, 1, 0, 0, 0, 0, FORCE_REBOOT)
+
+    def send(self, message: mavlink.MAVLink_message) -> None:
+        """Send a message as ground station."""
+        self._link.send(bytes(message.pack(self._packer)))
+        self._packer.seq = (self._packer.seq + 1) % 256
+
+    def close(self) -> None:
+        """Let go of the transmitter; the link is not ours."""
+        if self._receiver is not None:
+            self._receiver.close()
+
+    def _command(self, number: int, *values: float) -> None:
+        if self.system is not None:
+            filled = (*values, *[0.0] * (7 - len(values)))
+            self.send(mavlink.MAVLink_command_long_message(self.system, AUTOPILOT, number, 0, *filled))
