@@ -60,6 +60,8 @@ class GuardedFlight:
         for datagram in datagrams:
             for message in self.codec.parse(datagram):
                 self.guardian.receive(message, self.now)
+        for pose in self.lab.mocap.take():
+            self.guardian.hear_mocap(*pose, self.now)
         self.furthest = max(self.furthest, float(self.lab.true_pose.xy.abs().max()))
 
     def until(self, condition: Callable[[], bool], seconds: float = 40.0, order: Order | None = None) -> None:

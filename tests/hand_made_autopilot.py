@@ -6,6 +6,7 @@ import struct
 from typing import Any
 
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
+from scipy.spatial.transform import Rotation
 
 from wordwing.flight.arena import Arena
 from wordwing.flight.guardian import Guardian
@@ -33,7 +34,11 @@ PARAMETERS = {
         "MAV_GCS_SYSID": (245, 4),
         "FS_OPTIONS": (16, 6),
         "FS_THR_ENABLE": (3, 2),
+        "MAV_GCS_SYSID_HI": (0, 1),
         "BATT_FS_LOW_ACT": (1, 2),
+        "BATT_FS_CRT_ACT": (1, 2),
+        "FS_DR_ENABLE": (1, 2),
+        "FENCE_ENABLE": (0, 2),
         "FS_EKF_ACTION": (1, 2),
         "WP_YAW_BEHAVIOR": (0, 2),
         "LAND_SPD_MS": (0.3, 9),
@@ -45,6 +50,10 @@ PARAMETERS = {
         "COM_RCL_EXCEPT": (0, 6),
         "COM_FAIL_ACT_T": (0.0, 9),
         "COM_LOW_BAT_ACT": (2, 6),
+        "NAV_DLL_ACT": (0, 6),
+        "GF_ACTION": (1, 6),
+        "EKF2_NOAID_TOUT": (1000000, 6),
+        "COM_DISARM_LAND": (2.0, 9),
         "MPC_LAND_SPEED": (0.5, 9),
     },
 }
@@ -66,7 +75,14 @@ class HandMadeAutopilot:
         self.velocity = [0.0, 0.0, 0.0]
         self.attitude = [0.0, 0.0, 0.0]
         self.battery = 90
-        self.flags = 831
+        self.flags = 831 if kind == "ardupilot" else 367
+        self.variance = 0.0
+        self.mocap_offset = [0.0, 0.0]
+        """Of what motion capture measures, metres north and west."""
+        self.measured: tuple[float, ...] | None = None
+        self.noise = 1e-8
+        self.height_bias = 0.0
+        """By how much it thinks that it is higher than it is, metres."""
         self.prearm = True
         self.lab = False
         self.status = 3
@@ -100,7 +116,8 @@ class HandMadeAutopilot:
 
     def pose(self) -> None:
         time = round((self.boot + self.now) * 1000)
-        self.say(mavlink.MAVLink_local_position_ned_message(time, *self.position, *self.velocity))
+        north, east, down = self.position
+        self.say(mavlink.MAVLink_local_position_ned_message(time, north, east, down - self.height_bias, *self.velocity))
         self.say(mavlink.MAVLink_attitude_message(time, *self.attitude, 0, 0, 0))
 
     def tell(self) -> None:
@@ -115,13 +132,30 @@ class HandMadeAutopilot:
         self.say(mavlink.MAVLink_sys_status_message(bit, bit, bit * self.prearm, 0, 0, 0, self.battery, *[0] * 6))
         if "LANDED" not in self.silent:
             self.say(mavlink.MAVLink_extended_sys_state_message(0, self.landed_state))
+        self.variance = 0.0 if "EKF" in self.silent else self.variance + 1e-3
         if self.kind == "ardupilot":
-            self.say(mavlink.MAVLink_ekf_status_report_message(self.flags, 0, 0, 0, 0, 0))
+            self.say(mavlink.MAVLink_ekf_status_report_message(self.flags, 0, self.variance, 0, 0, 0))
+        else:
+            self.say(mavlink.MAVLink_estimator_status_message(0, self.flags, 0, self.variance, *[0] * 6))
+
+    def measure(self) -> None:
+        """Motion capture sees the drone twice in a tick, with noise: exactly the same pose would be a repeated one."""
+        roll, pitch, yaw = self.attitude
+        x, y, z, w = Rotation.from_euler("ZYX", [-yaw, -pitch, roll]).as_quat()
+        north, east, down = self.position
+        here = (north + self.mocap_offset[0], -east + self.mocap_offset[1], -down)
+        before, self.measured = self.measured or here, here
+        for share in (0.5, 1.0):
+            self.noise = -self.noise
+            moved = [a + share * (b - a) + self.noise for a, b in zip(before, here, strict=True)]
+            self.guardian.hear_mocap(self.now - (1 - share) * TICK, moved, (w, x, y, z), self.now)
 
     def tick(self, order: Order | None = None) -> list[Any]:
         """One round: messages to the guardian, orders, its packets; returns what has come."""
         self.now = round(self.now + TICK, 6)
         self.tell()
+        if "MOCAP" not in self.silent:
+            self.measure()
         if self.pilot:
             self.guardian.order(Alive(), self.now)
         if order is not None:

@@ -4,8 +4,9 @@ import json
 import math
 import re
 import socket
+import struct
 import threading
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from served_flight import QUICK
 from wordwing.cli import main
 from wordwing.errors import WordwingError
 from wordwing.flight.arena import Arena
+from wordwing.flight.bench import free_port
 from wordwing.flight.checking import (
     MavlinkDrone,
     MovedError,
@@ -31,8 +33,9 @@ from wordwing.flight.checking import (
     visit,
     wrong,
 )
-from wordwing.flight.clock import ManualClock
+from wordwing.flight.clock import ManualClock, SystemClock
 from wordwing.flight.messages import Codec
+from wordwing.flight.mocap_sources import UdpSource
 from wordwing.flight.served.vehicle import ServedLab
 from wordwing.world.layout import Layout
 
@@ -290,8 +293,8 @@ def test_an_autopilot_that_is_not_there_or_does_not_know_where_it_is_gets_a_sent
         MavlinkDrone(Heartbeats(None, clock), clock).connect()
 
 
-def serve(port_found: list, stop: threading.Event, spots: list) -> None:
-    """An ArduPilot that says where it stands: at the first of the spots."""
+def serve(port_found: list, stop: threading.Event, spots: list, mocap: int) -> None:
+    """An ArduPilot that says where it stands, at the first of the spots, but 8 cm too high; motion capture is right."""
     made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     made.bind(("127.0.0.1", 0))
     made.settimeout(0.02)
@@ -308,19 +311,21 @@ def serve(port_found: list, stop: threading.Event, spots: list) -> None:
         for message in (
             mavlink.MAVLink_heartbeat_message(2, 3, 81, 0, 3, 3),
             mavlink.MAVLink_attitude_message(boot, 0.0, 0.0, -yaw, 0.0, 0.0, 0.0),
-            mavlink.MAVLink_local_position_ned_message(boot, x, -y, -z, 0.0, 0.0, 0.0),
+            mavlink.MAVLink_local_position_ned_message(boot, x, -y, -z - 0.08, 0.0, 0.0, 0.0),
         ):
             made.sendto(message.pack(maker), companion)
+        made.sendto(json.dumps({"position": [x, y, z], "quaternion": [1, 0, 0, 0]}).encode(), ("127.0.0.1", mocap))
     made.close()
 
 
 @pytest.fixture
 def autopilot(monkeypatch):
-    """A link's URL to an autopilot that is carried to the next place each time somebody is asked to."""
+    """How to reach an autopilot that is carried to the next place each time somebody is asked to."""
+    mocap = free_port(socket.SOCK_DGRAM)
     spots = [(local(place.x, place.y, 0.1), -math.radians(30)) for place in places(0.3)]
     port, stop = [], threading.Event()
     spots.insert(0, spots[0])
-    thread = threading.Thread(target=serve, args=(port, stop, spots), daemon=True)
+    thread = threading.Thread(target=serve, args=(port, stop, spots, mocap), daemon=True)
     thread.start()
     monkeypatch.setattr("wordwing.flight.checking.measure.__defaults__", (0.8,))
 
@@ -332,7 +337,7 @@ def autopilot(monkeypatch):
     monkeypatch.setattr("wordwing.commands.flight.ask", ask)
     while not port:
         stop.wait(0.01)
-    yield f"udp:127.0.0.1:{port[0]}"
+    yield f"udp:127.0.0.1:{port[0]}", "--mocap", f"udp:127.0.0.1:{mocap}"
     stop.set()
     thread.join(5.0)
 
@@ -340,7 +345,7 @@ def autopilot(monkeypatch):
 def test_the_command_refuses_a_wrong_arena_and_proposes_the_right_one(autopilot, tmp_path, capsys):
     Arena(3.0, -2.5, 30.0, 0.2).save(tmp_path / "arena.json")
     with pytest.raises(SystemExit) as stop:
-        main(["flight", "check", autopilot, "--arena", str(tmp_path / "arena.json")])
+        main(["flight", "check", *autopilot, "--arena", str(tmp_path / "arena.json")])
     assert stop.value.code == 2
     said = capsys.readouterr()
     assert "0.50 m off at the" in said.err
@@ -350,7 +355,7 @@ def test_the_command_refuses_a_wrong_arena_and_proposes_the_right_one(autopilot,
 
 
 def test_the_command_writes_an_arena_that_was_not_there(autopilot, tmp_path, capsys):
-    main(["flight", "check", autopilot, "--arena", str(tmp_path / "arena.json"), "--write"])
+    main(["flight", "check", *autopilot, "--arena", str(tmp_path / "arena.json"), "--write"])
     assert Arena.load(tmp_path / "arena.json") == TRUE
     assert "check it: wordwing flight check" in capsys.readouterr().out
 
@@ -385,7 +390,14 @@ def test_motion_capture_goes_from_a_file_to_an_autopilot(tmp_path, capsys):
         ears.bind(("127.0.0.1", 0))
         ears.settimeout(2.0)
         url = f"udp:127.0.0.1:{ears.getsockname()[1]}"
-        main(["flight", "mocap", "--source", f"file:{tmp_path / 'walk.jsonl'}", "--url", url])
-        packet = ears.recv(1000)
-    assert int.from_bytes(packet[7:10], "little") == 331
+        port = free_port(socket.SOCK_DGRAM)
+        with closing(UdpSource(f"127.0.0.1:{port}", SystemClock())) as guardian:
+            copy = ["--guardian", f"udp:127.0.0.1:{port}"]
+            main(["flight", "mocap", "--source", f"file:{tmp_path / 'walk.jsonl'}", "--url", url, *copy])
+            heard = guardian.read(2.0)
+        packets = [ears.recv(1000) for _ in heard]
+    assert int.from_bytes(packets[0][7:10], "little") == 331
+    # The guardian hears what the autopilot gets, pose by pose: north is x, and east is minus y.
+    sent = [struct.unpack_from("<3f", packet, 10 + 8) for packet in packets]
+    assert [pose.position for pose in heard] == [pytest.approx((x, -y, -z), abs=1e-6) for x, y, z in sent]
     assert "poses sent" in capsys.readouterr().out

@@ -4,6 +4,8 @@ import json
 import math
 import socket
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 
@@ -179,9 +181,62 @@ def test_a_stream_that_breaks_off_is_opened_again(tmp_path):
         server.shutdown(socket.SHUT_RDWR)
 
 
+@contextmanager
+def answering(answer: bytes | None) -> Iterator[str]:
+    """The address of somebody who answers everyone like that, or never."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        callers = []
+
+        def answer_all() -> None:
+            while True:
+                try:
+                    caller, _ = server.accept()
+                except OSError:
+                    return
+                callers.append(caller)
+                if answer is not None:
+                    caller.recv(1000)
+                    caller.sendall(answer)
+                    caller.close()
+
+        threading.Thread(target=answer_all, daemon=True).start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+        for caller in callers:
+            caller.close()
+
+
+NOTHING = "HTTP/1.1 {} \r\nContent-Length: 0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("scheme", "answer", "sentence"),
+    [
+        ("tcp", None, "it sends nothing"),
+        ("http", NOTHING.format("404 Not Found"), "the server knows no such stream"),
+        ("http", NOTHING.format("401 Unauthorized"), "the server wants NAME:PASSWORD@ before the host"),
+        ("http", NOTHING.format("503 Service Unavailable"), "it cannot be read"),
+        ("rtsp", "RTSP/1.0 404 Stream Not Found\r\nCSeq: 1\r\n\r\n", "the server knows no such stream"),
+    ],
+)
+def test_a_stream_that_does_not_come_gets_our_words_and_not_ffmpegs(scheme, answer, sentence, monkeypatch):
+    monkeypatch.setattr("wordwing.flight.eyes.OPEN_SECONDS", 0.5)
+    monkeypatch.setattr("wordwing.flight.eyes.READ_SECONDS", 0.5)
+    with answering(None if answer is None else answer.encode()) as place:
+        camera = CameraSource(f"{scheme}://{place}/front", PLAIN)
+        with pytest.raises(WordwingError) as error:
+            camera.start(timeout=1.5)
+        assert str(error.value) == f"no picture came from {scheme}://{place}/front ({sentence})"
+
+
 @pytest.mark.parametrize(
     ("source", "sentence"),
-    [("none.mp4", "no such file"), ("/dev/video99", "no such file"), ("tcp://127.0.0.1:1", "connection refused")],
+    [
+        ("none.mp4", "no such file"),
+        ("/dev/video99", "no such file"),
+        ("tcp://127.0.0.1:1", "connection refused"),
+        ("rtsp://no-such.invalid", "it cannot be reached"),
+    ],
 )
 def test_a_camera_that_is_not_there_gets_one_sentence(source, sentence, tmp_path):
     camera = CameraSource(source if "/" in source else tmp_path / source, PLAIN)
@@ -191,7 +246,7 @@ def test_a_camera_that_is_not_there_gets_one_sentence(source, sentence, tmp_path
 
 def test_a_film_that_is_none_and_one_of_another_size_get_one_sentence(tmp_path):
     (tmp_path / "text.mp4").write_text("no film")
-    with pytest.raises(WordwingError, match=r"no picture came from .*invalid data"):
+    with pytest.raises(WordwingError, match=r"no picture came from .*\(it is no video that can be read\)"):
         CameraSource(tmp_path / "text.mp4", PLAIN).start()
     path = film(tmp_path / "large.mp4", [1, 2], size=(256, 144))
     with pytest.raises(WordwingError, match=r"pictures are 256×144; camera\.json is for 128×72"):

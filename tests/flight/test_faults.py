@@ -1,5 +1,7 @@
 """Whatever goes wrong: the drone stays in the arena and comes down, and its log says why."""
 
+import math
+
 import pytest
 
 from fault_flight import FLYING, KINDS, Story, fly_with_a_fault
@@ -10,9 +12,9 @@ REASONS = {
     "dead link": ["silent", "pose is"],
     "frozen picture": ["picture was"],
     "no pictures": ["older than 0.6 s", "picture was"],
-    "jump": ["jumped", "fence", "the pilot ordered it"],
-    "dropout": ["pose is", "lost its position"],
-    "reckoning": ["lost its position"],
+    "jump": ["motion capture jumped"],
+    "dropout": ["motion capture is lost"],
+    "drift": ["the pilot ordered it"],  # nobody can see it
     "battery": ["battery", "mode is"],
     "refusal": ["refused to arm"],
     "takeover": ["without our order"],
@@ -33,8 +35,8 @@ ARM, MODE = 400, 176
 def hold_to_account(story: Story) -> None:
     what = f"{story.kind} at {story.moment:.1f} s, {story.personality}: {story.phase}, {story.why}"
     for _time, wanted in story.setpoints:
-        assert 0 <= wanted.forward <= 0.7 + 1e-6, what
-        assert abs(wanted.left) < 1e-6, what
+        ahead = 0 <= wanted.forward <= 0.7 + 1e-6 and abs(wanted.left) < 1e-6
+        assert ahead or math.hypot(wanted.forward, wanted.left) <= 0.2 + 1e-6, what  # holds its place
         assert abs(wanted.up) <= 0.3 + 1e-6, what
         assert abs(wanted.yaw_rate) <= 1 + 1e-6, what
     assert story.furthest < ARENA_HALF, f"{what}; it was at {story.furthest:.2f} m"

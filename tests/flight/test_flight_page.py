@@ -6,10 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from wordwing.errors import WordwingError
 from wordwing.flight.arena import Arena
 from wordwing.flight.calibration import Calibration
+from wordwing.flight.decision_latency import DECISIONS
 from wordwing.flight.dialect import DIALECTS, OUR_COMPONENT, OUR_SYSTEM
+from wordwing.flight.flying import STEPS
+from wordwing.flight.link import LOCAL_PORTS
 from wordwing.flight.safety import Limits, Timeouts
+from wordwing.flight.vehicle import FlightOverError
+from wordwing.interface import CONTROL_PERIOD
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 PAGE = (DOCS / "flight.md").read_text("utf-8")
@@ -58,6 +64,19 @@ def test_the_times_and_limits_of_the_failsafes_are_the_guardians():
         f"system {OUR_SYSTEM}, component {OUR_COMPONENT}",
     ):
         assert said in PAGE, said
+
+
+def test_the_pilots_numbers_are_those_of_the_page():
+    for said in (
+        f"| {FlightOverError.status} | a take-off was ordered",
+        f"| {WordwingError.status} | refused before",
+        f"its {STEPS} decisions were flown",
+        f"longer than the control period, {CONTROL_PERIOD:g} s",
+        f"to port 14550 from {LOCAL_PORTS[14550 % len(LOCAL_PORTS)]}",
+    ):
+        assert said in PAGE, said
+    assert DECISIONS == 10
+    assert "ten decisions are timed" in PAGE
 
 
 def test_every_picture_and_section_that_is_linked_is_there():

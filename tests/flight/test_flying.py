@@ -2,6 +2,7 @@
 
 import io
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -12,14 +13,19 @@ pytest.importorskip("pymavlink")
 
 from command_line import refused
 from served_flight import CALM
+from wordwing.cli import main
 from wordwing.errors import WordwingError
+from wordwing.evaluation.rollout import Flight
 from wordwing.flight.clock import ManualClock
-from wordwing.flight.flying import DryVehicle, approve, confirm, fly_logged
+from wordwing.flight.flying import DryVehicle, approve, confirm, fly_logged, tell
 from wordwing.flight.lockstep import LockstepEyes, LockstepHelm
 from wordwing.flight.logs import FlightLog, read_events
+from wordwing.flight.mavlink import MavlinkVehicle
 from wordwing.flight.options import DroneOptions
 from wordwing.flight.parameters import Finding
 from wordwing.flight.phases import Phase, State
+from wordwing.flight.pilot import fly_vehicle
+from wordwing.flight.served.faults import FrozenCamera, LowBattery, Takeover
 from wordwing.flight.served.vehicle import ServedLab
 from wordwing.flight.vehicle import FlightOverError, Vehicle
 from wordwing.frames import Pose
@@ -50,6 +56,7 @@ REAL = State(
     parameters=(WRONG,),
 )
 LAB = replace(REAL, lab=True)
+TASK = Task("go", Layout(()), (0.0, 0.0), 0.0, np.zeros((0, 2)))
 
 
 class Terminal(io.StringIO):
@@ -143,12 +150,15 @@ class Fragile(Vehicle):
 
 
 class Stops:
-    """After two decisions."""
+    """After some decisions."""
 
     needs_gold_path = False
 
+    def __init__(self, decisions: int = 2) -> None:
+        self.decisions = decisions
+
     def reset(self, instructions, start, gold_paths=None):
-        self.left = 2
+        self.left = self.decisions
 
     def act(self, observation: Observation) -> Action:
         self.left -= 1
@@ -170,8 +180,36 @@ def test_a_dry_run_tells_what_would_be_sent_and_from_where():
     assert not lab.accepted
 
 
+class Slow(Stops):
+    """Takes so long that its pictures are old."""
+
+    def __init__(self, helm: LockstepHelm, seconds: float, decisions: int = 2) -> None:
+        super().__init__(decisions)
+        self.helm, self.seconds = helm, seconds
+
+    def act(self, observation: Observation) -> Action:
+        self.helm.sleep(self.seconds)
+        return super().act(observation)
+
+
+def test_a_dry_run_whose_decisions_are_all_refused_says_so_and_comes_to_its_end(capsys):
+    lab = ServedLab(Layout(()), (1.0, -0.5), math.pi / 2, config=CALM)
+    helm, said = LockstepHelm(lab, dry=True), []
+    vehicle = DryVehicle(helm, LockstepEyes(lab, helm.clock), nobody, say=said.append, dry=True)
+    with vehicle:
+        flight = fly_vehicle(Slow(helm, 0.6), vehicle, TASK)
+    tell(flight, vehicle.state, dry=True)
+    refusals = [words for words in said if "would hover" in words]
+    assert len(refusals) == 3  # two decisions, and the standstill after a STOP that took as long
+    assert "the decision was refused (its picture was 0.66 s old, it took 0.60 s)" in refusals[0]
+    assert not flight.setpoints.any()
+    assert "dry run: 2 decisions, at most 0.00 m/s; it would have stopped" in capsys.readouterr().out
+
+
 class Blind:
     """A camera that has died."""
+
+    failure = "connection refused"
 
     def start(self, timeout: float = 10.0) -> None: ...
 
@@ -190,11 +228,72 @@ def test_a_dry_run_does_not_wait_for_ever_for_a_picture():
         vehicle.observe()
 
 
+@pytest.mark.parametrize(
+    ("faults", "early"),
+    [
+        ((), None),
+        ((Takeover(8.0),), "released: the mode is LOITER without our order"),
+        ((FrozenCamera(7.0, still=False),), "landing: it has hovered for 3 s.*the camera has shown nothing new for"),
+        ((LowBattery(8.0, level=18.0),), "landing: the battery has 18%"),
+    ],
+)
+def test_only_a_flight_that_its_policy_ended_and_that_landed_by_our_order_has_not_ended_early(faults, early, capsys):
+    lab = ServedLab(Layout(()), (0.0, 0.0), 0.0, config=CALM, faults=faults)
+    helm = LockstepHelm(lab)
+    vehicle = MavlinkVehicle(helm, LockstepEyes(lab, helm.clock), lambda state: None, say=lambda words: None)
+    with vehicle:
+        flight = fly_vehicle(Stops(30), vehicle, TASK)
+    found = tell(flight, vehicle.state, dry=False)
+    assert found == early or re.search(early, found)
+    assert "the drone is " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("seconds", "why"), [(1.35, "the pilot has been silent for"), (0.7, "it has hovered for")])
+def test_a_flight_that_slow_decisions_end_tells_how_long_they_took(seconds, why):
+    lab = ServedLab(Layout(()), (0.0, 0.0), 0.0, config=CALM)
+    helm = LockstepHelm(lab)
+    vehicle = MavlinkVehicle(helm, LockstepEyes(lab, helm.clock), lambda state: None, say=lambda words: None)
+    with vehicle:
+        flight = fly_vehicle(Slow(helm, seconds, 30), vehicle, TASK)
+    assert why in flight.interrupted
+    assert f"a decision took {seconds:.2f} s and may take 0.3 s; this machine is probably busy" in flight.interrupted
+
+
+STOPPED = Flight(TASK, np.zeros((1, 3)), np.zeros((1, 4)), np.zeros((0, 2)), 0, "stop")
+"""By its policy, after nothing."""
+
+
+@pytest.mark.parametrize(
+    ("phase", "why"),
+    [
+        (Phase.RELEASED, "the mode is STABILIZE without our order"),
+        (Phase.LOST, "the autopilot has been silent for 2.1 s"),
+        (Phase.LANDING, "the pilot ordered it"),
+        (Phase.LANDED, "disarmed; it came down because the battery has 18%"),
+        (None, "be ready to take over"),
+    ],
+)
+def test_a_drone_that_did_not_land_by_our_order_ends_a_flight_early_whatever_its_policy_did(phase, why, capsys):
+    state = None if phase is None else replace(REAL, phase=phase, why=why)
+    assert why in tell(STOPPED, state, dry=False)
+    assert why in capsys.readouterr().out  # at once, before any film is made
+
+
+def test_an_aborted_flight_has_an_exit_status_of_its_own(monkeypatch, capsys):
+    def fly(*_: object) -> None:
+        raise FlightOverError("the flight is over, landing: the battery has 18%")
+
+    monkeypatch.setattr("wordwing.flight.flying.fly_drone", fly)
+    with pytest.raises(SystemExit) as end:
+        main(["fly", "go", "--vehicle", "mavlink:udp:127.0.0.1:9"])
+    assert end.value.code == 3
+    assert capsys.readouterr().err == "wordwing: the flight is over, landing: the battery has 18%\n"
+
+
 @pytest.mark.parametrize(("observations", "ends"), [(100, [("stop", 2)]), (2, [])])
 def test_only_a_flight_that_its_policy_ended_has_such_an_end_in_its_log(observations, ends, tmp_path):
-    task = Task("go", Layout(()), (0.0, 0.0), 0.0, np.zeros((0, 2)))
     with FlightLog.fresh(tmp_path) as log:
-        flight = fly_logged(Stops(), Fragile(observations), task, log, ManualClock(5.0))
+        flight = fly_logged(Stops(), Fragile(observations), TASK, log, ManualClock(5.0))
     assert (flight.interrupted is None) == bool(ends)
     found = [(event.values["by"], event.values["decisions"]) for event in read_events(tmp_path)]
     assert found == ends

@@ -348,7 +348,9 @@ def test_land_is_asked_for_until_it_shows_and_zero_velocity_meanwhile(kind):
     autopilot.deaf.clear()
     autopilot.ticks(1.0)
     assert autopilot.mode == autopilot.modes["LAND"]
-    assert set(kinds(autopilot.ticks(5.0))) == {HEARTBEAT}
+    came = autopilot.ticks(5.0)
+    assert set(kinds(came)) == ({HEARTBEAT} if kind == "ardupilot" else {HEARTBEAT, "COMMAND_LONG"})
+    assert autopilot.commands(came) == []  # but PX4 is asked for its heartbeat
 
 
 def test_if_land_never_shows_all_else_stops_so_that_the_autopilots_failsafe_may_act():

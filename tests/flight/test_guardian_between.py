@@ -6,7 +6,7 @@ import pytest
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from hand_made_autopilot import TICK, HandMadeAutopilot
-from wordwing.flight.orders import Gone, Land, TakeOff
+from wordwing.flight.orders import Gone, Hold, Land, TakeOff
 from wordwing.flight.phases import Phase
 
 BOTH = pytest.mark.parametrize("kind", ["ardupilot", "px4"])
@@ -139,13 +139,100 @@ def test_a_battery_that_is_not_known_any_more_keeps_the_drone_on_the_floor():
     assert "the battery's charge is not known" in autopilot.guardian.state(autopilot.now).unready
 
 
+@pytest.mark.parametrize("kind", ["ardupilot", "px4"])
+def test_a_drone_that_drifts_without_a_decision_is_brought_back_gently(kind):
+    autopilot = HandMadeAutopilot(kind)
+    autopilot.attitude = [0.0, 0.0, math.pi / 2]  # its nose to the east: what is north of it is at its left
+    autopilot.take_off()
+    for _ in range(30):
+        autopilot.position[0] += 0.005
+        came = autopilot.tick(Hold())
+    (setpoint,) = [m for m in came if m.get_type() == "SET_POSITION_TARGET_LOCAL_NED"]
+    assert (setpoint.vx, setpoint.vy) == pytest.approx((0.0, 0.15), abs=0.01)  # to the right, 0.15 m back to the south
+    for _ in range(30):
+        autopilot.position[0] += 0.005
+        came = autopilot.tick(Hold())
+    (setpoint,) = [m for m in came if m.get_type() == "SET_POSITION_TARGET_LOCAL_NED"]
+    assert (setpoint.vx, setpoint.vy) == pytest.approx((0.0, 0.2), abs=1e-3)  # and never faster
+    came = autopilot.tick(autopilot.decide(0.5))
+    (setpoint,) = [m for m in came if m.get_type() == "SET_POSITION_TARGET_LOCAL_NED"]
+    assert setpoint.vy == 0
+
+
+@pytest.mark.parametrize("kind", ["ardupilot", "px4"])
+def test_a_drone_that_may_not_fly_on_is_held_at_the_margin_and_so_is_one_that_only_turns(kind):
+    for start, forward in ((1.95, 0.7), (0.0, 0.0)):
+        autopilot = HandMadeAutopilot(kind)
+        autopilot.position[0] = start  # its nose to the fence at 2.35 m
+        autopilot.take_off()
+        for _ in range(40):
+            autopilot.position[0] += 0.004  # drifts on at 0.08 m/s, which it does not notice
+            came = autopilot.tick(autopilot.decide(forward, 0.3))
+        (setpoint,) = [m for m in came if m.get_type() == "SET_POSITION_TARGET_LOCAL_NED"]
+        assert setpoint.vx == pytest.approx(-0.16, abs=0.015)  # back to where it came to rest
+        assert setpoint.yaw_rate == pytest.approx(-0.3)
+
+
+def test_px4_drifts_during_its_take_off_and_is_held():
+    autopilot = HandMadeAutopilot("px4")
+    autopilot.until(Phase.READY)
+    autopilot.tick(TakeOff())
+    pushes = []
+    for _ in range(60):
+        autopilot.position[1] += 0.005 * autopilot.armed
+        came = autopilot.tick()
+        pushes += [m.vy for m in came if m.get_type() == "SET_POSITION_TARGET_LOCAL_NED"]
+        autopilot.rise()
+    assert min(pushes) < -0.1
+
+
+@pytest.mark.parametrize("kind", ["ardupilot", "px4"])
+def test_after_a_takeover_heartbeats_go_on_without_the_pilots_process_until_the_drone_is_disarmed(kind):
+    autopilot = HandMadeAutopilot(kind)
+    autopilot.fly()
+    autopilot.mode = autopilot.modes["LOITER"]
+    autopilot.tick()
+    assert autopilot.guardian.phase is Phase.RELEASED
+    autopilot.pilot = False
+    autopilot.tick(Gone())
+    came = autopilot.ticks(30.0)
+    assert {message.get_type() for message in came} == {"HEARTBEAT"}
+    assert len(came) == pytest.approx(30, abs=1)
+    assert autopilot.guardian.state(autopilot.now).done  # for the pilot's process
+    assert not autopilot.guardian.finished(autopilot.now)
+    autopilot.armed = False
+    autopilot.tick()
+    assert autopilot.guardian.finished(autopilot.now)
+
+
+def test_a_px4_that_knows_where_on_earth_it_is_is_not_armed():
+    for kind, armed in (("px4", False), ("ardupilot", True)):
+        autopilot = HandMadeAutopilot(kind)
+        autopilot.until(Phase.READY)
+        autopilot.say(mavlink.MAVLink_gps_global_origin_message(473000000, 85000000, 400000))
+        autopilot.tick()
+        assert (autopilot.guardian.phase is Phase.READY) is armed
+        assert ("global origin" in autopilot.guardian.why) is not armed
+    px4 = HandMadeAutopilot("px4")
+    asked = [m.param1 for m in px4.ticks(0.3) if m.get_type() == "COMMAND_LONG" and m.command == 512]
+    assert 49 in asked
+
+
+def test_px4_is_asked_for_its_heartbeat_in_the_air():
+    for kind, asked in (("px4", 10), ("ardupilot", 0)):
+        autopilot = HandMadeAutopilot(kind)
+        autopilot.fly()
+        came = autopilot.ticks(1.0, autopilot.decide())
+        assert len([m for m in came if m.get_type() == "COMMAND_LONG" and (m.command, m.param1) == (512, 0)]) == asked
+
+
 def test_px4s_estimator_counts_though_it_measures_neither_airspeed_nor_height_above_ground():
     autopilot = HandMadeAutopilot("px4")
     ratios = (0.1, 0.1, 0.1, 0.1, math.nan, math.nan, 0.1, 0.1)  # NaN where nothing is measured
     autopilot.heartbeat()
-    autopilot.say(mavlink.MAVLink_estimator_status_message(0, 831, *ratios))
+    autopilot.say(mavlink.MAVLink_estimator_status_message(0, 367, *ratios))
     autopilot.fly()
-    autopilot.say(mavlink.MAVLink_estimator_status_message(0, 831 & ~16, *ratios))
+    autopilot.flags = 367 & ~256
     autopilot.tick(autopilot.decide())
     assert autopilot.guardian.phase is Phase.LANDING
     assert "lost its position" in autopilot.guardian.why

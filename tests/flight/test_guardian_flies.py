@@ -69,8 +69,8 @@ def fly_into(personality: str, fault) -> GuardedFlight:
 @pytest.mark.parametrize(
     ("fault", "why"),
     [
-        (faults.PoseJump(start=9.0), "the position jumped"),
-        (faults.PoseDropout(start=9.0, duration=3.0), "the autopilot's estimator has lost its position"),
+        (faults.PoseJump(start=9.0), "motion capture jumped"),
+        (faults.PoseDropout(start=9.0, duration=3.0), "motion capture is lost"),
         pytest.param(faults.LowBattery(start=9.0), "the battery has 15%", marks=LONG),
         pytest.param(faults.Delay(start=9.0, seconds=0.4, duration=3.0), "the newest pose is", marks=LONG),
         pytest.param(faults.PacketLoss(start=9.0, share=1.0, duration=4.0), "the newest pose is", marks=LONG),
@@ -81,6 +81,31 @@ def test_a_fault_in_the_air_lands_it_and_the_log_says_why(personality, fault, wh
     assert flight.phase is Phase.LANDED
     assert f"it came down because {why}" in flight.guardian.why
     assert flight.height < 0.15
+
+
+def test_brake_is_not_turned_into_a_landing_by_our_silence():
+    flight = GuardedFlight("ardupilot")
+    flight.take_off()
+    flight.lab.autopilot.enter(flight.lab.personality.mode("BRAKE"))
+    flight.until_phase(Phase.RELEASED)
+    flight.alive = False
+    flight.tick(Gone())
+    for _ in range(200):
+        flight.tick()
+    assert flight.lab.mode == "BRAKE"
+    assert flight.height > 0.5
+
+
+def test_a_ground_station_must_not_be_taken_for_us():
+    flight = GuardedFlight("ardupilot", parameters={"MAV_GCS_SYSID_HI": 255})
+    for _ in range(100):
+        flight.tick()
+    state = flight.guardian.state(flight.now)
+    assert "MAV_GCS_SYSID_HI is 255; it must be from 0 to 245" in "; ".join(state.unready)
+    # Nor does the served lab land without us while a ground station is there: as the real one did not.
+    flight.lab.autopilot.arm()
+    flight.lab.autopilot.heartbeat(255, 6)
+    assert flight.lab.autopilot.gcs_heard == flight.lab.time
 
 
 @pytest.mark.parametrize("personality", [pytest.param("ardupilot", marks=LONG), "px4"])

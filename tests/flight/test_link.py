@@ -5,6 +5,7 @@ import pty
 import socket
 import struct
 import sys
+import threading
 
 import pytest
 
@@ -52,6 +53,50 @@ def test_a_udp_link_does_not_hear_strangers():
     assert link.receive(2.0) + link.receive(0.1) == [b"ours"]
     for made in (link, vehicle, stranger):
         made.close()
+
+
+def test_a_udp_link_speaks_from_the_same_port_each_time():
+    vehicle, port = udp_socket()
+    ports = []
+    for _run in range(2):
+        link = open_link(f"udp:127.0.0.1:{port}")
+        link.send(b"hello")
+        ports.append(vehicle.recvfrom(100)[1][1])
+        link.close()
+    assert ports[0] == ports[1] == 20_000 + port % 10_000
+    own = free_port()
+    link = open_link(f"udp:127.0.0.1:{port}:{own}")
+    link.send(b"hello")
+    assert vehicle.recvfrom(100)[1] == ("127.0.0.1", own)
+    link.close()
+    vehicle.close()
+
+
+def test_a_udp_link_speaks_over_ipv6():
+    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as vehicle:
+        vehicle.bind(("::1", 0))
+        vehicle.settimeout(2.0)
+        link = open_link(f"udp:[::1]:{vehicle.getsockname()[1]}:{free_port()}")
+        link.send(b"hello")
+        assert vehicle.recv(100) == b"hello"
+        link.close()
+
+
+def test_a_local_port_that_an_earlier_run_lets_go_of_is_waited_for():
+    held, local = udp_socket()
+    threading.Timer(0.3, held.close).start()
+    open_link(f"udp:127.0.0.1:14550:{local}").close()
+
+
+def test_a_local_port_that_is_taken_is_named_with_a_way_out(monkeypatch):
+    monkeypatch.setattr("wordwing.flight.link.BIND_SECONDS", 0.2)
+    taken, local = udp_socket()
+    with pytest.raises(WordwingError) as error:
+        open_link(f"udp:127.0.0.1:14550:{local}")
+    assert f"UDP port {local} of this machine is in use" in str(error.value)
+    assert "another wordwing may still speak to this drone" in str(error.value)
+    assert "udp:HOST:PORT:LOCALPORT" in str(error.value)
+    taken.close()
 
 
 def test_nobody_at_the_other_end_is_no_error_and_he_may_come_later():
@@ -222,6 +267,11 @@ def test_without_pyserial_a_serial_link_names_the_extra(monkeypatch):
         ("udp://127.0.0.1:port", "must come HOST:PORT"),
         ("tcp:127.0.0.1:１２", "must come HOST:PORT"),
         ("udp:127.0.0.1:0", "ports go from 1 to 65535"),
+        ("udp:127.0.0.1:14550:0", "port 0; ports go from 1 to 65535"),
+        ("udp:127.0.0.1:14550:70000", "port 70000"),
+        ("udp:127.0.0.1:14550:", "must come HOST:PORT or HOST:PORT:LOCALPORT"),
+        ("tcp:127.0.0.1:14550:14540", "must come HOST:PORT, as in"),
+        ("udpin:127.0.0.1:14550:14540", "must come HOST:PORT, as in"),
         ("udp:127.0.0.1:70000", "port 70000"),
         ("tcp:127.0.0.1:1", "cannot be opened (connection refused)"),
         ("udp:no-such-host.invalid:14550", "no machine is called no-such-host.invalid"),

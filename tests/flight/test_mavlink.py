@@ -131,6 +131,26 @@ def test_a_drone_is_not_armed_unless_that_is_confirmed():
     assert not [command for command in lab.commands if command.number == 400]
 
 
+def test_a_reason_to_wait_is_told_once_however_its_numbers_change(monkeypatch):
+    monkeypatch.setattr("wordwing.flight.mavlink.READY_WITHIN", 6.0)
+    lab, said = ServedLab(BOXES, (2.1, 0.0), 0.0, config=QUICK), []
+    helm = LockstepHelm(lab)
+    vehicle = MavlinkVehicle(helm, LockstepEyes(lab, helm.clock), lambda state: None, say=said.append)
+    with pytest.raises(WordwingError, match=r"not ready after 6 s: the drone is at \(2\.\d\d, -?0\.0\d\)"), vehicle:
+        pass
+    assert len([words for words in said if "the drone is at" in words]) == 1
+
+
+def test_a_guardian_that_is_gone_before_the_take_off_has_refused_a_flight_and_not_aborted_one():
+    lab = served()
+    vehicle, helm = vehicle_of(lab)
+    helm._closed = True
+    with pytest.raises(WordwingError, match="it was closed") as refusal, vehicle:
+        pass
+    assert refusal.value.status == 2
+    assert not lab.commands
+
+
 def test_a_take_off_order_that_is_lost_does_not_make_the_pilot_wait_for_ever():
     vehicle, helm = vehicle_of(served())
     order = helm.order

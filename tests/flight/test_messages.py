@@ -97,7 +97,7 @@ def test_commands_have_their_parameters_where_the_specification_has_them():
     assert command(px4.mode(4 << 16 | 6 << 24, 2)) == (1, 4, 6, 0, 0, 0, 0, 176, 3, 1, 2)
     assert command(ardupilot.take_off(0.75)) == (0, 0, 0, 0, 0, 0, 0.75, 22, 3, 1, 0)
     assert command(px4.interval(32, 50.0)) == (32, 20000, 0, 0, 0, 0, 0, 511, 3, 1, 0)
-    assert command(px4.version()) == (148, 0, 0, 0, 0, 0, 0, 512, 3, 1, 0)
+    assert command(px4.request(148)) == (148, 0, 0, 0, 0, 0, 0, 512, 3, 1, 0)
 
 
 def test_parameters_are_asked_for_and_set_by_name():
@@ -159,7 +159,7 @@ def test_odometry_has_its_velocity_in_the_body():
     [
         (mavlink.MAVLink_heartbeat_message(2, 3, 128 + 1, 4, 4, 3), Heartbeat(2, 3, True, 4, 4)),
         (mavlink.MAVLink_heartbeat_message(2, 12, 1 + 64, 393216, 3, 3), Heartbeat(2, 12, False, 393216, 3)),
-        (mavlink.MAVLink_ekf_status_report_message(831, 0, 0, 0, 0, 0), Estimator(831)),
+        (mavlink.MAVLink_ekf_status_report_message(831, 0, 0.25, 0, 0, 0), Estimator(831, 0.25)),
         (mavlink.MAVLink_extended_sys_state_message(0, 2), Landed(2)),
         (mavlink.MAVLink_command_ack_message(400, 4), Answer(400, 4)),
         (mavlink.MAVLink_command_ack_message(400, 0, 0, 0, 245, 191), Answer(400, 0)),

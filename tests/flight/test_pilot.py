@@ -6,7 +6,7 @@ import torch
 
 from wordwing.evaluation.rollout import SETTLE_STEPS
 from wordwing.flight.pilot import fly_vehicle
-from wordwing.flight.vehicle import Vehicle
+from wordwing.flight.vehicle import FlightOverError, Vehicle
 from wordwing.frames import Pose
 from wordwing.interface import Action, Observation, Setpoint
 from wordwing.world.layout import Layout
@@ -164,6 +164,19 @@ def test_every_setpoint_is_followed_by_one_control_period_and_a_look():
     vehicle = Notebook()
     fly_vehicle(Script(2), vehicle, TASK)
     assert vehicle.calls == ["observe"] + ["send", "wait", "observe"] * (2 + SETTLE_STEPS)
+
+
+class Grounded(Notebook):
+    """Takes no setpoint at all."""
+
+    def send(self, setpoint: Setpoint) -> Setpoint:
+        raise FlightOverError("the flight is over")
+
+
+def test_a_flight_that_ends_before_its_first_setpoint_has_a_record_without_any():
+    flight = fly_vehicle(Script(3), Grounded(), TASK)
+    assert flight.interrupted == "the flight is over"
+    assert (flight.decisions, flight.setpoints.shape, flight.positions.shape) == (0, (0, 2), (1, 3))
 
 
 def test_the_context_connects_lands_and_closes():

@@ -21,7 +21,7 @@ def setpoint(forward: float, yaw_rate: float = 0.0) -> Setpoint:
 
 
 def granted(safety: Safety, forward: float, yaw_rate: float, where: Motion, seconds: float) -> tuple[float, float]:
-    sent = safety.grant(forward, yaw_rate, where, seconds)
+    sent, _left = safety.grant(forward, yaw_rate, where, seconds)
     return sent.forward.item(), sent.yaw_rate.item()
 
 

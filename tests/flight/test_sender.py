@@ -10,6 +10,7 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from wordwing.flight import sender as module
 from wordwing.flight.arena import Arena
+from wordwing.flight.bench import free_port
 from wordwing.flight.orders import Alive, to_json
 from wordwing.flight.sender import Sender
 from wordwing.flight.setup import Setup
@@ -61,6 +62,10 @@ def line(monkeypatch) -> Line:
     return made
 
 
+def setup() -> Setup:
+    return Setup("udp:127.0.0.1:1", Arena(), f"udp:127.0.0.1:{free_port(socket.SOCK_DGRAM)}")
+
+
 def heartbeats(count: int) -> list[bytes]:
     mav = mavlink.MAVLink(None, 1, 1)
     packets = []
@@ -74,7 +79,7 @@ def test_nothing_is_sent_while_words_of_the_autopilot_wait_unread(line):
     line.batches = [heartbeats(3) for _ in range(5)]
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.send(ALIVE)
-    sender = Sender(theirs, Setup("udp:127.0.0.1:1", Arena()))
+    sender = Sender(theirs, setup())
     threading.Timer(0.3, ours.close).start()
     sender.run()
     assert line.waiting_when_sent
@@ -85,7 +90,7 @@ def test_words_that_never_end_do_not_stop_the_ticks(line):
     line.receive = lambda timeout=0.0: heartbeats(1)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.send(ALIVE)
-    sender = Sender(theirs, Setup("udp:127.0.0.1:1", Arena()))
+    sender = Sender(theirs, setup())
     threading.Timer(0.3, ours.close).start()
     sender.run()
     assert line.waiting_when_sent
@@ -95,6 +100,6 @@ def test_a_pilot_that_babbles_does_not_stop_the_ticks(line):
     pilot = Babbler(500)
     heard: list[int] = []
     line.send = lambda data: heard.append(500 - pilot.left)
-    Sender(pilot, Setup("udp:127.0.0.1:1", Arena())).run()
+    Sender(pilot, setup()).run()
     assert heard
     assert heard[0] < 200

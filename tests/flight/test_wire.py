@@ -1,6 +1,7 @@
 """Over UDP on loopback, with all processes that a real flight has. Clocks run at a quarter speed, for busy machines."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,16 +11,19 @@ from pathlib import Path
 import pytest
 
 from wordwing.cli import main
-from wordwing.flight.bench import served_lab
+from wordwing.flight.bench import LabAddresses, served_lab
 from wordwing.flight.logs import Entry, read_events
+from wordwing.interface import Action, Observation
+from wordwing.model.policy import LearnedPolicy
 
 SPEED = "0.25"
 
 
-def arguments(folder: Path, url: str, camera: str) -> list[str]:
+def arguments(folder: Path, lab: LabAddresses) -> list[str]:
     files = ["--arena", str(folder / "arena.json"), "--calibration", str(folder / "camera.json")]
     files += ["--layout", str(folder / "layout.json"), "--log", str(folder / "log"), "--out", str(folder / "film")]
-    return ["fly", "go to the banana", "--vehicle", f"mavlink:{url}", "--camera", camera, "--speed", SPEED, *files]
+    place = ["--vehicle", f"mavlink:{lab.url}", "--camera", lab.camera, "--mocap", lab.mocap]
+    return ["fly", "go to the banana", *place, "--speed", SPEED, *files]
 
 
 def phases(log: Path) -> list[Entry]:
@@ -37,16 +41,16 @@ def wait_for(log: Path, phase: str, seconds: float = 150.0) -> None:
 
 @pytest.fixture
 def lab(tmp_path):
-    with served_lab(tmp_path, "ardupilot", 3, "--speed", SPEED) as (url, camera):
-        yield tmp_path, url, camera
+    with served_lab(tmp_path, "ardupilot", 3, "--speed", SPEED) as lab:
+        yield tmp_path, lab
 
 
 def test_the_shipped_policy_flies_an_instruction_over_udp_and_the_drone_lands(lab, capsys):
-    folder, url, camera = lab
-    main([*arguments(folder, url, camera), "--yes", "--record"])
+    folder, addresses = lab
+    main([*arguments(folder, addresses), "--yes", "--record"])
     said = capsys.readouterr().out
     assert "the drone is landed: disarmed; it came down because the pilot ordered it" in said
-    assert "where the instruction means" in said
+    assert "says the judge" in said
     events = read_events(folder / "log")
     (end,) = [event for event in events if event.kind == "end"]
     assert end.values["by"] in ("stop", "steps")
@@ -59,8 +63,8 @@ def test_the_shipped_policy_flies_an_instruction_over_udp_and_the_drone_lands(la
 
 @pytest.mark.long
 def test_a_pilot_that_is_killed_in_the_air_leaves_a_drone_that_lands(lab):
-    folder, url, camera = lab
-    command = [sys.executable, "-m", "wordwing", *arguments(folder, url, camera), "--yes"]
+    folder, addresses = lab
+    command = [sys.executable, "-m", "wordwing", *arguments(folder, addresses), "--yes"]
     pilot = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         wait_for(folder / "log", "flying")
@@ -74,8 +78,8 @@ def test_a_pilot_that_is_killed_in_the_air_leaves_a_drone_that_lands(lab):
 
 @pytest.mark.long
 def test_ctrl_c_lands_the_drone(lab):
-    folder, url, camera = lab
-    command = [sys.executable, "-m", "wordwing", *arguments(folder, url, camera), "--yes"]
+    folder, addresses = lab
+    command = [sys.executable, "-m", "wordwing", *arguments(folder, addresses), "--yes"]
     pilot = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
     try:
         wait_for(folder / "log", "flying")
@@ -87,11 +91,36 @@ def test_ctrl_c_lands_the_drone(lab):
     assert "the pilot ordered it" in phases(folder / "log")[-1].values["text"]
 
 
-def test_no_drone_is_armed_without_a_terminal_to_confirm_at(lab, capsys, monkeypatch):
-    folder, url, camera = lab
+def test_no_drone_is_armed_by_a_policy_that_decides_too_slowly_or_without_a_terminal_to_confirm_at(
+    lab, capsys, monkeypatch
+):
+    folder, addresses = lab
+    act = LearnedPolicy.act
+
+    def act_slowly(policy: LearnedPolicy, observation: Observation) -> Action:
+        time.sleep(1.5)  # 0.375 s of the lab's
+        return act(policy, observation)
+
     monkeypatch.setattr("sys.stdin", open(os.devnull, encoding="utf-8"))  # noqa: SIM115
-    with pytest.raises(SystemExit) as stop:
-        main(arguments(folder, url, camera))
-    assert stop.value.code == 2
-    assert "typed on a terminal" in capsys.readouterr().err
-    assert not any(event.values["phase"] == "taking off" for event in phases(folder / "log"))
+    monkeypatch.setattr("wordwing.flight.decision_latency.DECISIONS", 1)
+    for slow, sentence in ((True, "and may take 0.3 s; this machine is probably busy"), (False, "typed on a terminal")):
+        monkeypatch.setattr(LearnedPolicy, "act", act_slowly if slow else act)
+        log = folder / f"log-{slow}"
+        with pytest.raises(SystemExit) as stop:
+            main([*arguments(folder, addresses), "--log", str(log), *["--yes"] * slow])
+        assert stop.value.code == 2
+        assert sentence in capsys.readouterr().err
+        assert phases(log)
+        assert not any(event.values["phase"] == "taking off" for event in phases(log))
+
+
+@pytest.mark.long
+def test_a_flight_whose_take_off_fails_exits_with_3(tmp_path, capsys):
+    with (
+        served_lab(tmp_path, "px4", 3, "--speed", SPEED, "--fault", "arming@0") as addresses,
+        pytest.raises(SystemExit) as end,
+    ):
+        main([*arguments(tmp_path, addresses), "--yes"])
+    assert end.value.code == 3
+    said = capsys.readouterr().err
+    assert re.fullmatch(r"wordwing: the flight is over, .*refused to arm.*Compasses inconsistent.*\n", said)

@@ -97,8 +97,8 @@ def test_parameters_are_asked_for_a_few_at_a_time_and_again():
     parameters, maker = Parameters(ARDUPILOT), Maker(ARDUPILOT, 1)
     asked = names(parameters.due(maker, 0.0))
     assert asked == ["GUID_TIMEOUT", "FS_GCS_ENABLE", "FS_GCS_TIMEOUT", "MAV_GCS_SYSID"]
-    asked += names(parameters.due(maker, 0.05)) + names(parameters.due(maker, 0.1))
-    assert len(asked) == len(set(asked)) == 12  # two have an older name
+    asked += [name for now in (0.05, 0.1, 0.15) for name in names(parameters.due(maker, now))]
+    assert len(asked) == len(set(asked)) == len(ARDUPILOT.wanted) + 2  # two have an older name
     assert parameters.due(maker, 0.3) == []
     parameters.hear(Parameter("GUID_TIMEOUT", 0.5, 9))
     assert "GUID_TIMEOUT" not in names(parameters.due(maker, 0.45))

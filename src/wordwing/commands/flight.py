@@ -10,7 +10,9 @@ from typing import Annotated, Literal
 
 import tyro
 
+from wordwing.commands.options import end_by_signals
 from wordwing.errors import WordwingError
+from wordwing.flight.options import MOCAP
 
 EXTRA = "flying a real drone needs packages that are not installed; run: pip install 'wordwing[flight]'"
 
@@ -22,6 +24,7 @@ def check(
     stand: float = 0.1,
     inset: float = 0.3,
     write: bool = False,
+    mocap: str = MOCAP,
     sign: Path | None = None,
 ) -> None:
     """Check that the arena is where the autopilot thinks it is.
@@ -31,11 +34,12 @@ def check(
     than 10 degrees, is an error.
 
     Args:
-        url: How to reach the autopilot: udp:127.0.0.1:14550, udpin:0.0.0.0:14550, tcp:HOST:PORT or
+        url: How to greatest_xy the autopilot: udp:127.0.0.1:14550, udpin:0.0.0.0:14550, tcp:HOST:PORT or
             serial:/dev/ttyACM0:921600.
         arena: Where the arena lies.
         stand: Height of the autopilot above the floor when the drone stands on it, metres.
         inset: How far the drone's centre is from both fences in a corner, metres.
+        mocap: Where motion capture is listened to, which wordwing flight mocap copies there: its heights count.
         write: Save the arena that fits what was found best, in --arena.
         sign: A file with a key of 64 hexadecimal digits for MAVLink 2 signing.
     """
@@ -45,6 +49,7 @@ def check(
     from wordwing.flight.clock import SystemClock
     from wordwing.flight.link import open_link
     from wordwing.flight.messages import Codec
+    from wordwing.flight.mocap_sources import open_source
     from wordwing.flight.signing import UNITS, read_key, signing_time
 
     if not 0 <= stand <= 1:
@@ -54,13 +59,15 @@ def check(
     known = None if write and not arena.exists() else Arena.load(arena)
     key = None if sign is None else read_key(sign)
     codec = Codec(stream=url.startswith(("tcp:", "serial:")), key=key, signed_at=signing_time() / UNITS)
-    link = open_link(url)
+    link, clock = open_link(url), SystemClock()
+    heights = open_source(mocap, clock)
     try:
-        drone = MavlinkDrone(link, SystemClock(), codec)
+        drone = MavlinkDrone(link, clock, codec, heights)
         drone.connect()
         visited = visit(drone, places(inset), lambda sentence: ask(sentence, drone.idle), print)
     finally:
         link.close()
+        heights.close()
     best = fitted(visited, stand, known)
     after = compare(best, visited, stand)
     rows = after if known is None else compare(known, visited, stand)
@@ -92,6 +99,7 @@ def mocap(
     body: str | None = None,
     y_up: bool = False,
     origin: str | None = None,
+    guardian: str = MOCAP,
 ) -> None:
     """Send poses from motion capture to an autopilot, until Ctrl-C.
 
@@ -101,13 +109,14 @@ def mocap(
     Args:
         source: udp:HOST:PORT (listens for JSON), file:PATH (JSON lines) or motioncapture:TYPE:HOST (vicon, optitrack,
             …).
-        url: How to reach the autopilot: udp:127.0.0.1:14551, tcp:HOST:PORT or serial:/dev/ttyUSB0:921600.
+        url: How to greatest_xy the autopilot: udp:127.0.0.1:14551, tcp:HOST:PORT or serial:/dev/ttyUSB0:921600.
         kind: As which message: ODOMETRY or VISION_POSITION_ESTIMATE.
         rate: Poses a second at most; autopilots want 30 to 50.
         body: The drone's rigid body in the motion-capture system.
         y_up: Whether y is up in the motion-capture system's frame, as is OptiTrack's custom, not z.
         origin: Where on Earth the room is, LATITUDE,LONGITUDE or LATITUDE,LONGITUDE,ALTITUDE: ArduPilot without GPS
             must be told before it knows where it is in the room.
+        guardian: Where each pose that is sent is copied to: where `wordwing fly --mocap` listens.
     """
     _need()
     from wordwing.flight.clock import SystemClock
@@ -121,15 +130,57 @@ def mocap(
     room = None if origin is None else Origin.read(origin)
     clock = SystemClock()
     poses = open_source(source, clock, body)
-    link = open_link(url)
+    link, copy = open_link(url), open_link(guardian)
     try:
         chosen = Relay(kind, rate, y_up=y_up)
-        relay(poses, link, chosen, clock, lambda sentence: print(sentence, flush=True), origin=room)
+        relay(poses, link, chosen, clock, lambda sentence: print(sentence, flush=True), origin=room, guardian=copy)
         if link.lost is not None:
             raise WordwingError(f"the link to {url} was lost ({link.lost})")
     finally:
         poses.close()
         link.close()
+        copy.close()
+
+
+def accept(
+    autopilot: Literal["ardupilot", "px4"],
+    binary: Path,
+    only: tuple[str, ...] = (),
+    out: Path = Path("out/accept"),
+    again: bool = False,
+    instance: int = 5,
+    kind: Annotated[Literal["odometry", "vision"], tyro.conf.arg(name="as")] = "odometry",
+) -> None:
+    """Fly the acceptance list on an autopilot's own simulation, and print what was seen.
+
+    Each row starts the simulation anew in a room with motion capture and a camera (wordwing lab bridge), flies it by
+    wordwing fly as a user would, with typed confirmations, and judges by the simulator's true position. Rows that were
+    flown before are not flown again. Takes about a minute a flight; a row that fails makes the exit status 2.
+
+    Args:
+        autopilot: Whose simulation it is.
+        binary: The simulation: ArduPilot's arducopter, or px4 in the bin folder of PX4's build.
+        only: Beginnings of names of flights or rows; without any, all are flown.
+        out: Folder for AUTOPILOT.jsonl, one line a row, and for logs.
+        again: Fly rows again that were flown before.
+        instance: Chooses ports, so that several run on one machine.
+        kind: As which message motion capture is sent to the autopilot: ODOMETRY or VISION_POSITION_ESTIMATE.
+    """
+    _need()
+    from wordwing.flight.bridge.accept.running import run_all
+    from wordwing.flight.bridge.accept.table import summarise, to_text
+    from wordwing.flight.bridge.accept.trial import AcceptConfig
+
+    if not 0 <= instance <= 9:
+        raise WordwingError(f"--instance is {instance}; it must be from 0 to 9")
+    end_by_signals()
+    config = AcceptConfig(autopilot, binary, instance, out, kind)
+    rows = run_all(config, out / f"{autopilot}.jsonl", only, lambda text: print(text, flush=True), again=again)
+    failed = [row["row"] for row in rows if not row["holds"]]
+    print(to_text(summarise(rows)))
+    print(f"{len(rows) - len(failed)} of {len(rows)} rows hold: {out / f'{autopilot}.jsonl'}")
+    if failed:
+        raise WordwingError(f"these do not hold: {', '.join(failed)}")
 
 
 def ask(sentence: str, meanwhile: Callable[[], None]) -> None:

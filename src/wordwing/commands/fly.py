@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import tyro
 
 from wordwing.commands.options import check_positive, check_seed
 from wordwing.flight.options import PREFIX, DroneOptions
 from wordwing.world.catalogue import Corpus
+
+if TYPE_CHECKING:
+    from wordwing.world.tasks import StartPose
 
 SHIPPED = "pvn2-sureal"
 """Who flies if nobody else is named."""
@@ -26,14 +30,19 @@ def fly(
     policy: str = SHIPPED,
     vehicle: str = "sim",
     replay: Path | None = None,
+    start: str | None = None,
     out: Path = Path("out/fly"),
     drone: Annotated[DroneOptions, tyro.conf.arg(name="")] = NO_DRONE,
 ) -> None:
     """Fly one instruction and film it.
 
     The policy reads the text, and its film shows what it thinks: what it sees and remembers, where it wants to pass
-    and to stop. What is printed says in one line whether it stopped where the text means, as far as a parser of such
-    texts understands it.
+    and to stop. What is printed says clause by clause whether it did what the text means; what the rules by which texts
+    are understood do not understand is not judged.
+
+    The exit status is 0, or 2 if nothing was flown, with a sentence that says why. Over MAVLink it is 0 only if the
+    policy ended the flight, or its 100 decisions were flown, and the drone then landed by our order; 3 if the flight
+    ended in any other way; and 130 after Ctrl-C, which lands the drone.
 
     Args:
         text: What the drone is told, in plain English.
@@ -46,7 +55,9 @@ def fly(
         vehicle: Where: sim, the batched simulator; lab; or a drone on a wire, mavlink:udp:HOST:PORT, mavlink:tcp:… or
             mavlink:serial:DEVICE:BAUD, with --camera, --arena and --calibration (docs/flight.md).
         replay: The log of a flight over MAVLink: no new flight, but the film of that one. With pictures in the log it
-            shows what the policy thinks of them: the one that flew, or another --policy.
+            shows what a policy thinks of them: the one that flew, if it comes with wordwing, or that of --policy.
+        start: X,Y,YAW: where the drone begins, metres from the arena's centre, x up and y left as seen from above, and
+            where it looks, degrees counter-clockwise from x: --start -1,0.5,90. By default the seed chooses.
         out: Folder for flight.mp4, filmstrip.png and layout.json.
         drone: How to reach a drone over MAVLink.
     """
@@ -56,6 +67,8 @@ def fly(
     from wordwing.interface import Domain
 
     words = " ".join(text.split())
+    if start is not None and (replay is not None or vehicle.startswith(PREFIX)):
+        raise WordwingError("--start is for sim and lab; a drone over MAVLink starts where it stands")
     if replay is not None:
         from wordwing.flight.replay import replay as film_log
 
@@ -73,6 +86,26 @@ def fly(
 
         fly_drone(words, vehicle.removeprefix(PREFIX), policy, drone, layout, out)
     elif vehicle in get_args(Domain):
-        film_flight(words, layout, corpus, check_seed(seed), policy, cast(Domain, vehicle), out)
+        film_flight(words, layout, corpus, check_seed(seed), policy, cast(Domain, vehicle), out, _start(start))
     else:
         raise WordwingError(f'--vehicle is "{vehicle}"; it must be sim, lab or mavlink:URL')
+
+
+def _start(text: str | None) -> StartPose | None:
+    """X,Y,YAW, metres and degrees, as a start in the arena; yaw in radians."""
+    if text is None:
+        return None
+    from wordwing.errors import WordwingError
+    from wordwing.frames import ARENA_HALF
+    from wordwing.world.tasks import START_MARGIN, StartPose
+
+    try:
+        x, y, degrees = (float(part) for part in text.split(","))
+    except ValueError:
+        raise WordwingError(f'--start is "{text}"; it must be X,Y,YAW: metres, metres and degrees') from None
+    most = ARENA_HALF - START_MARGIN
+    if not (abs(x) <= most and abs(y) <= most):
+        raise WordwingError(f"--start is {text}; X and Y must be from -{most:g} to {most:g} m, inside the arena")
+    if not abs(degrees) <= 360:
+        raise WordwingError(f"--start is {text}; YAW must be from -360 to 360 degrees")
+    return StartPose(x, y, math.radians(degrees))

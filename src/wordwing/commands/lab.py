@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -49,6 +50,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 14550,
     video: int = 5600,
+    mocap: int = 9005,
     speed: float = 1.0,
     fault: tuple[str, ...] = (),
     sign: Path | None = None,
@@ -69,6 +71,7 @@ def serve(
         host: Which address to listen on; 0.0.0.0 is every address of this machine.
         port: For MAVLink over UDP.
         video: For the camera over TCP.
+        mocap: UDP port of the companion to which the poses of motion capture are sent, where wordwing fly listens.
         speed: How many seconds of lab time pass in one.
         fault: What goes wrong, as KIND@START, KIND@START+DURATION or either with =VALUE, in seconds of lab time, such
             as takeover@20 or loss@15+2=0.8; the kinds are loss, delay, reordering, camera, jump, dropout, battery,
@@ -82,7 +85,7 @@ def serve(
         import pymavlink  # noqa: F401
     except ImportError:
         raise WordwingError(EXTRA) from None
-    for name, value in (("port", port), ("video", video)):
+    for name, value in (("port", port), ("video", video), ("mocap", mocap)):
         if not 1 <= value <= 65535:
             raise WordwingError(f"--{name} is {value}; it must be from 1 to 65535")
     check_positive("speed", speed)
@@ -92,7 +95,7 @@ def serve(
 
     from wordwing.flight.calibration import Calibration
     from wordwing.flight.served.carrying import HOW, Hands
-    from wordwing.flight.served.server import LabServer
+    from wordwing.flight.served.server import MOCAP_PORT, LabServer
     from wordwing.flight.served.vehicle import ServedLab
     from wordwing.flight.signing import read_key, signing_time
     from wordwing.world.layout import Layout
@@ -114,14 +117,15 @@ def serve(
         key=key,
         signing_time=0 if key is None else signing_time(),
     )
-    server = LabServer(lab, host=host, port=port, video=video, speed=speed)
+    server = LabServer(lab, host=host, port=port, video=video, mocap=mocap, speed=speed)
     camera, plan = arena.with_name("camera.json"), arena.with_name("layout.json")
     lab.frame.save(arena)
     Calibration.of(lab.config.camera.lens, lab.config.image_latency).save(camera)
     place.save(plan)
-    address = _reachable(host)
+    address = reachable(host)
     options = f"--arena {arena} --calibration {camera} --layout {plan} --yes"
     options += f" --sign {sign}" * (sign is not None) + f" --speed {speed:g}" * (speed != 1)
+    options += f" --mocap udp:0.0.0.0:{mocap}" * (mocap != MOCAP_PORT or host != "127.0.0.1")
     print(
         f"the lab answers as {personality} on UDP port {port}, its camera is on TCP port {video}; end it with Ctrl+C",
         f'fly it: wordwing fly "{task.instruction}" --vehicle mavlink:udp:{address}:{port} '
@@ -150,22 +154,29 @@ def sample_start(place: Layout, corpus: Corpus, rng: np.random.Generator) -> Tas
     raise WordwingError(f"no start within {reach:.2f} m of the centre was found in this layout; take another --seed")
 
 
-def read_fault(text: str) -> Fault:
-    """A fault as the command line has it, `KIND@START[+DURATION][=VALUE]`."""
+def read_fault(text: str, kinds: Mapping[str, tuple[type[Fault], str | None]] | None = None) -> Fault:
+    """A fault as the command line has it, `KIND@START[+DURATION][=VALUE]`.
+
+    Args:
+        text: The fault.
+        kinds: All faults by name, and which number VALUE sets; by default those of `lab serve`.
+    """
     from wordwing.flight.served.faults import KINDS
 
+    kinds = kinds or {kind: (made, MAIN.get(kind)) for kind, made in KINDS.items()}
     found = FAULT.fullmatch(text)
     if found is None:
         raise WordwingError(f'--fault is "{text}"; it must be like takeover@20 or loss@15+2=0.8')
     kind = found["kind"]
-    if kind not in KINDS:
-        hint = did_you_mean(kind, list(KINDS)) or f"; the kinds are {', '.join(KINDS)}"
+    if kind not in kinds:
+        hint = did_you_mean(kind, list(kinds)) or f"; the kinds are {', '.join(kinds)}"
         raise WordwingError(f'--fault is "{text}"; there is no fault "{kind}"{hint}')
+    made, main = kinds[kind]
     numbers: dict[str, float] = {}
-    for name, field in (("start", "start"), ("duration", "duration"), ("value", MAIN.get(kind, ""))):
+    for name, field in (("start", "start"), ("duration", "duration"), ("value", main)):
         if found[name] is None:
             continue
-        if not field:
+        if field is None:
             raise WordwingError(f'--fault is "{text}"; a fault "{kind}" has no value')
         try:
             numbers[field] = float(found[name])
@@ -173,10 +184,11 @@ def read_fault(text: str) -> Fault:
             raise WordwingError(f'--fault is "{text}"; "{found[name]}" is no number') from None
     if numbers.get("share", 0.0) > 1.0:
         raise WordwingError(f'--fault is "{text}"; a share must be from 0 to 1')
-    return KINDS[kind](**numbers)
+    return made(**numbers)
 
 
-def _reachable(host: str) -> str:
+def reachable(host: str) -> str:
+    """A name under which others reach an address that is listened on."""
     import socket
 
     name = socket.gethostname() if host in ("0.0.0.0", "::") else host

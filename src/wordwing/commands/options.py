@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 from pathlib import Path
 
 from wordwing.errors import WordwingError
@@ -43,3 +44,10 @@ def check_processes(processes: int) -> int:
     if processes < 0:
         raise WordwingError(f"--processes is {processes}; it must be 0 or more")
     return processes
+
+
+def end_by_signals() -> None:
+    """End as by Ctrl-C when terminated, and by Ctrl-C also in the background, where shells let it be ignored."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if not callable(signal.getsignal(signal.SIGINT)):
+        signal.signal(signal.SIGINT, signal.default_int_handler)

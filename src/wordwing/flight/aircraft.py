@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from wordwing.errors import WordwingError
-from wordwing.flight.dialect import INVALID, MULTICOPTERS, Dialect, recognise
+from wordwing.flight.dialect import INVALID, MULTICOPTERS, PX4, Dialect, recognise
 from wordwing.flight.messages import Message
-from wordwing.flight.told import Battery, Estimator, Heartbeat, Landed, SystemStatus, Text, Told, Version
+from wordwing.flight.told import Battery, Estimator, GlobalOrigin, Heartbeat, Landed, SystemStatus, Text, Told, Version
 
 AUTOPILOT = 1
 """MAV_COMP_ID_AUTOPILOT1: only this component of a vehicle is listened to."""
@@ -18,11 +18,11 @@ OVERTAKEN = 32
 FRESH = 3.0
 """Reports that a start depends on must be younger, seconds."""
 
-PLACED = 16
-"""Bit of both autopilots' estimators: the position in the room is known, not reckoned from the last one that was."""
+FROZEN = 1.0
+"""An estimator whose variances have not changed for longer measures nothing any more, seconds."""
 
-STANDBY, ACTIVE = 3, 4
-"""MAV_STATE in which a vehicle is well; before them it boots or calibrates, after them it is in trouble."""
+UNINIT, STANDBY, ACTIVE = 0, 3, 4
+"""MAV_STATE; in the last two a vehicle is well; before them it boots or calibrates, after them it is in trouble."""
 
 
 class Aircraft:
@@ -46,9 +46,9 @@ class Aircraft:
         self.words = ""
         """The last thing it said to people."""
         self._status = 0
-        self._estimator_flags = 0
-        self._estimator_at = self._prearm_at = -math.inf
-        self._was_placed = False
+        self._estimator = Estimator(0, math.nan)
+        self._estimator_at = self._estimator_changed_at = self._prearm_at = -math.inf
+        self._was_placed = self._has_origin = False
         self._batteries: dict[int, float] = {}
         self._sequence: int | None = None
 
@@ -90,8 +90,12 @@ class Aircraft:
             case Battery():
                 self._note_battery(told.number, told.remaining)
             case Estimator():
-                self._estimator_flags, self._estimator_at = told.flags, now
-                self._was_placed |= bool(told.flags & PLACED)
+                if told.fit != self._estimator.fit:
+                    self._estimator_changed_at = now
+                self._estimator, self._estimator_at = told, now
+                self._was_placed |= self._placed
+            case GlobalOrigin():
+                self._has_origin = True
             case Landed():
                 self.landed_state = told.state
             case Version():
@@ -120,8 +124,18 @@ class Aircraft:
 
     @property
     def lost_its_place(self) -> bool:
-        """Whether its estimator has known where it is, and does not any more, whatever positions it still tells."""
-        return self._was_placed and not self._estimator_flags & PLACED
+        """Whether its estimator has known where it is, and does not any more, whatever positions it still tells.
+
+        PX4 drops a flag and has no test ratio 0.8 s after motion capture has stopped; ArduPilot keeps its flags for
+        seven seconds, but its variances stop changing.
+        """
+        frozen = self._estimator_at - self._estimator_changed_at > FROZEN
+        return self._was_placed and (not self._placed or frozen)
+
+    @property
+    def _placed(self) -> bool:
+        flags = self.dialect.wants_estimator_flags if self.dialect else 0
+        return self._estimator.flags & flags == flags and not math.isnan(self._estimator.fit)
 
     def unready(self, now: float) -> list[str]:
         """What its own reports say against arming."""
@@ -133,16 +147,34 @@ class Aircraft:
         reasons = []
         if self.armed:
             reasons.append("the drone is armed already; disarm it")
+        if self._has_origin and not dialect.lands_with_an_origin:
+            reasons.append(
+                f"{dialect.name} has a global origin, with which its land mode may fly away on motion capture; "
+                "restart it, and set no origin in a ground station"
+            )
         if self._status not in (STANDBY, ACTIVE):
-            reasons.append(f"the autopilot is in system state {self._status}; it must be standby (3) or active (4)")
+            reasons.append(
+                f"the autopilot is in system state {self._status}; it must be standby (3) or active (4){self._hint()}"
+            )
         flags = dialect.wants_estimator_flags
-        if flags and (now - self._estimator_at > FRESH or self._estimator_flags & flags != flags):
-            reasons.append(f"the autopilot's estimator has flags {self._estimator_flags}; it needs {flags}")
+        if flags and (now - self._estimator_at > FRESH or self._estimator.flags & flags != flags):
+            reasons.append(f"the autopilot's estimator has flags {self._estimator.flags}; it needs {flags}")
         checked = self.prearm is not None and now - self._prearm_at <= FRESH
         if self.prearm is False or (dialect.wants_prearm_bit and not checked):
             said = f' ("{self.words}")' if self.words else ""
             reasons.append(f"the autopilot's own checks before arming are not passed{said}")
         return reasons
+
+    def _hint(self) -> str:
+        """What helps a PX4 that says of itself that it has not started: it does so while its checks are not passed."""
+        if self._status != UNINIT or self.dialect is not PX4:
+            return ""
+        if self.mode_name != "AUTO.LOITER":
+            return f": its own checks for {self.mode_name} are not passed; a ground station shows which"
+        return (
+            ": without a transmitter it waits in AUTO.LOITER, and Hold needs GPS; turn the transmitter on "
+            "(COM_RC_IN_MODE says what counts as one) and switch to POSCTL"
+        )
 
     def _note_battery(self, number: int, remaining: float | None) -> None:
         if remaining is None:

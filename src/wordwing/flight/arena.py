@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from wordwing.errors import WordwingError, did_you_mean, shown
-from wordwing.files import read_small, replacing
+from wordwing.files import read_text, replacing
 from wordwing.frames import (
     ARENA_HALF,
     Pose,
@@ -192,7 +192,7 @@ class Arena:
     @classmethod
     def load(cls, path: str | Path) -> Arena:
         """Read a file; each mistake gives one sentence."""
-        return cls.from_json(read_small(path, MAX_BYTES, "arena", "wordwing flight check --write makes one"), str(path))
+        return cls.from_json(read_text(path, MAX_BYTES, "arena", "wordwing flight check --write makes one"), str(path))
 
     def save(self, path: str | Path) -> None:
         """Write a file, all of it or nothing."""

@@ -6,11 +6,11 @@ import json
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 from wordwing.benchmarking import device_title
 from wordwing.errors import WordwingError
 from wordwing.evaluation.systems import load_policy
+from wordwing.files import temporary_folder
 from wordwing.flight.arena import Arena
 from wordwing.flight.calibration import Calibration
+from wordwing.flight.decision_latency import one_thread
 from wordwing.flight.eyes import CameraSource
 from wordwing.flight.guardian import TICK
 from wordwing.flight.logs import TLOG, FlightLog, read_events
@@ -30,21 +32,26 @@ from wordwing.flight.process_helm import ProcessHelm
 from wordwing.flight.setup import Setup
 from wordwing.flight.vehicle import FlightOverError
 from wordwing.interface import CONTROL_PERIOD
+from wordwing.interrupts import blocked
 
 INSTRUCTION = "go to the barrel"
 SETPOINT = "SET_POSITION_TARGET_LOCAL_NED"
 
 
+@one_thread()
 def bench_flight(seconds: float, personality: str, policy_name: str, seed: int) -> None:
     """Fly the lab over UDP on loopback in real time, and print a JSON line for each figure."""
     policy = load_policy(policy_name, "lab")
-    with tempfile.TemporaryDirectory() as name, served_lab(Path(name), personality, seed) as (url, camera):
-        folder = Path(name)
+    with temporary_folder() as folder, served_lab(folder, personality, seed) as lab:
         arena, calibration = Arena.load(folder / "arena.json"), Calibration.load(folder / "camera.json")
         log = FlightLog.fresh(folder / "log")
-        helm = ProcessHelm(Setup(url, arena, log=str(folder / "log")))
+        helm = ProcessHelm(Setup(lab.url, arena, lab.mocap, log=str(folder / "log")))
         vehicle = MavlinkVehicle(
-            helm, CameraSource(camera, calibration, helm.clock), lambda _state: None, log=log, say=lambda _words: None
+            helm,
+            CameraSource(lab.camera, calibration, helm.clock),
+            lambda _state: None,
+            log=log,
+            say=lambda _words: None,
         )
         with vehicle, suppress(FlightOverError):
             seen = vehicle.observe()
@@ -104,18 +111,40 @@ def sent_setpoints(tlog: Path) -> NDArray[np.float64]:
     return np.array(times)
 
 
+class LabAddresses(NamedTuple):
+    """Where a served lab is."""
+
+    url: str
+    """Of the MAVLink link."""
+    camera: str
+    mocap: str
+    """Where its motion capture is to be listened to."""
+
+
 @contextmanager
-def served_lab(folder: Path, personality: str, seed: int, *options: str) -> Iterator[tuple[str, str]]:
-    """`wordwing lab serve` in a process of its own, with its files in a folder; the link's and the camera's URL."""
-    port, video = free_port(socket.SOCK_DGRAM), free_port(socket.SOCK_STREAM)
+def served_lab(folder: Path, personality: str, seed: int, *options: str) -> Iterator[LabAddresses]:
+    """`wordwing lab serve` in a process of its own, with its files in a folder."""
+    port, mocap = free_port(socket.SOCK_DGRAM), free_port(socket.SOCK_DGRAM)
+    video = free_port(socket.SOCK_STREAM)
     command = [sys.executable, "-m", "wordwing", "lab", "serve", "--as", personality, "--seed", str(seed)]
-    command += ["--port", str(port), "--video", str(video), "--arena", str(folder / "arena.json"), *options]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    command += [
+        "--port",
+        str(port),
+        "--video",
+        str(video),
+        "--mocap",
+        str(mocap),
+        "--arena",
+        str(folder / "arena.json"),
+        *options,
+    ]
+    with blocked():
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
     try:
         assert process.stdout is not None
         if not process.stdout.readline():
             raise WordwingError("the lab could not be served")
-        yield f"udp:127.0.0.1:{port}", f"tcp://127.0.0.1:{video}"
+        yield LabAddresses(f"udp:127.0.0.1:{port}", f"tcp://127.0.0.1:{video}", f"udp:127.0.0.1:{mocap}")
     finally:
         process.terminate()
         process.wait(20)

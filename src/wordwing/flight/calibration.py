@@ -17,7 +17,7 @@ from typing import Any
 
 from wordwing.camera import CameraConfig
 from wordwing.errors import WordwingError, did_you_mean, shown
-from wordwing.files import read_small, replacing
+from wordwing.files import read_text, replacing
 from wordwing.lens import LensConfig, Rectifier
 
 SCHEMA = 1
@@ -156,7 +156,7 @@ class Calibration:
     def load(cls, path: str | Path) -> Calibration:
         """Read a file; each mistake gives one sentence."""
         return cls.from_json(
-            read_small(path, MAX_BYTES, "calibration", "docs/flight.md says how to make one"), str(path)
+            read_text(path, MAX_BYTES, "calibration", "docs/flight.md says how to make one"), str(path)
         )
 
     def save(self, path: str | Path) -> None:

@@ -21,6 +21,7 @@ from wordwing.flight.clock import Clock
 from wordwing.flight.dialect import INVALID, recognise
 from wordwing.flight.link import Link
 from wordwing.flight.messages import Codec, Maker, heartbeat
+from wordwing.flight.mocap import Source
 from wordwing.flight.told import Attitude, Heartbeat, Position, read
 from wordwing.frames import ARENA_HALF, quaternion_from_euler, wrap_angle
 
@@ -202,15 +203,18 @@ def visit(
 class MavlinkDrone:
     """A drone on a link. It is only listened to, and asked to say more often where it is."""
 
-    def __init__(self, link: Link, clock: Clock, codec: Codec | None = None) -> None:
+    def __init__(self, link: Link, clock: Clock, codec: Codec | None = None, mocap: Source | None = None) -> None:
         """Nothing is sent yet.
 
         Args:
             link: To the autopilot.
             clock: Whose seconds count.
             codec: Bytes to messages and back; None for a link of datagrams without signing.
+            mocap: Whose heights count, as they do in flight: the autopilot's own are off by some centimetres, and
+                differently after each boot. None takes the autopilot's.
         """
-        self._link, self._clock = link, clock
+        self._link, self._clock, self._mocap = link, clock, mocap
+        self._height: float | None = None
         self._codec = codec or Codec()
         self._maker: Maker | None = None
         self._system: int | None = None  # of the first autopilot that is heard
@@ -229,6 +233,8 @@ class MavlinkDrone:
         if not found:
             raise WordwingError(
                 f"{self._maker.dialect.name} gives no local position and attitude; is motion capture on?"
+                if self._mocap is None or self._height is not None
+                else "no motion capture was heard; wordwing flight mocap must run, and send it where --mocap says"
             )
 
     def idle(self) -> None:
@@ -255,6 +261,8 @@ class MavlinkDrone:
                 for message in (32, 30):  # LOCAL_POSITION_NED, ATTITUDE
                     self._link.send(self._codec.pack(self._maker.interval(message, 20.0)))
         found = []
+        for pose in self._mocap.read(0.0) if self._mocap is not None else ():
+            self._height = pose.position[2]
         for data in self._link.receive(timeout):
             for message in self._codec.parse(data):
                 system = message.get_srcSystem()
@@ -269,5 +277,8 @@ class MavlinkDrone:
                     elif isinstance(told, Attitude) and self._system is not None:
                         self._yaw = told.angles[2]
                     elif isinstance(told, Position) and self._yaw is not None:
-                        found.append(Reading(told.position, self._yaw, self._armed))
+                        x, y, z = told.position
+                        if self._mocap is None or self._height is not None:
+                            height = z if self._height is None else self._height
+                            found.append(Reading((x, y, height), self._yaw, self._armed))
         return found

@@ -100,9 +100,14 @@ class Dialect:
     submodes: bool
     """Whether DO_SET_MODE has a main and a sub mode, or one number."""
     wants_estimator_flags: int
-    """Bits of EKF_STATUS_REPORT that must be set before arming; 0 if it sends none."""
+    """Bits of EKF_STATUS_REPORT or ESTIMATOR_STATUS that must be set before arming and in the air."""
     wants_prearm_bit: bool
     """Whether SYS_STATUS must have the pre-arm bit; otherwise it must be good only where it is there."""
+    lands_with_an_origin: bool
+    """Whether its land mode comes down in place on motion capture when it knows where on Earth it is. PX4 1.16 flew off
+    at 4 m/s, as its navigator took itself to be at latitude and longitude 0."""
+    heartbeat_on_request: bool
+    """Whether heartbeats come oftener than once a second only if each is asked for."""
     rates: dict[int, float]
     """Message ids that are asked for, and how often a second."""
     wanted: tuple[Wanted, ...]
@@ -167,16 +172,25 @@ ARDUPILOT = Dialect(
     submodes=False,
     wants_estimator_flags=831,  # attitude, velocities, positions and their predictions
     wants_prearm_bit=True,
+    lands_with_an_origin=True,
+    heartbeat_on_request=False,
     rates={**MESSAGE_RATES, 193: 5.0},  # EKF_STATUS_REPORT
     wanted=(
         Wanted("GUID_TIMEOUT", 0.1, 0.5, 0.5, "it must stop soon after the last setpoint"),
         _exactly("FS_GCS_ENABLE", 5, "it must land when our heartbeats stop"),
         Wanted("FS_GCS_TIMEOUT", 1.0, 3.0, 3.0, "it must land soon after our last heartbeat"),
         _exactly("MAV_GCS_SYSID", OUR_SYSTEM, "it must watch our heartbeats", older=(("SYSID_MYGCS", 1.0),)),
+        # Above MAV_GCS_SYSID it is the end of a range: a ground station's heartbeats would count as ours.
+        Wanted(
+            "MAV_GCS_SYSID_HI", 0, OUR_SYSTEM, 0, "it must watch no other heartbeats than ours", optional=True
+        ),  # 4.7 and newer
         _exactly("FS_OPTIONS", 16, "our silence must not take it from a pilot who has taken over"),
         _exactly("FS_THR_ENABLE", 3, "it must land when the pilot's transmitter is lost"),
         _exactly("BATT_FS_LOW_ACT", 1, "it must land when its battery is low"),
+        _exactly("BATT_FS_CRT_ACT", 1, "it must land when its battery is nearly empty"),
         _exactly("FS_EKF_ACTION", 1, "it must land when it no longer knows where it is"),
+        _exactly("FS_DR_ENABLE", 1, "it must land, not climb and return, on dead reckoning", optional=True),  # 4.3
+        _exactly("FENCE_ENABLE", 0, "a fence of its own would make it climb and return"),
         _exactly("WP_YAW_BEHAVIOR", 0, "it must not turn by itself"),
         Wanted("LAND_SPD_MS", 0.2, 0.3, 0.3, "it must come down gently", older=(("LAND_SPEED", 100.0),)),
     ),
@@ -206,8 +220,10 @@ PX4 = Dialect(
     stream_seconds=1.2,  # PX4 wants a stream for more than one second
     integers_as_bytes=True,
     submodes=True,
-    wants_estimator_flags=0,
+    wants_estimator_flags=271,  # attitude, velocities, relative position and its prediction (it has 367 indoors)
     wants_prearm_bit=False,
+    lands_with_an_origin=False,
+    heartbeat_on_request=True,
     rates={**MESSAGE_RATES, 230: 5.0},  # ESTIMATOR_STATUS
     wanted=(
         Wanted("COM_OF_LOSS_T", 0.0, 0.5, 0.5, "it must notice soon that setpoints have stopped"),
@@ -218,6 +234,11 @@ PX4 = Dialect(
         _exactly("NAV_RCL_ACT", 3, "it must land when the pilot's transmitter is lost"),
         _exactly("COM_RCL_EXCEPT", 0, "a lost transmitter must count in each mode", optional=True),  # 1.12 and newer
         _exactly("COM_LOW_BAT_ACT", 2, "it must land when its battery is low"),
+        Wanted("NAV_DLL_ACT", 0, 1, 0, "it must not climb and return when a ground station goes"),
+        Wanted("GF_ACTION", 0, 2, 1, "a fence of its own must not make it climb and return", optional=True),
+        # Microseconds. On dead reckoning it does not notice the floor, and leans after a position that runs away.
+        Wanted("EKF2_NOAID_TOUT", 5e5, 1e6, 1e6, "it must come down level soon after motion capture is lost"),
+        Wanted("COM_DISARM_LAND", 0.1, 5.0, 2.0, "it must disarm by itself after a landing"),
         Wanted("MPC_LAND_SPEED", 0.2, 0.7, 0.6, "it must come down gently"),
     ),
 )

@@ -7,7 +7,9 @@ somewhere on the way do not pass for fresh.
 
 from __future__ import annotations
 
+import errno
 import math
+import os
 import threading
 from collections import deque
 from dataclasses import dataclass
@@ -205,7 +207,7 @@ class CameraSource:
                 self._read()
                 self.failure = "the film is over" if self.ended else "the stream ended"
             except (av.FFmpegError, OSError, ValueError) as error:
-                self.failure = (getattr(error, "strerror", None) or str(error) or "unknown").lower()
+                self.failure = _why(error)
             except WordwingError as error:  # pictures of another size, which waiting does not change
                 self.failure = str(error)
                 self._arrived.set()
@@ -244,3 +246,27 @@ class CameraSource:
                 self.failure = None
                 self._arrived.set()
         self.ended = self._is_film
+
+
+def _why(error: Exception) -> str:
+    """Why a camera cannot be read, in a sentence's words: the system's, or ours instead of FFmpeg's."""
+    import av
+
+    ours = {
+        av.ExitError: "it sends nothing",  # our own time-out
+        av.EOFError: "the stream ended",
+        av.InvalidDataError: "it is no video that can be read",
+        av.HTTPNotFoundError: "the server knows no such stream",
+        av.HTTPUnauthorizedError: "the server wants NAME:PASSWORD@ before the host",
+        av.HTTPForbiddenError: "the server does not let us see it",
+        av.error.LookupError: "it is of a kind that is not known",
+    }
+    for kind, words in ours.items():
+        if isinstance(error, kind):
+            return words
+    code = getattr(error, "errno", None) or 0
+    if code == errno.EIO:  # what FFmpeg makes of a host that it does not find
+        return "it cannot be reached"
+    if code in errno.errorcode:
+        return os.strerror(code).lower()
+    return "it cannot be read" if isinstance(error, av.FFmpegError) else str(error) or "unknown"

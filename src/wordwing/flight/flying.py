@@ -10,41 +10,53 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from wordwing.errors import WordwingError
+from wordwing.evaluation.demo import before_flight
 from wordwing.evaluation.rollout import Flight
 from wordwing.evaluation.systems import BASELINES, load_policy
 from wordwing.flight.arena import Arena
 from wordwing.flight.calibration import Calibration
-from wordwing.flight.clock import Clock
+from wordwing.flight.clock import Clock, SystemClock
+from wordwing.flight.decision_latency import check_latency, decision_latency, one_thread
 from wordwing.flight.eyes import CameraSource
 from wordwing.flight.link import open_link
 from wordwing.flight.logs import EVENTS, FlightLog
 from wordwing.flight.mavlink import MavlinkVehicle
 from wordwing.flight.options import PREFIX, DroneOptions
-from wordwing.flight.phases import State
+from wordwing.flight.phases import Phase, State
 from wordwing.flight.pilot import fly_vehicle
 from wordwing.flight.process_helm import ProcessHelm
 from wordwing.flight.replay import replay
 from wordwing.flight.setup import Setup
 from wordwing.flight.vehicle import FlightOverError, Vehicle
-from wordwing.frames import Pose
-from wordwing.interface import Observation, Policy, Setpoint
+from wordwing.interface import Policy, Setpoint
+from wordwing.language.marking import marks
+from wordwing.model.policy import LearnedPolicy
 from wordwing.world.layout import Layout
 from wordwing.world.tasks import Task
 
 STEPS = 100
 """Decisions that a flight is given."""
 
+ORDERED = "the pilot ordered it"
+"""How the guardian's reason for a landing ends when it was this process that wanted it."""
+
 PATIENCE = 5.0
 """How long a dry run waits for something to look at, seconds."""
 
 
+@one_thread()
 def fly_drone(
-    instruction: str, url: str, policy_name: str, options: DroneOptions, layout_file: Path | None, out: Path
+    instruction: str,
+    url: str,
+    policy_name: str,
+    options: DroneOptions,
+    layout_file: Path | None,
+    out: Path,
+    policy: Policy | None = None,
 ) -> None:
-    """Fly once over MAVLink, and film it from its log.
+    """Fly once over MAVLink, and film it from its log; raises `FlightOverError` in the end if it ended early.
 
     Args:
         instruction: What the drone is told.
@@ -53,6 +65,7 @@ def fly_drone(
         options: How to reach the drone.
         layout_file: What stands in the arena, for the film and the judge alone; the policy is not told.
         out: Folder of the film.
+        policy: Flies instead of the one that is named; no film is made.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)  # shells let what runs in the background ignore it
     arena = Arena.load(options.arena)
@@ -63,14 +76,19 @@ def fly_drone(
     layout = None if layout_file is None else Layout.load(layout_file)
     if policy_name in BASELINES:
         raise WordwingError(f"{policy_name} does not look; over MAVLink only learned policies fly")
-    policy = load_policy(policy_name, "lab")
-    _warm_up(policy)
+    named, policy = policy is None, policy or load_policy(policy_name, "lab")
+    if isinstance(policy, LearnedPolicy):
+        marked = marks(instruction, policy.vocabulary)
+        for sentence in before_flight(instruction, layout, marked, Path(policy_name).resolve().name):
+            print(sentence, flush=True)
+    decision_latency(policy, instruction, SystemClock())  # the first decisions of a process take longer
     folder = options.log or out / time.strftime("log-%Y%m%d-%H%M%S", time.gmtime())
     with FlightLog.fresh(folder, record=options.record) as log:
         helm = ProcessHelm(
             Setup(
                 url,
                 arena,
+                options.mocap,
                 log=str(folder.resolve()),
                 key=None if options.sign is None else str(options.sign.resolve()),
                 dry=options.dry_run,
@@ -78,10 +96,16 @@ def fly_drone(
                 speed=options.speed,
             )
         )
+
+        def check(state: State) -> None:
+            """With everything running that runs in flight: camera, sender, and the lab that draws pictures."""
+            check_latency(decision_latency(policy, instruction, helm.clock), lab=state.lab)
+            confirm(state, instruction, options)
+
         vehicle = (DryVehicle if options.dry_run else MavlinkVehicle)(
             helm,
             CameraSource(options.camera, calibration, helm.clock),
-            lambda state: confirm(state, instruction, options),
+            check,
             log=log,
             approve=approve if options.set_parameters else None,
             dry=options.dry_run,
@@ -90,13 +114,15 @@ def fly_drone(
         try:
             with vehicle:
                 flight = fly_logged(policy, vehicle, _task(instruction, layout), log, helm.clock)
-            _tell(flight, vehicle.state, dry=options.dry_run)
+            early = tell(flight, vehicle.state, dry=options.dry_run)
         finally:
             print(f"log: {folder / EVENTS}")
             if log.failed is not None:
                 print(f"the log is not complete ({log.failed})")
-    if not options.dry_run:
+    if named and not options.dry_run:
         _film(folder, out, policy_name)
+    if early is not None:
+        raise FlightOverError(early)
 
 
 class DryVehicle(MavlinkVehicle):
@@ -106,19 +132,26 @@ class DryVehicle(MavlinkVehicle):
         """What would be sent; tells it."""
         would = super().send(setpoint)
         speed, turn = float(would.forward[0]), math.degrees(float(would.yaw_rate[0]))
-        self._say(f"at {_where(self.state)}: would send {speed:.2f} m/s forward, {turn:+.0f}°/s (left is +)")
+        what = f"would send {speed:.2f} m/s forward, {turn:+.0f}°/s (left is +)"
+        if self._refused:
+            ages = f"its picture was {self._image_age:.2f} s old, it took {self._thinking:.2f} s"
+            what = f"would hover: the decision was refused ({ages})"
+        self._say(f"at {_where(self.state)}: {what}")
         return would
 
     def _check(self) -> None:
         """No guardian ends a dry run, so that a camera that has died would be waited for without end."""
         super()._check()
-        if self._helm.clock.now() - max(self._begun, self._looked_at) > PATIENCE:
+        if self._helm.clock.now() - max(self._begun, self._looked_at, self._sent_at) > PATIENCE:
             raise FlightOverError(f"no picture with a pose of its moment has come for {PATIENCE:g} s")
 
 
 def fly_logged(policy: Policy, vehicle: Vehicle, task: Task, log: FlightLog, clock: Clock) -> Flight:
     """Fly a task to its end. If not the policy ended it but the guardian, the guardian's own words are in the log."""
-    flight = fly_vehicle(policy, vehicle, task, max_steps=STEPS)
+    try:
+        flight = fly_vehicle(policy, vehicle, task, max_steps=STEPS)
+    except WordwingError as error:  # of a policy whose decisions make no sense
+        raise FlightOverError(str(error)) from None
     if flight.interrupted is None:
         log.end(clock.now(), flight.ended_by, flight.decisions)
     return flight
@@ -183,23 +216,23 @@ def _task(instruction: str, layout: Layout | None) -> Task:
     return Task(instruction, layout or Layout(()), (0.0, 0.0), 0.0, np.zeros((0, 2)))
 
 
-def _warm_up(policy: Policy) -> None:
-    """Decide once before a drone waits for it: the first time takes long."""
-    start = Pose.level(torch.zeros(1, 2), torch.zeros(1), 0.7)
-    policy.reset(["go"], start)
-    policy.act(Observation(torch.zeros(1, 72, 128, 3, dtype=torch.uint8), start, torch.zeros(1)))
+def tell(flight: Flight, state: State | None, *, dry: bool) -> str | None:
+    """Say what has become of the drone.
 
-
-def _tell(flight: Flight, state: State | None, *, dry: bool) -> None:
-    if flight.interrupted is not None:
-        print(flight.interrupted)
-    if state is not None and not dry:
-        print(f"the drone is {state.phase.value}: {state.why}")
+    Returns:
+        Why the flight ended early; None if the policy ended it or its steps ran out, and the drone landed by our order.
+    """
     if dry:
-        wished = Setpoint(torch.from_numpy(flight.setpoints[:, 0]), torch.from_numpy(flight.setpoints[:, 1]))
         ending = "it would have stopped" if flight.ended_by == "stop" else "it had not stopped"
-        fastest = float(wished.forward.max()) if len(wished.forward) else 0.0
+        fastest = flight.setpoints[:, 0].max(initial=0.0)
         print(f"dry run: {flight.decisions} decisions, at most {fastest:.2f} m/s; {ending}; nothing was armed")
+        return flight.interrupted
+    end = "it is not known what has become of the drone; be ready to take over"
+    if state is not None:
+        end = f"the drone is {state.phase.value}: {state.why}"
+    print(end, flush=True)
+    landed = state is not None and state.phase is Phase.LANDED and state.why.endswith(ORDERED)
+    return flight.interrupted if landed or flight.interrupted else f"the drone has not landed by our order: {end}"
 
 
 def _film(folder: Path, out: Path, policy_name: str) -> None:

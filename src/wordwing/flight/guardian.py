@@ -4,7 +4,8 @@ It has no input and output of its own: messages and orders come in, packets go o
 same code flies in lock-step simulated time and, in a process of its own that outlives the pilot's, in real time.
 
 Phases: CONNECTING → READY → TAKING_OFF → HOLDING ⇄ FLYING → LANDING → LANDED. RELEASED is final: the drone is in
-someone else's hands, and nothing is sent but heartbeats. In LOST the link is dead: LAND is still sent for a while, then
+someone else's hands, and nothing is sent but heartbeats, until it is disarmed: without them ArduPilot would take the
+drone from a pilot and land it. In LOST the link is dead: LAND is still sent for a while, then
 there is silence, so that the autopilot's own failsafe acts.
 """
 
@@ -16,7 +17,8 @@ from collections.abc import Sequence
 from wordwing.flight.aircraft import Aircraft
 from wordwing.flight.descent import Descent
 from wordwing.flight.estimate import Estimate
-from wordwing.flight.messages import ARM, Codec, Maker, Message, heartbeat, timesync
+from wordwing.flight.messages import ARM, HEARTBEAT, REQUEST, Codec, Maker, Message, heartbeat, timesync
+from wordwing.flight.mocap_watch import MocapWatch
 from wordwing.flight.orders import Decision, Gone, Hold, Land, Order, SetParameters, TakeOff
 from wordwing.flight.outbox import Outbox
 from wordwing.flight.phases import AIRBORNE, FINAL, GROUND, Event, Phase, State
@@ -35,6 +37,12 @@ TICK = 0.05
 
 HEARTBEAT_EVERY = 1.0
 """Seconds."""
+
+HEARTBEAT_WITHIN = 0.1
+"""How often the autopilot's heartbeat is asked for in the air, where it must be, seconds."""
+
+SWITCHED_OFF = 10.0
+"""After so long without a sign somebody who has taken the drone over has switched it off, seconds."""
 
 GIVEN_UP = 60.0
 """After so long without a sign a lost drone is not waited for any more, seconds."""
@@ -76,7 +84,8 @@ class Guardian:
         self._out = Outbox(codec or Codec())
         self._aircraft = Aircraft()
         self._estimate = Estimate()
-        self._where = Whereabouts(arena, self._estimate)
+        self._mocap = MocapWatch(self._estimate)
+        self._where = Whereabouts(arena, self._estimate, self._mocap)
         self._watch = Watch(self.limits, self.timeouts, fence)
         self._steering = Steering(Safety(self.limits, fence), self._out, now)
         self._wishes = Wishes(self.timeouts)
@@ -86,7 +95,7 @@ class Guardian:
         self._descent: Descent | None = None
         self._unready: Sequence[str] = ("no autopilot has been heard",)
         self._attention = Attention(self.timeouts, now)
-        self._heartbeat_at = self._arming_at = -math.inf
+        self._heartbeat_at = self._asked_at = self._arming_at = -math.inf
         self._took_off_at = math.inf
         self._was_armed = self._rebooted = False
 
@@ -119,7 +128,7 @@ class Guardian:
                     self._preparation.parameters.hear(item)
                 case Exchange():
                     self._estimate.sync.exchange(item.asked, item.boot, now)
-                case Answer():
+                case Answer() if item.command != REQUEST:
                     self._out.note("told", f"answer {item.result} to command {item.command}", now)
                     for errand in (self._ascent, self._descent):
                         if errand is not None:
@@ -128,6 +137,18 @@ class Guardian:
                     self._out.note("told", item.text, now, severity=item.severity)
                 case Broken():
                     self._estimate.spoilt(f"{item.name} held a number that no drone can have", now)
+
+    def hear_mocap(self, time: float, position: Sequence[float], quaternion: Sequence[float], now: float) -> None:
+        """Take in a pose that motion capture has measured, as the autopilot is fed with it.
+
+        Args:
+            time: When it was measured, seconds of our clock.
+            position: [3] metres, local frame with z up.
+            quaternion: [4] (w, x, y, z), body to local frame.
+            now: Seconds of our clock.
+        """
+        flying = self.phase in (Phase.HOLDING, Phase.FLYING)
+        self._mocap.add(time, position, quaternion, now, flying=flying)
 
     def order(self, order: Order, now: float) -> None:
         """Take in an order of the pilot."""
@@ -183,6 +204,7 @@ class Guardian:
         if self.phase in (Phase.LANDING, Phase.LOST):
             self._come_down(now)
         self._beat(now)
+        self._ask_for_heartbeat(now)
         return self._out.take()
 
     def state(self, now: float) -> State:
@@ -223,6 +245,12 @@ class Guardian:
             self._out.note("phase", f"{phase.value}: {why}", now, phase=phase.value, before=self.phase.value)
         self.phase, self.why = phase, why
 
+    def finished(self, now: float) -> bool:
+        """Whether nothing is left to be sent: not even heartbeats to a drone that somebody else flies."""
+        if self.phase is not Phase.RELEASED:
+            return self._done(now)
+        return not self._aircraft.armed or self._aircraft.silence(now) > SWITCHED_OFF
+
     def _done(self, now: float) -> bool:
         if self._descent is not None and self._descent.lost_for(now) > GIVEN_UP:
             return True
@@ -234,12 +262,22 @@ class Guardian:
         On the floor the pilot may be silent while a person thinks about the confirmation; ArduPilot would not arm then.
         """
         there = self._wishes.present(now) or (self.phase in GROUND and not self._wishes.gone)
+        there = there or self.phase is Phase.RELEASED  # somebody is in charge
         quiet = self.phase in (Phase.LANDING, Phase.LOST) and self._descent is not None and self._descent.insists(now)
         if there and not quiet and now - self._heartbeat_at >= HEARTBEAT_EVERY - TICK / 2:
             self._heartbeat_at = now
             self._out.send_quietly(heartbeat())
             if self.phase in GROUND or self.phase in AIRBORNE:
                 self._out.send_quietly(timesync(now))
+
+    def _ask_for_heartbeat(self, now: float) -> None:
+        """In the air, where a pilot who takes over must be seen soon."""
+        maker = self._maker
+        if maker is None or not maker.dialect.heartbeat_on_request or self.phase not in (*AIRBORNE, Phase.LANDING):
+            return
+        if now - self._asked_at >= HEARTBEAT_WITHIN - TICK / 2:
+            self._asked_at = now
+            self._out.send_quietly(maker.request(HEARTBEAT))
 
     def _meet(self, now: float) -> None:
         aircraft = self._aircraft
@@ -295,6 +333,7 @@ class Guardian:
             self._enter(Phase.LOST, f"the autopilot has been silent for {silence:.1f} s", now)
         elif self.phase in AIRBORNE:
             why = self._watch.must_land(self._aircraft, self._estimate, motion, self._took_off_at, now)
+            why = why or self._mocap.must_land(self._took_off_at, now)
             why = why or self._missing_pilot(now)
             if why is not None:
                 self._land(why, now)
@@ -318,7 +357,9 @@ class Guardian:
 
     def _reasons(self, motion: Motion | None, now: float) -> list[str]:
         parameters = self._preparation.parameters if self._preparation else None
-        return self._watch.unready(self._aircraft, parameters, self._estimate, motion, now)
+        reasons = self._watch.unready(self._aircraft, parameters, self._estimate, motion, now)
+        met = self._aircraft.dialect is not None and self._aircraft.refusal is None
+        return reasons + (self._mocap.unready(now) if met else [])
 
     def _order_parameters(self, now: float) -> None:
         preparation = self._preparation

@@ -2,7 +2,7 @@
 
 | URL | what it does |
 | --- | --- |
-| `udp:HOST:PORT` (or `udpout:`) | speaks to that address and hears nobody else |
+| `udp:HOST:PORT[:LOCALPORT]` (or `udpout:`) | speaks to that address, always from one port, and hears nobody else |
 | `udpin:HOST:PORT` | listens there, and answers the first that speaks; others are not heard |
 | `tcp:HOST:PORT` | connects to it |
 | `serial:DEVICE[:BAUD]` | a serial port; needs pyserial |
@@ -13,10 +13,13 @@ arrives late is worse than none. After `open_link` nothing raises; `lost` says w
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import select
 import socket
 import struct
+import time
 from abc import ABC, abstractmethod
 from importlib import import_module
 from pathlib import Path
@@ -27,11 +30,20 @@ from wordwing.files import unwritable
 
 SCHEMES = ("udp", "udpin", "udpout", "tcp", "serial")
 
+ADDRESS = re.compile(r"(?P<host>\[[^][]+\]|[^][:]+):(?P<port>[0-9]{1,9})(:(?P<local>[0-9]{1,9}))?")
+"""An IPv6 address is in brackets, because it has colons of its own: udp:[::1]:14550."""
+
+LOCAL_PORTS = range(20_000, 30_000)
+"""From which UDP links speak: one to port 14550 from 24550, unless told otherwise."""
+
 BAUD = 115_200
 """Of a serial port, if nothing is said."""
 
 CONNECT_SECONDS = 5.0
 """How long a TCP connection may take to come about."""
+
+BIND_SECONDS = 4.0
+"""How long to wait for a local UDP port that is in use."""
 
 DATAGRAM = 65_536
 MOST = 256
@@ -71,10 +83,10 @@ def open_link(url: str) -> Link:
     try:
         if scheme == "serial":
             return SerialLink(*_serial(url, rest))
-        host, port = _address(url, rest)
+        host, port, local = _address(url, rest, local=scheme in ("udp", "udpout"))
         if scheme == "tcp":
             return TcpLink(host, port)
-        return UdpServer(host, port) if scheme == "udpin" else UdpClient(host, port)
+        return UdpServer(host, port) if scheme == "udpin" else UdpClient(host, port, local)
     except socket.gaierror:
         raise WordwingError(f'"{url}" cannot be opened: no machine is called {host}') from None
     except OSError as error:
@@ -82,14 +94,17 @@ def open_link(url: str) -> Link:
         raise WordwingError(f'"{url}" cannot be opened ({why})') from None
 
 
-def _address(url: str, rest: str) -> tuple[str, int]:
-    host, colon, port = rest.rpartition(":")
-    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host  # udp:[::1]:14550
-    if not colon or not bare or (":" in bare and bare == host) or not (port.isascii() and port.isdigit()):
-        raise WordwingError(f'"{url}" is no link; after the first colon must come HOST:PORT, as in 127.0.0.1:14550')
-    if not 1 <= int(port) <= 65535:
-        raise WordwingError(f'"{url}" has port {port}; ports go from 1 to 65535')
-    return bare, int(port)
+def _address(url: str, rest: str, *, local: bool) -> tuple[str, int, int | None]:
+    """Host, port and, where the scheme may have one, the local port or None."""
+    found = ADDRESS.fullmatch(rest)
+    if found is None or (found["local"] is not None and not local):
+        form = "HOST:PORT or HOST:PORT:LOCALPORT" if local else "HOST:PORT"
+        raise WordwingError(f'"{url}" is no link; after the first colon must come {form}, as in 127.0.0.1:14550')
+    ports = [int(found[name]) for name in ("port", "local") if found[name] is not None]
+    for port in ports:
+        if not 1 <= port <= 65535:
+            raise WordwingError(f'"{url}" has port {port}; ports go from 1 to 65535')
+    return found["host"].strip("[]"), ports[0], ports[1] if len(ports) > 1 else None
 
 
 def _serial(url: str, rest: str) -> tuple[str, int]:
@@ -111,14 +126,19 @@ def _socket(host: str, port: int, *, listens: bool = False) -> tuple[socket.sock
 
 
 class UdpClient:
-    """Speaks to one address; the system drops what others send."""
+    """Speaks to one address; the system drops what others send.
 
-    def __init__(self, host: str, port: int) -> None:
+    PX4 answers nobody but the address and port that spoke first after it booted, so the port here must not change from
+    one run to the next.
+    """
+
+    def __init__(self, host: str, port: int, local: int | None = None) -> None:
         self.lost: str | None = None
         self._socket, place = _socket(host, port)
         try:
+            _bind(self._socket, LOCAL_PORTS[port % len(LOCAL_PORTS)] if local is None else local)
             self._socket.connect(place)
-        except OSError:
+        except (OSError, WordwingError):
             self._socket.close()
             raise
 
@@ -147,6 +167,26 @@ class UdpClient:
         """Let go of the socket."""
         self.lost = self.lost or "it was closed"
         self._socket.close()
+
+
+def _bind(made: socket.socket, port: int) -> None:
+    """Take a local port, which an earlier run may hold for a moment longer.
+
+    If it does not let go, no other port is tried: its guardian may still land the drone.
+    """
+    until = time.monotonic() + BIND_SECONDS
+    while True:
+        try:
+            return made.bind(("::" if made.family == socket.AF_INET6 else "", port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+        if time.monotonic() > until:
+            raise WordwingError(
+                f"UDP port {port} of this machine is in use: another wordwing may still speak to this drone; "
+                "wait until it ends, or name another port: udp:HOST:PORT:LOCALPORT"
+            )
+        time.sleep(0.1)
 
 
 class UdpServer:

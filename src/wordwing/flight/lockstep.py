@@ -101,6 +101,8 @@ class LockstepHelm:
             for datagram in datagrams:
                 for message in self._codec.parse(datagram):
                     self.guardian.receive(message, self.clock.now())
+            for pose in self.lab.mocap.take():
+                self.guardian.hear_mocap(*pose, self.clock.now())
         self.clock.sleep(until - self.clock.now())
         for time, numbers in self.guardian.poses_since(self._read_until):
             self._read_until = time
@@ -109,6 +111,9 @@ class LockstepHelm:
 
 class LockstepEyes:
     """The served lab's camera without an encoder; a picture is drawn when one looks."""
+
+    failure: str | None = None
+    """It has none that it could name."""
 
     def __init__(self, lab: ServedLab, clock: ManualClock) -> None:
         config = lab.config

@@ -32,7 +32,7 @@ from PIL import Image
 from torch import Tensor
 
 from wordwing.errors import WordwingError
-from wordwing.files import unwritable
+from wordwing.files import read_lines, read_picture, unwritable
 from wordwing.flight.arena import Arena
 from wordwing.flight.link import TlogWriter
 from wordwing.flight.matching import MatchedObservation
@@ -40,6 +40,9 @@ from wordwing.interface import Setpoint
 from wordwing.world.layout import Layout
 
 EVENTS, TLOG, FRAMES = "events.jsonl", "flight.tlog", "frames"
+
+MAX_LINE, MAX_EVENTS = 1_000_000, 64_000_000
+"""Longest line, and most of all lines, that is read of a log, bytes; an hour takes about 40 MB."""
 
 
 class FlightLog:
@@ -204,16 +207,11 @@ def read_events(folder: str | Path) -> list[Entry]:
         folder: Of the log, or its `events.jsonl`.
     """
     path = Path(folder) / EVENTS if Path(folder).is_dir() else Path(folder)
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise WordwingError(f"{folder}: this is no log of a flight, there is no {EVENTS} in it") from None
-    except OSError as error:
-        raise WordwingError(f"{path}: the file cannot be read ({(error.strerror or 'unknown').lower()})") from None
-    lines = data.split(b"\n")
+    if not path.exists():
+        raise WordwingError(f"{folder}: this is no log of a flight, there is no {EVENTS} in it")
     found = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip(b"\0 \r"):
+    for number, line in enumerate(read_lines(path, MAX_LINE, MAX_EVENTS), start=1):
+        if not line.strip(b"\0 \r\n"):
             continue  # a computer that lost its power may leave zeros
         try:
             document = json.loads(line)
@@ -222,7 +220,7 @@ def read_events(folder: str | Path) -> list[Entry]:
                 raise ValueError("time and kind are wrong")
             time = float(time)
         except (ValueError, KeyError, AttributeError, TypeError, RecursionError, OverflowError):
-            if number == len(lines):  # torn off in the middle of being written
+            if not line.endswith(b"\n"):  # torn off in the middle of being written
                 break
             raise WordwingError(f"{path}: line {number} is damaged") from None
         found.append(Entry(time, kind, document, number))
@@ -230,9 +228,9 @@ def read_events(folder: str | Path) -> list[Entry]:
 
 
 def load_frame(folder: Path, name: str) -> Tensor | None:
-    """[72, 128, 3] uint8 a recorded picture; None if it is not there, whole."""
+    """[72, 128, 3] uint8 a recorded picture; None if it is not there, whole and of that size."""
     try:
-        with Image.open(folder / FRAMES / Path(name).name) as picture:  # nowhere else, whatever the log says
-            return torch.from_numpy(np.array(picture.convert("RGB")))
-    except (OSError, ValueError, SyntaxError):
+        place = folder / FRAMES / Path(name).name  # nowhere else, whatever the log says
+        return torch.from_numpy(read_picture(place, 128, 72, ("PNG",)))
+    except WordwingError:
         return None

@@ -7,6 +7,7 @@ more, be it that it lands or that somebody else has taken over, every call raise
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Protocol
 
@@ -15,6 +16,7 @@ import torch
 from wordwing.errors import WordwingError
 from wordwing.flight.eyes import Picture
 from wordwing.flight.helm import Helm
+from wordwing.flight.likely_cause import likely_cause
 from wordwing.flight.logs import FlightLog
 from wordwing.flight.matching import MatchedObservation, UnmatchedError, match
 from wordwing.flight.orders import Alive, Decision, Hold, Land, SetParameters, TakeOff
@@ -52,12 +54,18 @@ LEVEL = 0.04
 HEIGHT_WITHIN = 5.0
 """How long to wait for it, seconds."""
 
+DIGITS = re.compile(r"[-\d]")
+"""A reason to wait in which only numbers have changed is the same reason."""
+
 DOWN_WITHIN = 40.0
 """How long to wait for the end of a landing, seconds."""
 
 
 class Eyes(Protocol):
     """A camera: `eyes.CameraSource`, or the lab's own."""
+
+    failure: str | None
+    """Why there are no pictures now, in a sentence's words."""
 
     def start(self, timeout: float = 10.0) -> None:
         """Open it and wait for the first picture."""
@@ -108,10 +116,13 @@ class MavlinkVehicle(Vehicle):
         self._approve = approve
         self._dry = dry
         self._begun = 0.0
+        self._underway = False
         self._spoke_at = -math.inf
         self._seen: MatchedObservation | None = None
-        self._sent_at: float | None = None
-        self._thinking = 0.0
+        self._sent_at = -math.inf
+        self._thinking = self._slowest = 0.0
+        self._image_age = 0.0
+        self._refused = False
         self._looked_at = 0.0
         self._last_state: State | None = None
         self._closed = False
@@ -122,6 +133,8 @@ class MavlinkVehicle(Vehicle):
         state = self._wait_until_ready()
         if not self._dry:
             self._confirm(state)
+        self._underway = True
+        if not self._dry:
             self._order(TakeOff())
             self._wait_for_hover()
             self._find_height()
@@ -149,21 +162,20 @@ class MavlinkVehicle(Vehicle):
         now = self._helm.clock.now()
         wanted = setpoint.clamp().to("cpu")
         self._thinking = now - self._looked_at
+        self._slowest = max(self._slowest, self._thinking)
         self._sent_at = now
         if self._log is not None:
             self._log.decision(now, wanted, stop=False)
-        forward, yaw_rate = float(wanted.forward[0]), float(wanted.yaw_rate[0])
-        self._order(Decision(forward, yaw_rate, self._image_time(now), now))
-        while True:
-            self._check()
-            state = self._helm.state()
-            if state is not None and state.setpoint is not None and state.time >= now:
-                if state.decision_time == now:
-                    break
-                if state.time > now + SENT_WITHIN:  # it was refused: the drone hovers
-                    break
-            self._pass(LOOK)
-        sent = Setpoint(torch.tensor([state.setpoint[0]]), torch.tensor([state.setpoint[1]]))
+        forward, yaw_rate = float(setpoint.forward[0]), float(setpoint.yaw_rate[0])  # absurd ones are the guardian's
+        image_time = self._image_time(now)
+        self._image_age = now - image_time
+        self._order(Decision(forward, yaw_rate, image_time, now))
+        state = self._wait_until_sent(now)
+        self._refused = state.decision_time != now
+        forward, yaw_rate, _up = state.setpoint or (0.0, 0.0, 0.0)
+        if self._dry and self._refused:  # then the last setpoint is that of an earlier decision
+            forward = yaw_rate = 0.0
+        sent = Setpoint(torch.tensor([forward]), torch.tensor([yaw_rate]))
         if self._log is not None:
             self._log.flown(state.time, sent)
         return sent
@@ -171,7 +183,7 @@ class MavlinkVehicle(Vehicle):
     def wait(self, seconds: float) -> None:
         """Until so long after the last decision, less the time that a decision takes: decisions come at even pace."""
         now = self._helm.clock.now()
-        until = (now if self._sent_at is None else self._sent_at) + seconds - self._thinking
+        until = (now if math.isinf(self._sent_at) else self._sent_at) + seconds - self._thinking
         while (rest := until - self._helm.clock.now()) > TINY:
             self._check()
             self._pass(min(rest, ALIVE_EVERY))
@@ -211,6 +223,15 @@ class MavlinkVehicle(Vehicle):
             return self._last_state
         return None if self._left_alone() else self._helm.state()
 
+    def _wait_until_sent(self, made_at: float) -> State:
+        """Until the guardian has sent a decision, or has had the time to and has not."""
+        while True:
+            self._check()
+            state = self._helm.state()
+            if state is not None and (state.decision_time == made_at or state.time > made_at + SENT_WITHIN):
+                return state
+            self._pass(LOOK)
+
     def _image_time(self, now: float) -> float:
         """When what the last observation shows was seen."""
         if self._seen is None:
@@ -227,9 +248,9 @@ class MavlinkVehicle(Vehicle):
             if state is not None and (state.phase is Phase.READY or (self._dry and state.pose is not None)):
                 return state
             waited = clock.now() - began
-            if state is not None and state.why != told:
-                told = state.why
-                self._say(f"waiting: {told}")
+            if state is not None and DIGITS.sub("", state.why) != told:
+                told = DIGITS.sub("", state.why)
+                self._say(f"waiting: {state.why}")
             wrong = [] if state is None else [finding for finding in state.parameters if not finding.right]
             known = [finding for finding in wrong if finding.value is not None]
             if state is not None and wrong and state.unready == tuple(str(finding) for finding in wrong):
@@ -241,7 +262,8 @@ class MavlinkVehicle(Vehicle):
                 self._pass(WRITTEN_WITHIN)
             if waited > READY_WITHIN:
                 reasons = "no autopilot has been heard" if state is None else "; ".join(state.unready)
-                raise WordwingError(f"the drone was not ready after {READY_WITHIN:g} s: {reasons}")
+                cause = "" if state is None else self._cause(reasons, state)
+                raise WordwingError(f"the drone was not ready after {READY_WITHIN:g} s: {reasons}{cause}")
             self._pass(ALIVE_EVERY)
 
     def _wait_for_hover(self) -> None:
@@ -270,10 +292,17 @@ class MavlinkVehicle(Vehicle):
         if state is None or self._dry:
             return
         if state.phase not in (Phase.HOLDING, Phase.FLYING):
-            raise FlightOverError(f"the flight is over, {state.phase.value}: {state.why}")
+            cause = self._cause(state.why, state)
+            raise FlightOverError(f"the flight is over, {state.phase.value}: {state.why}{cause}")
+
+    def _cause(self, why: str, state: State) -> str:
+        unchanged = self._eyes.unchanged(self._helm.clock.now())
+        return likely_cause(why, lab=state.lab, latency=self._slowest, unchanged=unchanged, failure=self._eyes.failure)
 
     def _told(self) -> State | None:
         if self._helm.lost is not None:
+            if not self._underway:
+                raise WordwingError(self._helm.lost)
             alone = "; the autopilot's own failsafe has the drone now; be ready to take over"
             raise FlightOverError(f"the flight is over: {self._helm.lost}{alone if self._left_alone() else ''}")
         return self._helm.state()

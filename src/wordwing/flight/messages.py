@@ -29,8 +29,8 @@ Vector = tuple[float, float, float]
 SET_MODE, ARM, TAKE_OFF, INTERVAL, REQUEST = 176, 400, 22, 511, 512
 """MAV_CMD: DO_SET_MODE, COMPONENT_ARM_DISARM, NAV_TAKEOFF, SET_MESSAGE_INTERVAL, REQUEST_MESSAGE."""
 
-AUTOPILOT_VERSION = 148
-"""Message id."""
+HEARTBEAT, GLOBAL_ORIGIN, AUTOPILOT_VERSION = 0, 49, 148
+"""Message ids."""
 
 
 class Codec:
@@ -89,16 +89,17 @@ class Maker:
     system: int
     component: int = 1
 
-    def setpoint(self, setpoint: Setpoint, up: float, boot_ms: int) -> Message:
+    def setpoint(self, setpoint: Setpoint, up: float, boot_ms: int, left: float = 0.0) -> Message:
         """SET_POSITION_TARGET_LOCAL_NED in the body frame.
 
         Args:
             setpoint: [1] forward m/s, yaw rate rad/s (left positive).
             up: Vertical velocity, m/s.
             boot_ms: Milliseconds since we started.
+            left: Velocity to the left, m/s.
         """
         forward, yaw_rate = setpoint.forward.double(), setpoint.yaw_rate.double()
-        velocity = flu_to_frd(torch.tensor([float(forward[0]), 0.0, up], dtype=torch.float64))
+        velocity = flu_to_frd(torch.tensor([float(forward[0]), left, up], dtype=torch.float64))
         x, y, z = (component + 0.0 for component in velocity.tolist())  # no minus zero on the wire
         turn = float(yaw_rate_to_ned(yaw_rate)[0]) + 0.0
         if not all(map(math.isfinite, (x, y, z, turn))):
@@ -138,9 +139,9 @@ class Maker:
         """Ask for a message so often a second."""
         return self._command(INTERVAL, float(message_id), round(1e6 / hertz))
 
-    def version(self) -> Message:
-        """Ask for AUTOPILOT_VERSION."""
-        return self._command(REQUEST, float(AUTOPILOT_VERSION))
+    def request(self, message_id: int) -> Message:
+        """Ask for one message, once."""
+        return self._command(REQUEST, float(message_id))
 
     def read_parameter(self, name: str) -> Message:
         """Ask for a parameter by name."""

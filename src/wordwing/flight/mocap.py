@@ -8,6 +8,7 @@ the drone) is dropped, and the autopilot's own failsafe sees the gap.
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections import Counter, deque
 from collections.abc import Callable
@@ -129,6 +130,11 @@ class Relay:
             return _vision(sample.time, position, quaternion)
         return _odometry(sample.time, position, quaternion, velocity)
 
+    def upright(self, sample: Sample) -> bytes:
+        """A pose with z up as JSON, as `mocap_sources` reads it."""
+        position, quaternion = (values.tolist() for values in self._turned(sample))
+        return json.dumps({"time": sample.time, "position": position, "quaternion": quaternion}).encode()
+
     def _wrong(self, sample: Sample, now: float) -> str | None:
         numbers = (sample.time, *sample.position, *sample.quaternion)
         if not all(math.isfinite(number) for number in numbers):
@@ -159,14 +165,15 @@ class Relay:
         return position, quaternion
 
     def _velocity(self, time: float, position: Tensor) -> Tensor | None:
-        """[3] m/s over the last tenth of a second or less, same frame; None after a gap."""
+        """[3] m/s over the last tenth of a second, same frame; None for half of that after a gap."""
         if self._way and time - self._way[-1][0] > GAP:
             self._way.clear()
         self._way.append((time, position))
         while len(self._way) > 2 and self._way[1][0] <= time - BASE:
             self._way.popleft()
         before, there = self._way[0]
-        return None if before == time else (position - there) / (time - before)
+        # Poses that come in a burst after a gap lie so near in time that their noise would be metres a second.
+        return None if time - before < BASE / 2 - 1e-6 else (position - there) / (time - before)
 
 
 def _odometry(time: float, position: Tensor, quaternion: Tensor, velocity: Tensor) -> Message:
@@ -186,7 +193,7 @@ def _odometry(time: float, position: Tensor, quaternion: Tensor, velocity: Tenso
         unknown,
         unknown,
         0,
-        mavlink.MAV_ESTIMATOR_TYPE_MOCAP,
+        mavlink.MAV_ESTIMATOR_TYPE_VISION,  # PX4's estimator never reads what comes as MAV_ESTIMATOR_TYPE_MOCAP
     )
 
 
@@ -211,6 +218,7 @@ def relay(
     say: Callable[[str], None] = lambda sentence: None,
     every: float = 5.0,
     origin: Origin | None = None,
+    guardian: Link | None = None,
 ) -> None:
     """Send poses on until the source ends or the link is lost.
 
@@ -222,6 +230,7 @@ def relay(
         say: Told how it goes now and then.
         every: How often, seconds.
         origin: Where the room lies, for an autopilot that must be told.
+        guardian: Where each pose that is sent goes too, as JSON, so that a guardian knows what the autopilot gets.
     """
     packer = mavlink.MAVLink(None, srcSystem=SYSTEM, srcComponent=COMPONENT)
     codec = Codec(stream=True)  # which also reads datagrams
@@ -234,7 +243,10 @@ def relay(
     begun, sent = clock.now(), 0
     while not source.ended and link.lost is None:
         for sample in source.read(0.1):
-            send(chosen.hear(sample, clock.now()))
+            message = chosen.hear(sample, clock.now())
+            send(message)
+            if message is not None and guardian is not None:
+                guardian.send(chosen.upright(sample))
         heard = link.receive()  # nearly all that comes is not for us, but must not pile up
         if origin is not None:
             for message in itertools.chain.from_iterable(map(codec.parse, heard)):

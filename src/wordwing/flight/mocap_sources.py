@@ -22,12 +22,16 @@ from pathlib import Path
 from typing import Any
 
 from wordwing.errors import WordwingError, did_you_mean
+from wordwing.files import read_text
 from wordwing.flight.clock import Clock
 from wordwing.flight.estimate import ClockSync
 from wordwing.flight.link import open_link
 from wordwing.flight.mocap import Sample, Source
 
 SCHEMES = ("udp", "file", "motioncapture")
+
+MAX_BYTES = 64_000_000
+"""Largest recording that is read: at 100 Hz an hour or more."""
 
 MOST = 10**18
 """Largest whole number that is read."""
@@ -165,13 +169,9 @@ class FileSource:
 
 
 def _rows(path: Path, body: str | None) -> Iterator[tuple[float, Sample]]:
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        why = (getattr(error, "strerror", None) or "it is not UTF-8 text").lower()
-        raise WordwingError(f"{path}: the file cannot be read ({why})") from None
     last = -math.inf
-    for number, line in enumerate(lines, start=1):
+    text = read_text(path, MAX_BYTES, "recording of motion capture")
+    for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
             continue
         try:

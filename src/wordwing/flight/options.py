@@ -8,6 +8,9 @@ from pathlib import Path
 PREFIX = "mavlink:"
 """Of a vehicle that is reached over MAVLink: `mavlink:udp:127.0.0.1:14550`."""
 
+MOCAP = "udp:127.0.0.1:9005"
+"""Where the guardian listens to motion capture."""
+
 
 @dataclass(frozen=True)
 class DroneOptions:
@@ -15,6 +18,9 @@ class DroneOptions:
 
     arena: Path = Path("arena.json")
     """Where the arena lies in the autopilot's local frame; wordwing flight check makes and checks it."""
+    mocap: str = MOCAP
+    """Where the guardian listens to motion capture, which wordwing flight mocap copies there; without it nothing is
+    armed."""
     camera: str = ""
     """The drone's camera: a device (/dev/video0), a stream (rtsp://…, udp://…, tcp://…) or a film."""
     calibration: Path = Path("camera.json")

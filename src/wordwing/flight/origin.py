@@ -53,7 +53,7 @@ class Origin:
         """A message from the link."""
         if message.get_srcComponent() != AUTOPILOT:
             return
-        if message.get_type() == "HEARTBEAT":
+        if message.get_type() == "HEARTBEAT" and message.autopilot == mavlink.MAV_AUTOPILOT_ARDUPILOTMEGA:
             self._system = message.get_srcSystem()
             self._armed = bool(message.base_mode & mavlink.MAV_MODE_FLAG_SAFETY_ARMED)
         elif message.get_type() == "GPS_GLOBAL_ORIGIN":

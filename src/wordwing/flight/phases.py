@@ -25,7 +25,7 @@ class Phase(Enum):
     LANDED = "landed"
     """Disarmed after a flight; final, nothing arms again."""
     RELEASED = "released"
-    """In someone else's hands; final, nothing is sent any more but heartbeats."""
+    """In someone else's hands; final, nothing is sent any more but heartbeats, until it is disarmed."""
     LOST = "lost"
     """The autopilot is not heard any more."""
 

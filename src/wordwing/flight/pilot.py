@@ -57,7 +57,7 @@ def fly_vehicle(
         task=task,
         positions=poses.position.numpy(),
         quaternions=poses.quaternion.numpy(),
-        setpoints=np.array([[float(s.forward[0]), float(s.yaw_rate[0])] for s in sent], np.float32),
+        setpoints=np.array([[float(s.forward[0]), float(s.yaw_rate[0])] for s in sent], np.float32).reshape(-1, 2),
         decisions=len(sent) if decisions is None else min(decisions, len(sent)),
         ended_by="stop" if stopped else "steps",
         seconds_inside_landmarks=vehicle.seconds_inside_landmarks,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from wordwing.flight.messages import Maker, Message
+from wordwing.flight.messages import AUTOPILOT_VERSION, GLOBAL_ORIGIN, Maker, Message
 from wordwing.flight.parameters import Parameters
 
 EVERY = 1.0
@@ -34,4 +34,6 @@ class Preparation:
         self._rounds += 1
         self._asked_at = now
         wanted = [self._maker.interval(kind, hertz) for kind, hertz in self._maker.dialect.rates.items()]
-        return wanted if version_known else [*wanted, self._maker.version()]
+        if not self._maker.dialect.lands_with_an_origin:
+            wanted.append(self._maker.request(GLOBAL_ORIGIN))
+        return wanted if version_known else [*wanted, self._maker.request(AUTOPILOT_VERSION)]

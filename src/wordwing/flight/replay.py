@@ -13,20 +13,26 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from wordwing.errors import WordwingError
+from wordwing.errors import WordwingError, printable
 from wordwing.evaluation.animation import MAP_SIZE, filmstrip, flight_frames
-from wordwing.evaluation.demo import ending, verdict, write_films
+from wordwing.evaluation.demo import ending, write_films
 from wordwing.evaluation.drawing import GREY, LIGHT, font
 from wordwing.evaluation.overhead import overheads
 from wordwing.evaluation.rollout import Flight, beliefs_of, goals_of
 from wordwing.evaluation.systems import BASELINES, load_policy
 from wordwing.evaluation.thinking import thinking_frames, thinking_strip
+from wordwing.evaluation.verdict import verdict
 from wordwing.flight.logs import EVENTS, Entry, load_frame, read_events
 from wordwing.frames import Pose
 from wordwing.interface import CONTROL_PERIOD, Observation
+from wordwing.language.marking import marks
+from wordwing.model.checkpoint import shipped
 from wordwing.model.policy import LearnedPolicy
 from wordwing.world.layout import Layout
 from wordwing.world.tasks import Task
+
+MAX_OBSERVATIONS = 2000
+"""Of one flight: ten minutes."""
 
 MOST = 1e6
 """Largest number of metres, m/s or rad/s that can be meant."""
@@ -42,26 +48,34 @@ def replay(log: Path, out: Path, policy: str | None = None, say: Callable[[str],
         say: Told how the flight went.
     """
     flight, told = read_flight(log)
-    name = policy or str(told.get("policy") or "")
-    title = f"{Path(name).name or 'somebody'} on {told.get('vehicle') or 'a drone'}"
+
+    def tell(text: str) -> None:
+        say(printable(text))
+
+    logged = str(told.get("policy") or "")
+    # A log, which may be somebody else's, does not choose a folder to read from.
+    name = policy or (logged if logged in (*BASELINES, *shipped()) else "")
+    title = f"{Path(name or logged).name or 'somebody'} on {told.get('vehicle') or 'a drone'}"
     overhead = overheads([flight.task.layout], MAP_SIZE)[0]
     seen = bool(flight.images)
     if seen and name and name not in BASELINES:
         thinker = load_policy(name, "lab")
         if isinstance(thinker, LearnedPolicy):
             flight.beliefs, flight.goals = think_again(flight, thinker)
-            unknown = list(dict.fromkeys(thinker.vocabulary.unknown(flight.task.instruction)))
-            frames = thinking_frames(flight, overhead, title, unknown, thinker.network.config.stop_threshold)
+            marked = marks(flight.task.instruction, thinker.vocabulary)
+            frames = thinking_frames(flight, overhead, title, marked, thinker.network.config.stop_threshold)
             strip: Callable[[list[Image.Image]], Image.Image] = partial(
-                thinking_strip, flight, title=title, unknown_words=unknown
+                thinking_strip, flight, overhead=overhead, title=title, marked=marked, verdict=_judged(flight, told)
             )
             write_films(flight, frames, strip, out)
-            _tell(flight, title, told, out, say)
+            _tell(flight, title, told, out, tell)
             return
+    if seen and logged and not name:
+        tell(f"to see what it thought, name its folder: --policy {logged}")
     if not seen:
         flight.images = [_unseen()] * len(flight.positions)
     write_films(flight, flight_frames(flight, overhead, title), filmstrip, out)
-    _tell(flight, title, told, out, say)
+    _tell(flight, title, told, out, tell)
 
 
 def _tell(flight: Flight, title: str, told: dict[str, Any], out: Path, say: Callable[[str], None]) -> None:
@@ -71,9 +85,14 @@ def _tell(flight: Flight, title: str, told: dict[str, Any], out: Path, say: Call
         say(ending(flight, title))
     else:
         say(f"{title} was broken off after {len(flight.setpoints) * CONTROL_PERIOD:.1f} s: {why}")
-    if told.get("layout") is not None:
-        say(verdict(flight).sentence)
+    for line in _judged(flight, told):
+        say(line)
     say(f"film: {out / 'flight.mp4'}")
+
+
+def _judged(flight: Flight, told: dict[str, Any]) -> list[str]:
+    """What the judge says, where it is known what stood in the arena."""
+    return verdict(flight).lines if told.get("layout") is not None else []
 
 
 def read_flight(log: Path) -> tuple[Flight, dict[str, Any]]:
@@ -89,6 +108,8 @@ def read_flight(log: Path) -> tuple[Flight, dict[str, Any]]:
     seen = [event for event in events if event.kind == "observation"]
     if len(seen) < 2:
         raise WordwingError(f"{log}: there {_are(len(seen))} in this log; a film needs two or more")
+    if len(seen) > MAX_OBSERVATIONS:
+        raise WordwingError(f"{log}: there are more than {MAX_OBSERVATIONS} observations in this log, too many to film")
     folder = log if log.is_dir() else log.parent
     positions = np.array([_numbers(event, "position", 3, log) for event in seen], np.float32)
     quaternions = np.array([_numbers(event, "quaternion", 4, log) for event in seen], np.float32)
@@ -100,7 +121,7 @@ def read_flight(log: Path) -> tuple[Flight, dict[str, Any]]:
     by: Literal["stop", "steps"] = "stop" if end.get("by") == "stop" else "steps"
     decisions = end.get("decisions")
     images = [load_frame(folder, str(event.values.get("frame"))) for event in seen]
-    kept = [image.numpy() for image in images if image is not None and image.shape == (72, 128, 3)]
+    kept = [image.numpy() for image in images if image is not None]
     start = Pose(torch.from_numpy(positions[0]), torch.from_numpy(quaternions[0]))
     task = Task(
         instruction=str(told.get("instruction") or ""),

@@ -21,6 +21,12 @@ from wordwing.sim.dynamics import DynamicsConfig, FleetState
 AT_A_FENCE = 0.45
 """A drone flies at a fence, not along it, with more than this share of its speed towards it."""
 
+STANDING = 0.05
+"""A drone that is to fly slower is to stay where it is, m/s."""
+
+AT_REST = 0.15
+"""A drone that is slower has come to rest, m/s."""
+
 MARGIN = 0.35
 """Metres that a real drone keeps from the fences."""
 
@@ -43,6 +49,12 @@ class Limits:
     """Metres that are held."""
     height_gain: float = 1.0
     """m/s of climb for each metre that is missing."""
+    hold_gain: float = 1.0
+    """m/s for each metre that a drone is away from where it came to rest."""
+    hold_speed: float = 0.2
+    """m/s of that at most, in any direction."""
+    hold_slack: float = 0.03
+    """Metres that it may be away before anything is done about it."""
     ceiling: float = 1.5
     """Metres; above it the drone must land."""
     tilt: float = math.radians(35)
@@ -187,9 +199,12 @@ class Safety:
         self.rule = SafetyRule(fence)
         self._forward = 0.0
         self._yaw_rate = 0.0
+        self._rest: tuple[float, float] | None = None  # where the drone came to rest, world frame
 
-    def grant(self, forward: float, yaw_rate: float, motion: Motion, seconds: float) -> Setpoint:
-        """The setpoint [1] that may be sent.
+    def grant(self, forward: float, yaw_rate: float, motion: Motion, seconds: float) -> tuple[Setpoint, float]:
+        """The setpoint [1] that may be sent, and a velocity to the left, m/s.
+
+        A drone that is not to move, or may not, is held where it came to rest, also while it turns.
 
         Args:
             forward: Wished velocity, m/s.
@@ -205,7 +220,31 @@ class Safety:
         asked = Setpoint(torch.tensor([forward]), torch.tensor([yaw_rate]))
         granted = self.rule.restrain(asked, motion.pose, motion.velocity, motion.rates) if forward > 0 else asked
         self._forward, self._yaw_rate = float(granted.forward[0]), yaw_rate
-        return granted
+        if self._forward >= STANDING:
+            self._rest = None
+            return granted, 0.0
+        forward, left = self._hold(motion)
+        return Setpoint(torch.tensor([forward]), granted.yaw_rate), left
+
+    def _hold(self, motion: Motion) -> tuple[float, float]:
+        """The velocity that keeps a drone where it came to rest, m/s, forward and left.
+
+        Zero velocity is no position hold: PX4 drifted by 0.2 to 0.7 m on it.
+        """
+        limits, (x, y) = self.limits, motion.pose.xy[0].tolist()
+        if self._rest is None and math.hypot(*motion.velocity[:2].tolist()) < AT_REST:
+            inside = self.rule.fence.half - self.rule.fence.ahead
+            self._rest = clamped(x, -inside, inside), clamped(y, -inside, inside)
+        if self._rest is None:
+            return 0.0, 0.0
+        away_x, away_y = self._rest[0] - x, self._rest[1] - y
+        away = math.hypot(away_x, away_y)
+        if not away > limits.hold_slack:
+            return 0.0, 0.0
+        share = min(limits.hold_gain, limits.hold_speed / away)
+        yaw = float(motion.pose.yaw[0])
+        cos, sin = math.cos(yaw), math.sin(yaw)
+        return share * (away_x * cos + away_y * sin), share * (away_y * cos - away_x * sin)
 
     def climb(self, height: float) -> float:
         """The vertical velocity that brings the drone to its height, m/s, up."""

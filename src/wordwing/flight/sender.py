@@ -25,6 +25,7 @@ from wordwing.flight.guardian import TICK, Guardian
 from wordwing.flight.link import Link, open_link
 from wordwing.flight.logs import FlightLog
 from wordwing.flight.messages import Codec
+from wordwing.flight.mocap_sources import open_source
 from wordwing.flight.orders import Gone, from_json
 from wordwing.flight.safety import Fence, SafetyRule
 from wordwing.flight.setup import Setup
@@ -59,6 +60,7 @@ class Sender:
         self._codec = Codec(stream=stream, key=key, signed_at=signing_time() / UNITS)
         self._log = None if setup.log is None else FlightLog(setup.log, tlog=True)
         self._link: Link = open_link(setup.url)
+        self._mocap = open_source(setup.mocap, self._clock)
         self._guardian = Guardian(
             setup.arena,
             fence=setup.fence,
@@ -88,10 +90,11 @@ class Sender:
                     self._link.send(packet)
                     self._keep(packet)
                 self._tell(now)
-                if ended is None and self._guardian.state(now).done:
+                if ended is None and self._guardian.finished(now):
                     ended = now
         finally:
             self._link.close()
+            self._mocap.close()
             if self._log is not None:
                 self._log.close()
 
@@ -119,6 +122,8 @@ class Sender:
             for message in self._codec.parse(data):
                 self._keep(bytes(message.get_msgbuf()))
                 self._guardian.receive(message, self._clock.now())
+        for pose in self._mocap.read(0.0):
+            self._guardian.hear_mocap(pose.time, pose.position, pose.quaternion, self._clock.now())
         return bool(came)
 
     def _hear_pilot(self) -> None:

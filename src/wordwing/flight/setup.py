@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from wordwing.flight.arena import Arena
+from wordwing.flight.options import MOCAP
 from wordwing.flight.safety import Fence
 
 
@@ -17,6 +18,8 @@ class Setup:
     url: str
     """As `link.open_link` takes it."""
     arena: Arena
+    mocap: str = MOCAP
+    """Where the poses of motion capture come to, as `mocap_sources.open_source` takes it."""
     fence: Fence | None = None
     """Other margins than the arena's, for the lab."""
     log: str | None = None

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from wordwing.errors import WordwingError
+from wordwing.files import read_bytes
 
 KEY_BYTES = 32
 """Of a key."""
@@ -70,10 +71,7 @@ def signing_time() -> int:
 
 def read_key(path: str | Path) -> bytes:
     """[32] the key in a file."""
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise WordwingError(f"{path}: the key cannot be read ({(error.strerror or 'unknown').lower()})") from None
+    data = read_bytes(path, 4 * KEY_BYTES, "signing key")
     if len(data) == KEY_BYTES:
         return data
     try:

@@ -37,7 +37,7 @@ class Steering:
         self._send(maker, Setpoint.zero(1), 0.0, None, now)
 
     def fly(self, maker: Maker, decision: Decision | None, motion: Motion, age: float, now: float) -> None:
-        """Send what is granted of a decision, or a hover at the flight height.
+        """Send what is granted of a decision, or what holds the drone at its place and at the flight height.
 
         Args:
             maker: Makes the message.
@@ -46,25 +46,27 @@ class Steering:
             age: Seconds.
             now: Seconds.
         """
-        setpoint, up = self._grant(decision, motion, age, now)
-        self._send(maker, setpoint, up, decision, now)
+        setpoint, left = self._grant(decision, motion, age, now)
+        self._send(maker, setpoint, self._safety.climb(motion.height), decision, now, left)
 
     def rehearse(self, decision: Decision, motion: Motion | None, age: float, now: float) -> None:
         """Tell what would be sent for a decision here and now."""
         if motion is None:
             self._out.note("refused", "there is no pose yet", now)
             return
-        self._remember(*self._grant(decision, motion, age, now), decision, now)
+        setpoint, _left = self._grant(decision, motion, age, now)
+        self._remember(setpoint, self._safety.climb(motion.height), decision, now)
         self._out.note("would send", "decision", now, **self._values())
 
     def _grant(self, decision: Decision | None, motion: Motion, age: float, now: float) -> tuple[Setpoint, float]:
         forward, yaw_rate = (decision.forward, decision.yaw_rate) if decision else (0.0, 0.0)
-        here = motion.ahead(max(0.0, age))
-        granted = self._safety.grant(forward, yaw_rate, here, min(now - self._sent_at, LONGEST_STEP))
-        return granted, self._safety.climb(motion.height)
+        here, seconds = motion.ahead(max(0.0, age)), min(now - self._sent_at, LONGEST_STEP)
+        return self._safety.grant(forward, yaw_rate, here, seconds)
 
-    def _send(self, maker: Maker, setpoint: Setpoint, up: float, decision: Decision | None, now: float) -> None:
-        self._out.send_quietly(maker.setpoint(setpoint, up, round((now - self._began) * 1000)))
+    def _send(
+        self, maker: Maker, setpoint: Setpoint, up: float, decision: Decision | None, now: float, left: float = 0.0
+    ) -> None:
+        self._out.send_quietly(maker.setpoint(setpoint, up, round((now - self._began) * 1000), left))
         self._remember(setpoint, up, decision, now)
         self._out.note("setpoint", "decision" if decision else "hover", now, **self._values())
 

@@ -87,6 +87,8 @@ class Estimator:
     """ArduPilot's EKF_STATUS_REPORT or PX4's ESTIMATOR_STATUS."""
 
     flags: int
+    fit: float
+    """How well the horizontal position fits what is measured, a variance or a test ratio; NaN if nothing is."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,11 @@ class Version:
     """Whether it is wordwing's lab."""
     number: str
     """"4.8.0"."""
+
+
+@dataclass(frozen=True)
+class GlobalOrigin:
+    """The autopilot knows where on Earth its local frame is."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +166,7 @@ Told = (
     | Estimator
     | Landed
     | Version
+    | GlobalOrigin
     | Parameter
     | Answer
     | Exchange
@@ -271,10 +279,11 @@ _READERS = {
     "ODOMETRY": _odometry,
     "SYS_STATUS": _sys_status,
     "BATTERY_STATUS": lambda m: [Battery(m.id, _share(m.battery_remaining))],
-    "EKF_STATUS_REPORT": lambda m: [Estimator(m.flags)],
-    "ESTIMATOR_STATUS": lambda m: [Estimator(m.flags)],
+    "EKF_STATUS_REPORT": lambda m: [Estimator(m.flags, m.pos_horiz_variance)],
+    "ESTIMATOR_STATUS": lambda m: [Estimator(m.flags, m.pos_horiz_ratio)],
     "EXTENDED_SYS_STATE": lambda m: [Landed(m.landed_state)],
     "AUTOPILOT_VERSION": _version,
+    "GPS_GLOBAL_ORIGIN": lambda _m: [GlobalOrigin()],
     "PARAM_VALUE": lambda m: [Parameter(m.param_id, m.param_value, m.param_type)],
     "COMMAND_ACK": _answer,
     "TIMESYNC": _timesync,

@@ -9,10 +9,13 @@ from typing import Self
 
 from wordwing.errors import WordwingError
 from wordwing.interface import Observation, Setpoint
+from wordwing.interrupts import ABORTED_FLIGHT
 
 
 class FlightOverError(WordwingError):
     """The vehicle does not fly for this pilot any more; the message says why."""
+
+    status = ABORTED_FLIGHT
 
 
 class Vehicle(ABC):

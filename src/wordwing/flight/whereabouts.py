@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from wordwing.flight.estimate import Estimate, Moment
+from wordwing.flight.mocap_watch import MocapWatch
 from wordwing.flight.safety import Motion, motion_of
 from wordwing.frames import Pose, euler_from_quaternion, quaternion_from_euler
 
@@ -26,11 +27,12 @@ class ArenaFrame(Protocol):
 
 
 class Whereabouts:
-    """Reads an `Estimate` through an arena."""
+    """Reads an `Estimate` through an arena; heights are those of motion capture, which does not drift."""
 
-    def __init__(self, arena: ArenaFrame, estimate: Estimate) -> None:
+    def __init__(self, arena: ArenaFrame, estimate: Estimate, mocap: MocapWatch) -> None:
         self._arena = arena
         self._estimate = estimate
+        self._mocap = mocap
 
     def motion(self) -> Motion | None:
         """The newest that is known, or None."""
@@ -58,7 +60,8 @@ class Whereabouts:
 
     def _pose(self, moment: Moment) -> Pose:
         angles = torch.tensor(moment.angles, dtype=torch.float64)
-        position = torch.tensor(moment.position, dtype=torch.float64)
+        x, y, z = moment.position
+        position = torch.tensor([x, y, z - self._mocap.height_bias], dtype=torch.float64)
         return self._arena.pose(position, quaternion_from_euler(*angles.unbind()))
 
     def _numbers(self, moment: Moment) -> tuple[float, ...]:

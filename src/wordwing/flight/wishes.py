@@ -7,6 +7,9 @@ import math
 from wordwing.flight.orders import Decision, Gone, Hold, Order
 from wordwing.flight.safety import Timeouts
 
+ABSURD = 10.0
+"""m/s or rad/s that no sound policy decides on; what is merely too much is flown within the limits."""
+
 TINY = 1e-6
 """Sums of ticks are not exact, seconds."""
 
@@ -93,7 +96,9 @@ class Wishes:
         made_at = min(decision.made_at, now)
         age = decision.made_at - decision.image_time
         problem = None
-        if not now - made_at < self._timeouts.decision - TINY:  # NaN is not, either
+        if not (abs(decision.forward) <= ABSURD and abs(decision.yaw_rate) <= ABSURD):  # nor NaN
+            problem = f"no sound policy decides on {decision.forward:g} m/s and {decision.yaw_rate:g} rad/s"
+        elif not now - made_at < self._timeouts.decision - TINY:  # NaN is not, either
             problem = f"the decision is {now - made_at:.2f} s old"
         elif not -self._timeouts.image_ahead <= age <= self._timeouts.image:
             problem = f"the picture was {age:.2f} s old when it was decided"

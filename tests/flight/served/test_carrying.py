@@ -2,6 +2,7 @@
 
 import math
 import os
+import socket
 import threading
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from served_flight import QUICK, Companion, empty_lab
 from wordwing.cli import main
 from wordwing.commands.lab import sample_start
 from wordwing.errors import WordwingError
+from wordwing.flight.bench import free_port
 from wordwing.flight.checking import places
 from wordwing.flight.served.carrying import Hands, read_place
 from wordwing.flight.served.server import LabServer
@@ -83,9 +85,11 @@ def test_lines_are_obeyed_as_they_come_and_their_end_ends_nothing():
 
 
 @pytest.fixture
-def lab_url(monkeypatch):
+def served(monkeypatch):
     """A served lab whose drone is carried to the next place each time somebody is asked to."""
-    server = LabServer(empty_lab("px4", config=QUICK), port=0, video=None, speed=5.0)
+    server = LabServer(
+        empty_lab("px4", config=QUICK), port=0, video=None, mocap=free_port(socket.SOCK_DGRAM), speed=5.0
+    )
     spots = [(place.x, place.y) for place in places(0.3)]
     asked: list[tuple[float, float]] = []
 
@@ -107,15 +111,15 @@ def lab_url(monkeypatch):
             meanwhile()
 
     monkeypatch.setattr("wordwing.commands.flight.ask", ask)
-    yield f"udp:127.0.0.1:{server.port}", server.lab
+    yield server
     server.stop()
     thread.join(10.0)
 
 
-def test_a_check_of_the_served_lab_passes_with_its_own_arena(lab_url, tmp_path: Path, capsys):
-    url, lab = lab_url
+def test_a_check_of_the_served_lab_passes_with_its_own_arena(served, tmp_path: Path, capsys):
+    lab, files = served.lab, ["--arena", str(tmp_path / "arena.json")]
     lab.frame.save(tmp_path / "arena.json")
-    main(["flight", "check", url, "--arena", str(tmp_path / "arena.json")])
+    main(["flight", "check", f"udp:127.0.0.1:{served.port}", "--mocap", f"udp:127.0.0.1:{served.mocap}", *files])
     said = capsys.readouterr().out
     assert said.count("press Enter") == 3
     assert f"the arena is where {tmp_path / 'arena.json'} says" in said

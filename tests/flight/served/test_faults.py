@@ -75,6 +75,10 @@ def test_the_same_seed_loses_the_same_packets():
     assert sent_through(some, "in", 3) != sent_through(some, "out", 3)
 
 
+PATIENT = {"ardupilot": {}, "px4": {"EKF2_NOAID_TOUT": 5e6}}
+"""How long PX4 reckons unless it is told otherwise."""
+
+
 @BOTH
 def test_with_a_dead_link_it_ends_on_the_floor(personality):
     lab, companion = airborne(personality, faults.PacketLoss(11.0, share=1.0))
@@ -125,23 +129,44 @@ def test_pictures_are_raw_and_of_a_moment_60_milliseconds_ago():
 
 
 @BOTH
-def test_a_pose_jump_is_reported_but_not_flown(personality):
-    lab, companion = airborne(personality, faults.PoseJump(12.0, 1.0, offset=(1.0, 0.5)))
+def test_motion_capture_jumps_at_once_and_the_estimate_follows_in_four_seconds(personality):
+    lab, companion = airborne(personality, faults.PoseJump(12.0, 5.0, offset=(1.0, 0.5)))
     fly_until(companion, 11.9)
     true = lab.true_pose.position
     before = companion.last("LOCAL_POSITION_NED")
-    fly_until(companion, 12.5)
-    jumped = companion.last("LOCAL_POSITION_NED")
-    assert np.hypot(jumped.x - before.x, jumped.y - before.y) == pytest.approx(np.hypot(1.0, 0.5), abs=0.05)
-    fly_until(companion, 13.5)
+    lab.mocap.take()
+    fly_until(companion, 13.0)
+    first, *_, last = [pose.position[:2] for pose in lab.mocap.take()]
+    assert np.linalg.norm(np.subtract(last, first)) == pytest.approx(np.hypot(1.0, 0.5), abs=0.05)
+    for time, share in ((13.0, 0.25), (16.5, 1.0)):
+        fly_until(companion, time)
+        told = companion.last("LOCAL_POSITION_NED")
+        moved = np.hypot(told.x - before.x, told.y - before.y)
+        assert moved == pytest.approx(share * np.hypot(1.0, 0.5), abs=0.05)
+    fly_until(companion, 17.5)
     back = companion.last("LOCAL_POSITION_NED")
     assert (back.x, back.y) == pytest.approx((before.x, before.y), abs=0.05)
     assert (lab.true_pose.position - true).norm() < 0.05
 
 
 @BOTH
-def test_without_motion_capture_it_drifts_off_and_reports_no_position(personality):
-    lab, companion = airborne(personality, faults.PoseDropout(12.0, 4.0, drift=0.03))
+def test_motion_capture_that_drifts_takes_the_estimate_along_and_the_drone_the_other_way(personality):
+    lab, companion = airborne(personality, faults.PoseDrift(12.0, speed=0.1))
+    fly_until(companion, 12.0)
+    true, told = lab.true_pose.position[0].numpy(), companion.last("LOCAL_POSITION_NED")
+    lab.mocap.take()
+    fly_until(companion, 15.0)
+    later = companion.last("LOCAL_POSITION_NED")
+    assert np.hypot(later.x - told.x, later.y - told.y) < 0.08
+    first, *_, last = [pose.position[:2] for pose in lab.mocap.take()]
+    assert np.linalg.norm(np.subtract(last, first)) < 0.08
+    assert np.linalg.norm(lab.true_pose.position[0].numpy() - true) == pytest.approx(0.3, abs=0.08)
+
+
+@BOTH
+def test_without_motion_capture_it_drifts_off_and_may_report_no_position(personality):
+    lab, companion = airborne(personality, faults.PoseDropout(12.0, 4.0, drift=0.03, reported=False))
+    lab.parameters.put(PATIENT[personality])
     fly_until(companion, 12.0)
     start, before = lab.true_pose.position[0, :2], len(companion.all("LOCAL_POSITION_NED"))
     fly_until(companion, 15.95)
@@ -155,8 +180,9 @@ def test_without_motion_capture_it_drifts_off_and_reports_no_position(personalit
 
 
 @BOTH
-def test_what_it_reckons_can_be_reported_and_says_that_it_stands_still(personality):
-    lab, companion = airborne(personality, faults.PoseDropout(12.0, drift=0.03, reported=True))
+def test_what_it_reckons_is_reported_and_says_that_it_stands_still(personality):
+    lab, companion = airborne(personality, faults.PoseDropout(12.0, drift=0.03))
+    lab.parameters.put(PATIENT[personality])
     fly_until(companion, 12.0)
     true, told = lab.true_pose.position[0].numpy(), companion.last("LOCAL_POSITION_NED")
     fly_until(companion, 16.0)
@@ -167,13 +193,14 @@ def test_what_it_reckons_can_be_reported_and_says_that_it_stands_still(personali
 
 
 @BOTH
-def test_blind_for_more_than_5_seconds_it_lands_by_itself(personality):
+def test_on_dead_reckoning_it_lands_by_itself_as_late_as_the_real_one(personality):
     lab, companion = airborne(personality, faults.PoseDropout(12.0))
-    fly_until(companion, 16.9)
+    lands = 12.0 + {"ardupilot": 7.1, "px4": 1.0}[personality]
+    fly_until(companion, lands - 0.1)
     assert lab.mode in ("GUIDED", "OFFBOARD")
-    fly_until(companion, 17.2)
+    fly_until(companion, lands + 0.2)
     assert lab.mode == "LAND"
-    fly_until(companion, 25.0)
+    fly_until(companion, lands + 8.0)
     assert not lab.armed
 
 

@@ -9,6 +9,7 @@ import pytest
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from served_flight import Companion, empty_lab
+from wordwing.flight.served.faults import Reboot
 from wordwing.flight.served.gate import Gate
 from wordwing.flight.served.vehicle import ServedLab
 
@@ -54,6 +55,30 @@ def test_one_sender_at_a_time_is_heard_until_it_has_been_silent_for_5_seconds():
     assert len(gate.admit(beat(second), "second", 8.0)) == 1
     assert gate.admit(beat(first), "first", 8.1) == []
     assert gate.dropped["stranger"] == 3
+
+
+def test_px4_hears_and_answers_only_its_first_partner_until_it_boots_again():
+    gate, first, second = Gate(one_partner=True), codec(), codec()
+    assert len(gate.admit(beat(first), "first", 0.0)) == 1
+    assert gate.admit(beat(second), "second", 1000.0) == []
+    assert len(gate.admit(beat(first), "first", 1001.0)) == 1
+    gate.boot()
+    assert len(gate.admit(beat(second), "second", 1001.1)) == 1
+    assert gate.companion == "second"
+    assert gate.admit(beat(first), "first", 2000.0) == []
+
+
+@BOTH
+def test_after_a_reboot_another_partner_is_heard(personality):
+    lab = empty_lab(personality, faults=[Reboot(8.0, 1.0)])
+    first, second = Companion(lab, sender="first"), Companion(lab, sender="second")
+    first.wait(1.0)
+    lab.advance(6.0)
+    second.wait(0.5)
+    assert bool(lab.gate.companion == "second") == (personality == "ardupilot")
+    lab.advance(2.0)
+    second.wait(0.5)
+    assert lab.gate.companion == "second"
 
 
 def test_noise_neither_takes_the_seat_nor_keeps_it():

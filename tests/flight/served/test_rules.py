@@ -57,7 +57,7 @@ def test_without_a_local_position_it_neither_arms_nor_takes_the_mode(personality
 
 
 @BOTH
-@pytest.mark.parametrize("fault", [LowBattery(0.0, level=10.0), RefusedArming(0.0), PoseDropout(2.5)])
+@pytest.mark.parametrize("fault", [LowBattery(0.0, level=10.0), RefusedArming(0.0), PoseDropout(-8.0)])
 def test_it_refuses_to_arm_and_says_why(personality, fault):
     lab, companion = new(personality, faults=[fault])
     ready_mode(companion)

@@ -15,6 +15,8 @@ from served_flight import QUICK, empty_lab
 from wordwing.cli import main
 from wordwing.commands.lab import read_fault
 from wordwing.errors import WordwingError
+from wordwing.flight.link import open_link
+from wordwing.flight.messages import Codec, heartbeat
 from wordwing.flight.served import faults
 from wordwing.flight.served.server import LabServer
 from wordwing.flight.signing import signing_time
@@ -23,8 +25,9 @@ SPEED = 5.0
 
 
 @pytest.fixture
-def server() -> Iterator[LabServer]:
-    made = LabServer(empty_lab("ardupilot", config=QUICK), port=0, video=0, speed=SPEED)
+def server(request: pytest.FixtureRequest) -> Iterator[LabServer]:
+    personality = getattr(request, "param", "ardupilot")
+    made = LabServer(empty_lab(personality, config=QUICK), port=0, video=0, speed=SPEED)
     thread = threading.Thread(target=made.run)
     thread.start()
     yield made
@@ -91,6 +94,31 @@ def test_a_second_companion_is_neither_heard_nor_answered(server):
     with pytest.raises(TimeoutError):
         second.hear()
     assert server.lab.gate.dropped["stranger"] >= 1
+
+
+@pytest.mark.parametrize("server", ["px4"], indirect=True)
+def test_px4_answers_one_flight_after_the_other_over_udp(server):
+    beat = Codec().pack(heartbeat())
+    for _flight in range(2):
+        link = open_link(f"udp:127.0.0.1:{server.port}")
+        link.send(beat)
+        answers = link.receive(2.0)
+        link.close()
+        assert answers
+
+
+@pytest.mark.parametrize("server", ["px4"], indirect=True)
+def test_px4_does_not_answer_a_second_partner_however_long_the_first_is_silent(server):
+    first, second = Line(server.port), Line(server.port)
+    first.beat()
+    first.hear()
+    while server.lab.time < 8.0:
+        time.sleep(0.05)
+    second.socket.settimeout(0.3)
+    with pytest.raises(TimeoutError):
+        second.hear()
+    first.beat()
+    assert first.hear()
 
 
 def test_lab_time_passes_at_its_speed(server):
@@ -181,7 +209,7 @@ def test_a_wrong_fault_gets_one_sentence(text, complaint):
         (["--arena", "camera.json"], "--arena is camera.json; a file of that name is written beside it"),
         (["--seed", "-1"], "--seed is -1; it must be 0 or more"),
         (["--layout", "none.json"], "none.json: there is no such file"),
-        (["--sign", "none.key"], "none.key: the key cannot be read"),
+        (["--sign", "none.key"], "none.key: there is no such file"),
         (["--fault", "storm@3"], 'there is no fault "storm"'),
     ],
 )

@@ -10,6 +10,8 @@ import math
 from collections import deque
 from dataclasses import dataclass
 
+from pymavlink.dialects.v20 import ardupilotmega as mavlink
+
 from wordwing.flight.served.failsafes import protect
 from wordwing.flight.served.personality import ACCEPTED, DENIED, FAILED, Mode, Parameters, Personality
 from wordwing.sim.lab.autopilot import Guidance
@@ -118,9 +120,16 @@ class ServedAutopilot:
         return self._climb_to is not None and self.airborne
 
     @property
+    def given_up(self) -> bool:
+        """Whether it has been reckoning its position for too long."""
+        limit = self.personality.reckons_for
+        seconds = self.parameters[limit] / 1e6 if isinstance(limit, str) else limit
+        return self.blind_since is not None and self.time - self.blind_since > seconds
+
+    @property
     def located(self) -> bool:
-        """Whether it knows where it is."""
-        return self.time - self.booted >= BOOT and self.blind_since is None
+        """Whether it thinks that it knows where it is; it does on dead reckoning, too, for a while."""
+        return self.time - self.booted >= BOOT and not self.given_up
 
     @property
     def volts(self) -> float:
@@ -217,9 +226,13 @@ class ServedAutopilot:
             self.accepted.append((self.time, wanted))
 
     def heartbeat(self, system: int, kind: int) -> None:
-        """Someone is alive: ArduPilot listens for one system, PX4 for ground stations."""
-        ours = system == self.parameters["MAV_GCS_SYSID"] if self.personality.name == "ardupilot" else kind == 6
-        if ours:
+        """Someone is alive: ArduPilot listens for one system or a range of them, PX4 for ground stations."""
+        if self.personality.name == "ardupilot":
+            first = self.parameters["MAV_GCS_SYSID"]
+            watched = first <= system <= max(first, self.parameters["MAV_GCS_SYSID_HI"])
+        else:
+            watched = kind == mavlink.MAV_TYPE_GCS
+        if watched:
             self.gcs_heard = self.time
 
     def tick(self) -> None:
@@ -265,7 +278,7 @@ class ServedAutopilot:
 
     def _guidance(self) -> Guidance:
         """What the flight controller is told for one tick."""
-        hold = self.blind_since is None
+        hold = self.blind_since is None and self.flight.drift is None  # it holds what it takes for its place
         if self.landing:
             speed = self.parameters["LAND_SPD_MS" if self.personality.name == "ardupilot" else "MPC_LAND_SPEED"]
             return Guidance(heading=self._heading, hold=hold, climb=-speed, descent=speed)

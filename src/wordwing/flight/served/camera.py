@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -13,8 +14,20 @@ from wordwing.flight.lab import LabConfig
 from wordwing.flight.served.faults import FrozenCamera, Troubles
 from wordwing.frames import Pose
 from wordwing.sim.lab.camera import LabCamera
-from wordwing.sim.lab.flight import LabFlight
 from wordwing.world.layout import Layout
+
+
+class Carrier(Protocol):
+    """What carries the camera."""
+
+    @property
+    def time(self) -> float:
+        """Now, lab time."""
+        ...
+
+    def pose_at(self, time: float) -> Pose:
+        """[1] its true pose at a moment of the last half second, world frame."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -34,10 +47,10 @@ class Exposure:
 class ServedCamera:
     """Takes the pictures of one flight."""
 
-    def __init__(self, layout: Layout, config: LabConfig, flight: LabFlight, troubles: Troubles, seed: int) -> None:
+    def __init__(self, layout: Layout, config: LabConfig, carrier: Carrier, troubles: Troubles, seed: int) -> None:
         self._layout = layout
         self._config = config
-        self._flight = flight
+        self._carrier = carrier
         self._troubles = troubles
         self._seed = seed
         self._last: tuple[NDArray[np.uint8], float] | None = None
@@ -50,11 +63,11 @@ class ServedCamera:
 
     def expose(self, age: float | None = None) -> Exposure:
         """Take a picture whose shutter closed some seconds ago; by default the newest that can have arrived by now."""
-        now = self._flight.time
+        now, pose_at = self._carrier.time, self._carrier.pose_at
         closed = now - (self._config.image_latency if age is None else age)
         opened = closed - self._config.camera.exposure_time
         frozen = self._troubles.now(FrozenCamera, now)
-        return Exposure(pose_at(self._flight, opened), pose_at(self._flight, closed), closed, frozen)
+        return Exposure(pose_at(opened), pose_at(closed), closed, frozen)
 
     def develop(self, exposure: Exposure) -> tuple[NDArray[np.uint8], float]:
         """The raw picture [H, W, 3] RGB, and when its shutter closed, lab time; of a hung camera an older one."""
@@ -70,9 +83,3 @@ class ServedCamera:
         camera = LabCamera(self._layout, np.random.default_rng(self._seed), self._config.camera)
         camera.begin(np.random.default_rng([self._seed, 2]))
         return camera
-
-
-def pose_at(flight: LabFlight, time: float) -> Pose:
-    """[1] the drone's true pose at a moment within the flight's memory, world frame."""
-    position, quaternion = flight.pose_at(max(time, -flight.config.memory))
-    return Pose(torch.tensor(position[None]).float(), torch.tensor(quaternion[None]).float())

@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from wordwing.flight.served.autopilot import ServedAutopilot
 
-BLIND = 5.0
-"""How long it flies on dead reckoning before it lands by itself, seconds."""
-
 RETURN, LAND, HOLD = 3, 4, 5
 """COM_OBL_RC_ACT; below RETURN it waits for the sticks."""
 
@@ -18,7 +15,7 @@ def protect(autopilot: ServedAutopilot) -> None:
     """Land a drone in the air if one of its clocks has run out; one that lands already is left alone."""
     if autopilot.landing:
         return
-    if autopilot.blind_since is not None and autopilot.time - autopilot.blind_since > BLIND:
+    if autopilot.given_up:
         autopilot.land_because("EKF Failsafe")
     elif autopilot.personality.name == "ardupilot":
         _as_ardupilot(autopilot)
@@ -28,8 +25,9 @@ def protect(autopilot: ServedAutopilot) -> None:
 
 def _as_ardupilot(autopilot: ServedAutopilot) -> None:
     parameters = autopilot.parameters
-    guided = autopilot.mode.kind == "guided"  # in a pilot's modes a lost ground station means nothing
-    if guided and parameters["FS_GCS_ENABLE"] and _unheard(autopilot, parameters["FS_GCS_TIMEOUT"]):
+    # In a pilot's modes a lost ground station means nothing (FS_OPTIONS 16); BRAKE is none of them.
+    watches = autopilot.mode.name not in autopilot.personality.pilot_modes
+    if watches and parameters["FS_GCS_ENABLE"] and _unheard(autopilot, parameters["FS_GCS_TIMEOUT"]):
         autopilot.land_because("GCS Failsafe")
     elif parameters["BATT_FS_LOW_ACT"] and autopilot.volts < parameters["BATT_LOW_VOLT"]:
         _spare_battery(autopilot, "Battery Failsafe")

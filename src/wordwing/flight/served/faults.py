@@ -73,10 +73,18 @@ class FrozenCamera(Fault):
 
 @dataclass(frozen=True)
 class PoseJump(Fault):
-    """Motion capture takes the drone for something beside it; the autopilot's estimate follows without flying there."""
+    """Motion capture takes the drone for something beside it; the autopilot's estimate follows within four seconds."""
 
     offset: tuple[float, float] = (1.0, 0.5)
-    """Of what is reported, metres, world."""
+    """Of what is measured, metres, world."""
+
+
+@dataclass(frozen=True)
+class PoseDrift(Fault):
+    """What motion capture measures, and the autopilot believes, moves away from the truth, in a random direction."""
+
+    speed: float = 0.05
+    """m/s."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +93,8 @@ class PoseDropout(Fault):
 
     drift: float = 0.03
     """m/s of wrong velocity for each second, in a random direction."""
-    reported: bool = False
-    """Whether the position that it reckons is still sent; otherwise LOCAL_POSITION_NED and ODOMETRY stop."""
+    reported: bool = True
+    """Whether the position that it reckons is still sent, as real autopilots do; otherwise LOCAL_POSITION_NED stops."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +150,7 @@ KINDS = {
     "reordering": Reordering,
     "camera": FrozenCamera,
     "jump": PoseJump,
+    "drift": PoseDrift,
     "dropout": PoseDropout,
     "battery": LowBattery,
     "wind": Gale,
@@ -150,6 +159,9 @@ KINDS = {
     "reboot": Reboot,
 }
 """All faults by the names that commands use."""
+
+SMOOTHED = 4.0
+"""How long an estimate takes to follow a jump of what it is fed with, seconds."""
 
 F = TypeVar("F", bound=Fault)
 
@@ -171,6 +183,10 @@ class Troubles:
         for index, wind in self._winds.items():
             wind.reset(int(rng.integers(2**31)) + index)
 
+    def order(self, fault: Fault) -> None:
+        """One more; wind must be known from the beginning."""
+        self._faults = (*self._faults, fault)
+
     def now(self, kind: type[F], time: float) -> F | None:
         """The fault of a kind that is going on, if any."""
         for fault in self._faults:
@@ -188,17 +204,29 @@ class Troubles:
 
     def drift(self, time: float) -> Vector | None:
         """By how much the autopilot is wrong about its velocity, m/s, world; None with a working motion capture."""
-        fault = self.now(PoseDropout, time)
-        if fault is None:
+        dropout, drift = self.now(PoseDropout, time), self.now(PoseDrift, time)
+        if dropout is None and drift is None:
             return None
-        speed = fault.drift * (time - fault.start)
+        speed = 0.0 if dropout is None else dropout.drift * (time - dropout.start)
+        speed += 0.0 if drift is None else drift.speed
         return self._drift[0] * speed, self._drift[1] * speed, 0.0
 
-    def astray(self, time: float) -> tuple[float, float]:
-        """How far a position that is reckoned is from the true one, metres, world."""
-        fault = self.now(PoseDropout, time)
-        distance = 0.0 if fault is None else fault.drift * (time - fault.start) ** 2 / 2
-        return self._drift[0] * distance, self._drift[1] * distance
+    def measured_offset(self, time: float) -> tuple[float, float]:
+        """How far what motion capture measures is from the truth, metres, world."""
+        jump, drift = self.now(PoseJump, time), self.now(PoseDrift, time)
+        x, y = (0.0, 0.0) if jump is None else jump.offset
+        drifted = 0.0 if drift is None else drift.speed * (time - drift.start)
+        return x + self._drift[0] * drifted, y + self._drift[1] * drifted
+
+    def believed_offset(self, time: float) -> tuple[float, float]:
+        """How far the autopilot's estimate is from the truth, metres, world."""
+        x, y = self.measured_offset(time)
+        jump, dropout = self.now(PoseJump, time), self.now(PoseDropout, time)
+        if jump is not None:
+            missing = 1 - min(1.0, (time - jump.start) / SMOOTHED)
+            x, y = x - missing * jump.offset[0], y - missing * jump.offset[1]
+        reckoned = 0.0 if dropout is None else dropout.drift * (time - dropout.start) ** 2 / 2
+        return x + self._drift[0] * reckoned, y + self._drift[1] * reckoned
 
     def gust(self, time: float) -> Vector | None:
         """Wind on top of the lab's own, m/s, world; to be asked once per tick."""

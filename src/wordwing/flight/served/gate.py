@@ -1,7 +1,7 @@
 """Who may speak to the served lab, and which packets are let in.
 
-One companion at a time; no packet twice, none that is overtaken; nothing that is broken, not finite or meant for
-someone else; and, if a key is given, nothing that is not signed with it.
+One companion at a time, and for PX4 the first one until it boots again; no packet twice, none that is overtaken;
+nothing that is broken, not finite or meant for someone else; and, if a key is given, only what is signed with it.
 """
 
 from __future__ import annotations
@@ -33,18 +33,27 @@ V1, V2 = 0xFE, 0xFD
 class Gate:
     """Turns datagrams into messages that count."""
 
-    def __init__(self, key: bytes | None = None, signing_time: int = 0, *, integers_as_bytes: bool = False) -> None:
+    def __init__(
+        self,
+        key: bytes | None = None,
+        signing_time: int = 0,
+        *,
+        integers_as_bytes: bool = False,
+        one_partner: bool = False,
+    ) -> None:
         """Begin without a companion.
 
         Args:
             key: [32] MAVLink 2 signing; None takes unsigned packets.
             signing_time: Our own time in MAVLink's 10 µs; a stream that begins more than a minute before it is old.
             integers_as_bytes: Whether the float of a PARAM_SET may be an integer in disguise, which may look like NaN.
+            one_partner: Whether it speaks to nobody but the first until it boots again, as PX4 does.
         """
         self.dropped: Counter[str] = Counter()
         self._verifier = None if key is None else Verifier(key, signing_time)
         self._began = signing_time
         self._integers_as_bytes = integers_as_bytes
+        self._one_partner = one_partner
         self._codec = mavlink.MAVLink(None)
         self.companion: Any = None
         """Who is heard, and answered."""
@@ -55,6 +64,13 @@ class Gate:
     def signing_time(self) -> int:
         """The latest that is known, in MAVLink's 10 µs."""
         return self._began if self._verifier is None else self._verifier.now
+
+    def boot(self) -> None:
+        """The autopilot has started anew: one that speaks to its first partner only waits for another."""
+        if self._one_partner:
+            self.companion = None
+            self._heard = -math.inf
+            self._sequences.clear()
 
     def admit(self, datagram: bytes, sender: Hashable, time: float) -> list[Any]:
         """The messages in a datagram that are let in, in order; the others are counted in `dropped` by their reason."""
@@ -98,7 +114,7 @@ class Gate:
     def _may_speak(self, sender: Hashable, time: float) -> bool:
         if sender == self.companion:
             return True
-        if time - self._heard < SEAT:
+        if time - self._heard < SEAT or (self._one_partner and self.companion is not None):
             self.dropped["stranger"] += 1
             return False
         self.companion = sender

@@ -61,12 +61,18 @@ class Personality:
     modes: tuple[Mode, ...]
     first_mode: str
     """In which it boots."""
-    pilot_modes: tuple[str, str]
-    """To which sticks change, the first one holding the place, the second one not."""
+    pilot_modes: tuple[str, ...]
+    """Which a pilot flies by sticks; a switch changes to the first, which holds the place, or the second, which does
+    not."""
     guided: str
     """The mode in which it takes setpoints."""
     frames: tuple[int, ...]
     """MAV_FRAME values of setpoints that it flies."""
+    fused_estimators: tuple[int, ...] | None
+    """MAV_ESTIMATOR_TYPE of odometry that its estimator reads; None for any."""
+    reckons_for: float | str
+    """How long it flies on dead reckoning without motion capture before it lands by itself, seconds, or the parameter
+    that says so, microseconds."""
     refused_mode: int
     refused_arming: int
     """MAV_RESULT of a refusal."""
@@ -96,11 +102,14 @@ ARDUPILOT = Personality(
         Mode("GUIDED", 4, "guided"),
         Mode("LOITER", 5, "hold"),
         Mode("LAND", 9, "land", armable=False),
+        Mode("BRAKE", 17, "hold", armable=False),
     ),
     first_mode="STABILIZE",
-    pilot_modes=("LOITER", "STABILIZE"),
+    pilot_modes=("LOITER", "STABILIZE", "ALT_HOLD"),
     guided="GUIDED",
     frames=(1, 7, 8, 9),
+    fused_estimators=None,
+    reckons_for=7.1,
     refused_mode=FAILED,
     refused_arming=FAILED,
     parameters=(
@@ -108,11 +117,15 @@ ARDUPILOT = Personality(
         Parameter("FS_GCS_ENABLE", INT8, 0, 5),
         Parameter("FS_GCS_TIMEOUT", REAL32, 5.0, 3.0),
         Parameter("MAV_GCS_SYSID", UINT8, 255, 245, ("SYSID_MYGCS", INT16, 1.0)),
+        Parameter("MAV_GCS_SYSID_HI", UINT8, 0, 0),
         Parameter("FS_OPTIONS", INT32, 16, 16),
         Parameter("FS_THR_ENABLE", INT8, 1, 3),
         Parameter("BATT_FS_LOW_ACT", INT8, 0, 1),
+        Parameter("BATT_FS_CRT_ACT", INT8, 0, 1),
         Parameter("BATT_LOW_VOLT", REAL32, 10.5, 13.6),
         Parameter("FS_EKF_ACTION", INT8, 1, 1),
+        Parameter("FS_DR_ENABLE", INT8, 2, 1),
+        Parameter("FENCE_ENABLE", INT8, 0, 0),
         Parameter("WP_YAW_BEHAVIOR", INT8, 2, 0),
         Parameter("LAND_SPD_MS", REAL32, 0.5, 0.3, ("LAND_SPEED", INT16, 100.0)),
         Parameter("DISARM_DELAY", INT8, 10, 10),
@@ -138,6 +151,8 @@ PX4 = Personality(
     pilot_modes=("POSCTL", "STABILIZED"),
     guided="OFFBOARD",
     frames=(1, 8),
+    fused_estimators=(2, 3),  # VISION and VIO; what comes as MOCAP is published, and never read
+    reckons_for="EKF2_NOAID_TOUT",
     refused_mode=TEMPORARILY_REJECTED,
     refused_arming=TEMPORARILY_REJECTED,
     parameters=(
@@ -145,12 +160,14 @@ PX4 = Personality(
         Parameter("COM_OBL_RC_ACT", INT32, 0, 4),
         Parameter("NAV_RCL_ACT", INT32, 2, 3),
         Parameter("COM_RCL_EXCEPT", INT32, 0, 0),
-        Parameter("NAV_DLL_ACT", INT32, 0, 3),
+        Parameter("NAV_DLL_ACT", INT32, 0, 0),
+        Parameter("GF_ACTION", INT32, 2, 1),
         Parameter("COM_DL_LOSS_T", INT32, 10, 10),
         Parameter("COM_LOW_BAT_ACT", INT32, 0, 2),
         Parameter("BAT_CRIT_THR", REAL32, 0.07, 0.1),
         Parameter("MIS_TAKEOFF_ALT", REAL32, 2.5, 0.7),
         Parameter("MPC_LAND_SPEED", REAL32, 0.7, 0.3),
+        Parameter("EKF2_NOAID_TOUT", INT32, 5e6, 1e6),
         Parameter("COM_DISARM_LAND", REAL32, 2.0, 2.0),
         Parameter("COM_DISARM_PRFLT", REAL32, 10.0, 10.0),
     ),

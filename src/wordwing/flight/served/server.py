@@ -10,9 +10,14 @@ import time
 from collections.abc import Callable
 
 from wordwing.errors import WordwingError
+from wordwing.flight.options import MOCAP
 from wordwing.flight.served.autopilot import TICK
+from wordwing.flight.served.filming import film
 from wordwing.flight.served.vehicle import ServedLab
-from wordwing.flight.served.video import RATE, VideoServer
+from wordwing.flight.served.video import VideoServer
+
+MOCAP_PORT = int(MOCAP.rpartition(":")[2])
+"""Where a guardian listens to motion capture unless it is told otherwise."""
 
 DATAGRAM = 2048
 """More than the largest MAVLink packet, bytes."""
@@ -34,6 +39,7 @@ class LabServer:
         host: str = "127.0.0.1",
         port: int = 14550,
         video: int | None = 5600,
+        mocap: int = MOCAP_PORT,
         speed: float = 1.0,
     ) -> None:
         """Bind; nothing moves before `run`.
@@ -43,10 +49,12 @@ class LabServer:
             host: The address to listen on.
             port: For MAVLink over UDP; 0 takes a free one.
             video: For the camera over TCP; None serves no pictures.
+            mocap: To which UDP port of the companion's machine the poses of motion capture are sent.
             speed: Seconds of lab time in a second.
         """
         self.lab = lab
         self.speed = speed
+        self.mocap = mocap
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._socket = _bound(host, port)
@@ -105,31 +113,19 @@ class LabServer:
         companion = self.lab.gate.companion
         if companion is None:
             return
-        for datagram in datagrams:
+        poses = [pose.to_json() for pose in self.lab.mocap.take()]
+        guardian = (companion[0], self.mocap, *companion[2:])
+        for datagram, place in [(one, companion) for one in datagrams] + [(pose, guardian) for pose in poses]:
             try:
-                self._socket.sendto(datagram, companion)
+                self._socket.sendto(datagram, place)
             except OSError:  # full buffers, or nobody there any more
-                return
+                continue
 
     def _film(self) -> None:
-        """Pictures at the camera's rate, in lab time; a slow machine drops some."""
         assert self.video is not None
-        latency = self.lab.config.image_latency
-        last_time, next_time = -1.0, 0.0
-        while not self._stopping.wait(0.005 / self.speed):
-            self.video.welcome()
-            if self.lab.time < next_time or not self.video.watched:
-                continue
-            next_time = max(next_time + 1 / RATE, self.lab.time)
-            with self._lock:
-                exposure = self.lab.camera.expose(age=0.0)
-            picture, closed = self.lab.camera.develop(exposure)
-            # Drawing takes a part of the time that a real camera and its link take.
-            while self.lab.time < exposure.time + latency and not self._stopping.wait(0.002 / self.speed):
-                pass
-            if closed > last_time:
-                last_time = closed
-                self.video.show(picture, closed)
+        film(
+            self.lab.camera, self.lab, self.video, self.lab.config.image_latency, self._stopping, self._lock, self.speed
+        )
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -14,7 +14,7 @@ from torch import Tensor
 from wordwing.flight.arena import Arena
 from wordwing.flight.lab import LabConfig
 from wordwing.flight.served.autopilot import BOOT, ServedAutopilot
-from wordwing.flight.served.faults import PoseDropout, PoseJump, Troubles
+from wordwing.flight.served.faults import PoseDropout, Troubles
 from wordwing.frames import (
     Pose,
     euler_from_quaternion,
@@ -32,8 +32,17 @@ LAB = b"wordwing"
 VELOCITY_NOISE = 0.01
 """Standard deviation of each component of the velocity, m/s."""
 
+MOST_HEIGHT_BIAS = 0.09
+"""Metres that the estimated height is off, differently from boot to boot, as ArduCopter's was."""
+
 EKF_FLAGS, EKF_FLAGS_BLIND = 831, 165
-"""Everything is known; only attitude and height are, and the position is taken as constant."""
+"""Of ArduPilot: everything is known; only attitude and height are, and the position is taken as constant."""
+
+ESTIMATOR_FLAGS, ESTIMATOR_FLAGS_BLIND = 367, 111
+"""Of PX4 on motion capture: no absolute position; and no prediction of the relative one."""
+
+BLIND_SHOWS = 0.8
+"""After so long PX4 shows that it has lost motion capture, seconds; ArduPilot shows it only when it gives up."""
 
 PREARM_CHECK = 0x10000000
 SENSORS = 0x2F  # gyroscopes, accelerometers, magnetometers, barometer and vision position
@@ -68,6 +77,8 @@ class Telemetry:
         self._arena = arena
         self._troubles = troubles
         self._rng = np.random.default_rng([seed, 14])
+        self._height_bias = MOST_HEIGHT_BIAS * self._rng.random()
+        self._variance = 0.0
         self._makers: dict[int, Callable[[], Any | None]] = {
             mavlink.MAVLINK_MSG_ID_HEARTBEAT: self._heartbeat,
             mavlink.MAVLINK_MSG_ID_SYS_STATUS: self._sys_status,
@@ -187,12 +198,18 @@ class Telemetry:
 
     def _ekf_status(self) -> Any:
         flags = EKF_FLAGS if self._autopilot.located else EKF_FLAGS_BLIND
-        return mavlink.MAVLink_ekf_status_report_message(flags, 0.02, 0.02, 0.02, 0.02, 0.0)
+        if self._autopilot.blind_since is None:  # without measurements nothing changes it
+            self._variance = 0.02 + 0.01 * self._rng.random()
+        return mavlink.MAVLink_ekf_status_report_message(flags, self._variance, self._variance, 0.02, 0.02, 0.0)
 
     def _estimator_status(self) -> Any:
-        flags = EKF_FLAGS if self._autopilot.located else EKF_FLAGS_BLIND
+        autopilot = self._autopilot
+        blind = autopilot.blind_since is not None and autopilot.time - autopilot.blind_since > BLIND_SHOWS
+        fine = autopilot.located and not blind
+        flags = ESTIMATOR_FLAGS if fine else ESTIMATOR_FLAGS_BLIND
+        ratio, accuracy = (0.02 + 0.01 * self._rng.random(), 0.01) if fine else (math.nan, 1.0)
         return mavlink.MAVLink_estimator_status_message(
-            self._milliseconds * 1000, flags, 0.02, 0.02, 0.02, 0.02, 0.02, 0.0, 0.01, 0.01
+            self._milliseconds * 1000, flags, 0.02, ratio, 0.02, 0.02, 0.02, 0.0, accuracy, 0.01
         )
 
     def _autopilot_version(self) -> Any:
@@ -224,9 +241,8 @@ class Telemetry:
         now = self._autopilot.time
         position, quaternion = self._autopilot.flight.pose_at(self._then)
         position += self._config.position_noise * self._rng.standard_normal(3)
-        jump = self._troubles.now(PoseJump, now)
-        position[:2] += (0.0, 0.0) if jump is None else jump.offset
-        position[:2] += self._troubles.astray(now)
+        position[:2] += self._troubles.believed_offset(now)
+        position[2] += self._height_bias
         return self._arena.local(Pose(torch.from_numpy(position), torch.from_numpy(quaternion))).position
 
     def _quaternion(self) -> Tensor:

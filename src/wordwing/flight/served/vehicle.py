@@ -20,7 +20,7 @@ from wordwing.errors import WordwingError
 from wordwing.flight.arena import Arena
 from wordwing.flight.lab import LabConfig
 from wordwing.flight.served.autopilot import TICK, ServedAutopilot, Wanted
-from wordwing.flight.served.camera import ServedCamera, pose_at
+from wordwing.flight.served.camera import ServedCamera
 from wordwing.flight.served.faults import (
     Fault,
     LowBattery,
@@ -32,6 +32,7 @@ from wordwing.flight.served.faults import (
     Troubles,
 )
 from wordwing.flight.served.gate import COMPONENT, SYSTEM, Gate
+from wordwing.flight.served.mocap import ServedMocap
 from wordwing.flight.served.personality import ACCEPTED, FAILED, PERSONALITIES, UNSUPPORTED, Name, Parameters
 from wordwing.flight.served.telemetry import Telemetry
 from wordwing.frames import ARENA_HALF, Pose, frd_to_flu, ned_to_world, quaternion_rotate, yaw_rate_to_ned
@@ -45,6 +46,9 @@ BODY_FRAMES = (8, 9)
 """MAV_FRAME_BODY_NED and MAV_FRAME_BODY_OFFSET_NED."""
 
 VELOCITY_IGNORED, POSITION_IGNORED, YAW_RATE_IGNORED = 0x38, 0x07, 0x800
+FED_WITHIN = 0.25
+"""How old an external pose may be that still counts, seconds."""
+
 FORCE = 21196
 """The second parameter of an arming command that asks for no checks."""
 
@@ -81,6 +85,7 @@ class ServedLab:
         older_names: bool = False,
         key: bytes | None = None,
         signing_time: int = 0,
+        external_pose: bool = False,
     ) -> None:
         """Put a drone on the floor.
 
@@ -98,6 +103,8 @@ class ServedLab:
             older_names: Whether parameters go by the names and units of older versions.
             key: [32] of MAVLink 2 signing; without one nothing is signed.
             signing_time: Our time in MAVLink's 10 µs since 2015; signed streams from before it are refused.
+            external_pose: Whether its autopilot knows where it is only while `receive_pose` tells it; otherwise the
+                lab's own motion capture does.
         """
         self.config = config = config or LabConfig()
         self.personality = PERSONALITIES[personality]
@@ -108,8 +115,14 @@ class ServedLab:
         self.parameters.put(parameters or {})
         self.autopilot = ServedAutopilot(self._flight, self.personality, self.parameters)
         self._troubles = Troubles(faults, seed, TICK)
-        self.camera = ServedCamera(layout, config, self._flight, self._troubles, seed)
-        self.gate = Gate(key, signing_time, integers_as_bytes=self.personality.integers_as_bytes)
+        self.camera = ServedCamera(layout, config, self, self._troubles, seed)
+        self.gate = Gate(
+            key,
+            signing_time,
+            integers_as_bytes=self.personality.integers_as_bytes,
+            one_partner=personality == "px4",
+        )
+        self.mocap = ServedMocap(self._flight, config, frame, self._troubles, seed)
         self._telemetry = Telemetry(self.autopilot, config, frame, self._troubles, seed)
         self._codec = mavlink.MAVLink(None, SYSTEM, COMPONENT)
         self._codec.signing.secret_key = key
@@ -117,6 +130,7 @@ class ServedLab:
         self._inwards = Pipe(self._troubles, "in", seed)
         self._outwards = Pipe(self._troubles, "out", seed)
         self._owed = 0.0
+        self._fed_at = -math.inf if external_pose else None
         self.commands: list[Command] = []
         """All that were received."""
 
@@ -124,6 +138,14 @@ class ServedLab:
         """Something has come in now, from some sender."""
         self._inwards.put((bytes(datagram), sender), self.time)
         self._hear()
+
+    def receive_pose(self, datagram: bytes) -> None:
+        """Something has come in now on the link of a motion-capture adapter."""
+        for message in mavlink.MAVLink(None).parse_buffer(datagram) or []:
+            kind, fused = message.get_type(), self.personality.fused_estimators
+            odometry = kind == "ODOMETRY" and (fused is None or message.estimator_type in fused)
+            if self._fed_at is not None and (odometry or kind == "VISION_POSITION_ESTIMATE"):
+                self._fed_at = self.time
 
     def advance(self, seconds: float) -> list[bytes]:
         """Let time pass, in ticks of 10 ms; what does not fill one is kept for the next call.
@@ -166,7 +188,12 @@ class ServedLab:
     @property
     def true_pose(self) -> Pose:
         """[1] where the drone really is, world frame."""
-        return pose_at(self._flight, self.time)
+        return self.pose_at(self.time)
+
+    def pose_at(self, time: float) -> Pose:
+        """[1] where it really was at a moment within the flight's memory, world frame."""
+        position, quaternion = self._flight.pose_at(max(time, -self._flight.config.memory))
+        return Pose(torch.tensor(position[None]).float(), torch.tensor(quaternion[None]).float())
 
     @property
     def true_velocity(self) -> NDArray[np.float64]:
@@ -206,6 +233,7 @@ class ServedLab:
             autopilot.boot()
             self._telemetry.reset()
             self._codec.seq = 0
+            self.gate.boot()
         takeover = troubles.once(Takeover, time)
         if takeover is not None:
             autopilot.take_over(free=takeover.free)
@@ -216,11 +244,14 @@ class ServedLab:
         autopilot.battery = autopilot.battery if low is None else min(autopilot.battery, low.level)
         dropout = troubles.now(PoseDropout, time)
         autopilot.blind_since = None if dropout is None else dropout.start
+        if self._fed_at is not None and time - self._fed_at > FED_WITHIN:
+            autopilot.blind_since = self._fed_at
         self._flight.drift = troubles.drift(time)
         self._flight.gust = troubles.gust(time)
         if not rebooting:
             self._hear()
         autopilot.tick()
+        self.mocap.tick()
         if rebooting:
             autopilot.texts.clear()
             self._inwards.take(self.time)

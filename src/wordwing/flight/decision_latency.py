@@ -1,0 +1,67 @@
+"""How long a policy takes to decide: on one thread, and measured before a drone is armed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import torch
+
+from wordwing.errors import WordwingError
+from wordwing.flight.clock import Clock
+from wordwing.frames import Pose
+from wordwing.interface import CONTROL_PERIOD, FLIGHT_HEIGHT, Observation, Policy
+
+DECISIONS = 10
+"""How many decisions are timed."""
+
+SLOWER = "serve the lab, and fly it, with the same lower --speed"
+"""What helps with the lab only."""
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch compute on one thread: on a busy machine several wait for each other, longer than they compute."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with suppress(RuntimeError):  # can be said once, and before anything has been computed
+        torch.set_num_interop_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def decision_latency(policy: Policy, instruction: str, clock: Clock) -> float:
+    """How long the slowest of some decisions takes, seconds of a clock; the first is not timed, because it loads."""
+    noise = torch.Generator().manual_seed(0)
+    slowest = 0.0
+    for number in range(DECISIONS + 1):
+        pose = Pose.level(torch.tensor([[0.1 * number, 0.0]]), torch.tensor([0.2 * number]), FLIGHT_HEIGHT)
+        image = torch.randint(0, 256, (1, 72, 128, 3), dtype=torch.uint8, generator=noise)
+        if number == 0:
+            policy.reset([instruction], pose)
+        began = clock.now()
+        policy.act(Observation(image, pose, torch.tensor([CONTROL_PERIOD * number])))
+        if number > 0:
+            slowest = max(slowest, clock.now() - began)
+    return slowest
+
+
+def check_latency(latency: float, *, lab: bool) -> None:
+    """Raise if decisions come too late for a flight.
+
+    Args:
+        latency: Of the slowest decision, seconds.
+        lab: Whether it is wordwing's lab that would be flown.
+    """
+    if latency > CONTROL_PERIOD:
+        raise WordwingError(f"the drone stays on the floor: {too_slow(latency, lab=lab)}")
+
+
+def too_slow(latency: float, *, lab: bool) -> str:
+    """The words about a decision that took longer than it may."""
+    return (
+        f"a decision took {latency:.2f} s and may take {CONTROL_PERIOD} s; this machine is probably busy: "
+        f"end other programs (top shows them), {f'{SLOWER}, ' if lab else ''}or take another --policy"
+    )
