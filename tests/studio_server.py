@@ -16,7 +16,7 @@ from small_policy import VOCABULARY, small_network
 from wordwing.model.checkpoint import save_network
 from wordwing.studio.crew import Crew, load_crew
 from wordwing.studio.server import Settings, make_server
-from wordwing.web.security import Bucket
+from wordwing.web.limits import Bucket
 
 LAYOUT = {
     "schema": 1,
@@ -92,8 +92,10 @@ class Page:
             if message["type"] == type and all(message[key] == value for key, value in content.items()):
                 return message
 
-    def place(self, vehicle: str = "sim", seed: int = 0, start: dict[str, float] = START) -> dict[str, Any]:
-        self.say("place", layout=LAYOUT, start=start, seed=seed, vehicle=vehicle)
+    def place(
+        self, vehicle: str = "sim", seed: int = 0, start: dict[str, float] = START, layout: dict[str, Any] = LAYOUT
+    ) -> dict[str, Any]:
+        self.say("place", layout=layout, start=start, seed=seed, vehicle=vehicle)
         return self.hear()
 
     def fly(self, text: str = "go to the barrel", policies: tuple[str, ...] = ("small0",), **content: Any) -> None:

@@ -6,7 +6,18 @@ from collections.abc import Sequence
 
 
 class WordwingError(Exception):
-    """Something the user can put right; `str()` is one clear sentence that says how."""
+    """Something the user can put right; `str()` is one clear sentence that says how, safe to print."""
+
+    status = 2
+    """What a command that fails with it exits with."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(printable(sentence))
+
+
+def printable(text: str) -> str:
+    """A text that may quote files: what would move the cursor, colour or rewrite a terminal is shown as an escape."""
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:

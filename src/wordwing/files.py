@@ -1,21 +1,54 @@
-"""Writing files and folders whole or not at all, and reading small ones that anyone may have written."""
+"""Writing files and folders whole or not at all, and reading what anyone may have written."""
 
 from __future__ import annotations
 
 import ctypes
 import errno
+import io
+import json
+import lzma
 import os
+import re
 import shutil
 import tempfile
+import warnings
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from wordwing.errors import WordwingError
+from wordwing.errors import WordwingError, shown
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_XZ_MEMORY, _XZ_PIECE = 128 * 2**20, 2**16
+"""Bytes: what a decoder may use (xz -9 needs 65 MiB), and what it is given at a time."""
+
+_SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,59}")
+
+unfinished: set[Path] = set()
+"""What is being written under temporary names; it is removed when this process is interrupted."""
 
 
-def read_small(path: str | Path, most: int, what: str, missing: str) -> str:
-    """The text of a small file; each mistake gives one sentence.
+def safe_name(name: object, where: str) -> str:
+    """A name that a file or the web gives and that a path may be made of; any other is refused in one sentence.
+
+    Args:
+        name: No slash, no "..", nothing hidden, nothing that could be an option of a command.
+        where: Begins the complaint: 'meta.json: "source"'.
+    """
+    if isinstance(name, str) and _SAFE_NAME.fullmatch(name):
+        return name
+    raise WordwingError(
+        f"{where} is {shown(name)}; it must be a name of at most 60 letters (a to z), digits, _, . and -, "
+        "and must not begin with . or -"
+    )
+
+
+def read_bytes(path: str | Path, most: int, what: str, missing: str = "") -> bytes:
+    """All of a file; one that is too large is refused before it is read, and each mistake gives one sentence.
 
     Args:
         path: Where it is.
@@ -25,24 +58,138 @@ def read_small(path: str | Path, most: int, what: str, missing: str) -> str:
     """
     try:
         with open(path, "rb") as file:
-            data = file.read(most + 1)
+            size = os.fstat(file.fileno()).st_size
+            data = b"" if size > most else file.read(most + 1)  # a pipe does not tell its size
     except FileNotFoundError:
-        raise WordwingError(f"{path}: there is no such file; {missing}") from None
+        raise WordwingError(f"{path}: there is no such file{'; ' * bool(missing)}{missing}") from None
+    except IsADirectoryError:
+        raise WordwingError(f"{path}: this is a folder, not a file{'; ' * bool(missing)}{missing}") from None
     except OSError as error:
-        raise WordwingError(f"{path}: the file cannot be read ({(error.strerror or 'unknown').lower()})") from None
-    if len(data) > most:
+        raise _unreadable(path, error) from None
+    if max(size, len(data)) > most:
         raise WordwingError(f"{path}: the file has more than {most} bytes, so it is no {what}")
+    return data
+
+
+def read_text(path: str | Path, most: int, what: str, missing: str = "") -> str:
+    """The text of a file in UTF-8; see `read_bytes`."""
     try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise WordwingError(f"{path}: this is not UTF-8 text") from None
+        return read_bytes(path, most, what, missing).decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise WordwingError(f"{path}: byte {error.start} is not UTF-8 text; save the file as UTF-8") from None
+
+
+def read_json(path: str | Path, most: int, what: str, missing: str = "") -> Any:
+    """The content of a JSON file; see `read_bytes`. Python's objects may take 20 times the file's size."""
+    text = read_text(path, most, what, missing)
+    if not text.strip():
+        raise WordwingError(f"{path}: the file is empty; it must be JSON")
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise WordwingError(
+            f"{path}: not valid JSON at line {error.lineno}, column {error.colno} ({error.msg}); is the file complete?"
+        ) from None
+    except (RecursionError, ValueError) as error:  # brackets too deep; an integer too long
+        raise WordwingError(f"{path}: not valid JSON ({error})") from None
+
+
+def read_lines(path: str | Path, most_line: int, most: int | None = None) -> Iterator[bytes]:
+    """The lines of a file, with their ends, one at a time; one whose name ends in .xz is unpacked.
+
+    Args:
+        path: Where it is.
+        most_line: Bytes of a line at most.
+        most: Bytes of all lines at most; None for as many as there are.
+    """
+    number = total = 0
+    try:
+        with open(path, "rb") as file, _unpacked(file) if Path(path).suffix == ".xz" else file as lines:
+            while line := lines.readline(most_line + 1):
+                number, total = number + 1, total + len(line)
+                if len(line) > most_line:
+                    raise WordwingError(f"{path}: line {number} is longer than {most_line // 1_000_000} MB")
+                if most is not None and total > most:
+                    raise WordwingError(f"{path}: it has more than {most // 1_000_000} MB, unpacked")
+                yield line
+    except FileNotFoundError:
+        raise WordwingError(f"{path}: there is no such file") from None
+    except (lzma.LZMAError, EOFError) as error:
+        raise WordwingError(f"{path}: after line {number}: not a whole xz file ({error})") from None
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def read_picture(file: str | Path | BinaryIO, width: int, height: int, formats: tuple[str, ...]) -> NDArray[np.uint8]:
+    """[height, width, 3] RGB; a picture of another size is refused before it is unpacked.
+
+    Args:
+        file: Where it is, or its bytes.
+        width: That it must have, pixels.
+        height: That it must have, pixels.
+        formats: Pillow's names of those that it may have.
+    """
+    import numpy as np  # not everybody who reads files needs these
+    from PIL import Image
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(file, formats=formats) as picture:
+                if picture.size != (width, height):
+                    raise WordwingError(f"a picture is {picture.width} × {picture.height}, not {width} × {height}")
+                return np.array(picture.convert("RGB"))
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        raise WordwingError(f"a picture is far larger than {width} × {height}") from None
+    except (OSError, ValueError, SyntaxError) as error:
+        raise WordwingError(f"a picture is damaged ({error})") from None
+
+
+def _unpacked(file: BinaryIO) -> BinaryIO:
+    return io.BufferedReader(_Xz(file))
+
+
+class _Xz(io.RawIOBase):
+    """What an xz file holds; unlike `lzma.open`, with a limit on the memory that its dictionary may take."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, _XZ_MEMORY)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while True:
+            packed = b""
+            if self._decoder.eof:  # one file may have several streams, with zeros between them
+                packed = (self._decoder.unused_data or self._file.read(_XZ_PIECE)).lstrip(b"\0")
+                if not packed:
+                    return 0
+                self._decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, _XZ_MEMORY)
+            elif self._decoder.needs_input:
+                packed = self._file.read(_XZ_PIECE)
+                if not packed:
+                    raise EOFError("it ends too early")
+            data = self._decoder.decompress(packed, len(buffer))
+            if data:
+                buffer[: len(data)] = data
+                return len(data)
+
+
+def _unreadable(path: str | Path, error: OSError) -> WordwingError:
+    return WordwingError(f"{path}: the file cannot be read ({(error.strerror or 'unknown').lower()})")
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
+def replacing(path: str | Path, durable: bool = True) -> Iterator[Path]:
     """A temporary name beside `path` to write to; it becomes `path` when the block ends well.
 
     A killed process or a full disk leaves the old file, or none, never half of one.
+
+    Args:
+        path: What is replaced.
+        durable: Whether a power cut must not, either; what is written every second need not wait for the disk.
     """
     path = Path(path)
     try:
@@ -52,33 +199,69 @@ def replacing(path: str | Path) -> Iterator[Path]:
     except OSError as error:
         raise unwritable(path, error) from None
     temporary = Path(name)
+    unfinished.add(temporary)
     try:
         yield temporary
         os.chmod(temporary, 0o666 & ~_umask())  # mkstemp's 0600 would hide results from colleagues
+        if durable:
+            _sync(temporary)
         os.replace(temporary, path)
+        if durable:
+            _sync_folder(path.parent)
     except OSError as error:
         raise unwritable(path, error) from None
     finally:
         temporary.unlink(missing_ok=True)
+        unfinished.discard(temporary)
 
 
 @contextmanager
 def replacing_folder(folder: str | Path) -> Iterator[Path]:
-    """A temporary folder beside `folder` to fill; it takes the place of `folder` when the block ends well."""
+    """A temporary folder beside `folder` to fill; it takes the place of `folder` when the block ends well.
+
+    A killed process, a full disk or a power cut leaves the old folder, or none, never half of one.
+    """
     place = Path(folder).resolve()  # what a link points to is replaced, not the link
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}-"))
     except OSError as error:
         raise unwritable(folder, error) from None
+    unfinished.add(temporary)
     try:
         yield temporary
         os.chmod(temporary, 0o777 & ~_umask())  # mkdtemp's 0700 would hide results from colleagues
+        for inside, _folders, files in os.walk(temporary):
+            for name in files:
+                _sync(Path(inside, name))
+            _sync_folder(Path(inside))
         _swap(temporary, place)
+        _sync_folder(place.parent)
     except OSError as error:
         raise unwritable(folder, error) from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+        unfinished.discard(temporary)
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder that is there while the block lasts, and not after an interrupt either."""
+    folder = Path(tempfile.mkdtemp(prefix="wordwing-"))
+    unfinished.add(folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        unfinished.discard(folder)
+
+
+def remove_unfinished() -> None:
+    """Remove what is being written: this process ends before it is finished."""
+    for path in list(unfinished):
+        shutil.rmtree(path, ignore_errors=True)
+        with suppress(OSError):
+            path.unlink()
 
 
 def check_replaceable(folder: str | Path, names: Collection[str], mark: str, what: str) -> None:
@@ -158,6 +341,21 @@ def _exchange(a: Path, b: Path) -> bool:
     rename = getattr(ctypes.CDLL(None), "renameat2", None)
     working_folder, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of <linux/fs.h>
     return rename is not None and rename(working_folder, os.fsencode(a), working_folder, os.fsencode(b), exchange) == 0
+
+
+def _sync(path: Path) -> None:
+    """Wait until all of a file is on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk, where the file system can do that."""
+    with suppress(OSError):
+        _sync(folder)
 
 
 def _umask() -> int:

@@ -1,11 +1,11 @@
 """Corpora by name: where they are kept, when they are built, and what is said when they cannot be."""
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from pool_work import die
 from wordwing import __version__
 from wordwing.commands.build import build as build_command
 from wordwing.data import corpora, generating
@@ -162,7 +162,7 @@ def test_a_house_that_is_a_file_is_no_folder(tmp_path):
 
 
 def test_a_folder_with_something_else_in_it_is_left_as_it_is_and_nothing_is_made(tmp_path, monkeypatch):
-    monkeypatch.setattr(corpora, "ProcessPoolExecutor", None)
+    monkeypatch.setattr(corpora, "shared", None)
     (tmp_path / "out" / "field").mkdir(parents=True)
     (tmp_path / "out" / "field" / "thesis.tex").write_text("years of work")
     with pytest.raises(WordwingError, match=r"not a dataset \(thesis.tex is in it\)"):
@@ -182,12 +182,8 @@ def test_a_mistake_in_the_house_is_told_before_all_else_is_made(tmp_path, monkey
     assert not (tmp_path / "field").exists()
 
 
-def die(chunk: object) -> None:
-    os._exit(9)
-
-
 @pytest.mark.usefixtures("small")
 def test_a_process_that_is_killed_is_told_in_a_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr(corpora, "make", die)
+    monkeypatch.setattr(corpora, "_do", die)
     with pytest.raises(WordwingError, match="was killed, perhaps for want of memory; try --processes 1"):
-        corpora.build([Job("field", tmp_path / "field", 0)], processes=1)
+        corpora.build([Job("field", tmp_path / "field", 0)], processes=2)

@@ -624,7 +624,7 @@ def test_bytes_that_are_no_text_are_named(tmp_path):
     root = workspace(tmp_path / "ws")
     path = root / "configs" / "dev_annotations_7000.json"
     path.write_bytes(b'["\xff"]')
-    assert complaint(root) == f"{path}: byte 2 is not UTF-8 text"
+    assert complaint(root) == f"{path}: byte 2 is not UTF-8 text; save the file as UTF-8"
 
 
 @pytest.mark.parametrize(

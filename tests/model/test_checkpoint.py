@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import resource
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
@@ -19,6 +20,7 @@ from wordwing.errors import WordwingError
 from wordwing.interface import Action, Observation
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.model.checkpoint import RANGES, load_network, save_network
+from wordwing.model.lingunet import LingUNetConfig
 from wordwing.model.policy import LearnedPolicy, ModelConfig, PolicyNetwork
 from wordwing.model.stage1 import Stage1Config
 
@@ -128,6 +130,7 @@ def test_a_loaded_network_can_be_trained_on_and_saved_again(folder, tmp_path):
     [
         Stage1Config(CONFIG.stage1.vision, CONFIG.stage1.text, CONFIG.stage1.lingunet, observability=False),
         Stage1Config(CONFIG.stage1.vision, CONFIG.stage1.text, CONFIG.stage1.lingunet, mask_input=True, blank="image"),
+        Stage1Config(CONFIG.stage1.vision, CONFIG.stage1.text, LingUNetConfig(5, 8, 4, 16, attention=3), phases=4),
     ],
 )
 def test_other_kinds_of_network_come_back_too(tmp_path, stage1):
@@ -185,13 +188,13 @@ def test_a_missing_file_is_named(folder, name):
     (folder / name).unlink()
     assert refused(folder) == f"{folder / name}: there is no such file"
     (folder / name).mkdir()
-    assert refused(folder) == f"{folder / name}: the file cannot be read (Is a directory)"
+    assert refused(folder) == f"{folder / name}: this is a folder, not a file"
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b'{"format": 1,}', b"nan", b"9" * 5000])
 def test_a_configuration_that_is_not_json_is_refused(folder, text):
     (folder / "config.json").write_bytes(text)
-    assert refused(folder).startswith(f"{folder / 'config.json'}: this is not JSON (")
+    assert re.search(r"config\.json: (not valid JSON|the file is empty|byte 0 is not UTF-8)", refused(folder))
 
 
 @pytest.mark.parametrize(
@@ -247,7 +250,8 @@ def test_an_entry_of_the_configuration_that_makes_no_sense_is_named(folder, path
 
 @pytest.mark.parametrize(("path", "kind"), NUMBERS, ids=[".".join(path) for path, _kind in NUMBERS])
 def test_no_number_of_the_configuration_can_do_harm(folder, path, kind):
-    absurd = [10**400, -(10**400), *([math.nan, math.inf, -math.inf, 1e300] if kind is float else [-1, 0, 2**63])]
+    least = RANGES[path[-1]][0]
+    absurd = [10**400, -(10**400), *([math.nan, math.inf, -math.inf, 1e300] if kind is float else [least - 1, 2**63])]
     for value in absurd:
         edit_config(folder, *path, to=value)
         assert refused(folder).startswith(f"{folder / 'config.json'}: {'.'.join(path)} is ")
@@ -264,6 +268,29 @@ def test_the_greatest_network_that_a_configuration_may_ask_for_takes_less_than_a
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # KiB
     assert "model.safetensors: the tensor " in refused(folder)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1_000_000
+
+
+def test_a_policy_that_was_saved_before_there_were_switches_has_them_off(folder):
+    for path in (("stage1", "phases"), ("stage1", "lingunet", "attention"), ("stage2", "phases")):
+        edit_config(folder, "model", *path, to=...)
+    assert load_network(folder)[0].config == CONFIG
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({("stage1", "phases"): 3}, "model.stage1.phases is 3; it must be 1, 2, 4 or 8"),
+        (
+            {("stage1", "phases"): 4, ("stage2", "phases"): 2},
+            "model.stage2.phases is 2; it must be 1 or, as model.stage1.phases is, 4",
+        ),
+        ({("stage1", "lingunet", "attention"): 6}, "model.stage1.lingunet.attention is 6; there are 5 levels"),
+    ],
+)
+def test_switches_that_do_not_fit_together_are_told(folder, changes, sentence):
+    for path, value in changes.items():
+        edit_config(folder, "model", *path, to=value)
+    assert refused(folder) == f"{folder / 'config.json'}: {sentence}"
 
 
 def test_a_whole_number_will_do_where_any_number_does(folder):
@@ -332,7 +359,7 @@ def test_words_of_another_policy_or_damaged_ones_are_refused(folder, words, sent
 
 def test_words_that_are_not_text_are_refused(folder):
     (folder / "vocab.txt").write_bytes(b"<pad>\n<unk>\n\xff\xfe\n")
-    assert refused(folder) == f"{folder / 'vocab.txt'}: byte 12 is not UTF-8 text"
+    assert refused(folder) == f"{folder / 'vocab.txt'}: byte 12 is not UTF-8 text; save the file as UTF-8"
 
 
 def test_a_folder_with_something_else_in_it_is_not_replaced(folder):

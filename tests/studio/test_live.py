@@ -185,7 +185,7 @@ def test_a_halted_flight_comes_to_rest_and_nobody_judges_it():
     assert settling == 6
     assert moment.setpoint is None
     ending = live.ending()
-    assert (ending.reason, ending.reached) == ("stopped", None)
+    assert (ending.reason, ending.verdict.followed, ending.verdict.clauses) == ("stopped", None, ())
     assert ending.seconds == pytest.approx(0.9)
 
 
@@ -239,11 +239,11 @@ def test_the_ending_says_how_far_it_flew_and_what_the_judge_says():
     steps = np.diff(flight.path.astype(float), axis=0)
     assert ending.metres == pytest.approx(np.hypot(*steps.T).sum(), abs=1e-6)
     assert ending.seconds == pytest.approx(4.2)
-    assert ending.reached is True
-    assert "stopped where the instruction means" in ending.verdict
+    assert ending.verdict.followed is True
+    assert ending.verdict.clauses == (("came to rest at the barrel", True),)
     live.restart()
     flown(live, "barrel gibberish wibble", Ahead(2))
-    assert live.ending().reached is None
+    assert live.ending().verdict.followed is None
     live.restart()
     flown(live, "go to the barrel", Ahead(2))
-    assert live.ending().reached is False
+    assert live.ending().verdict.followed is False

@@ -3,10 +3,8 @@ import math
 
 import pytest
 
-from small_policy import VOCABULARY
 from studio_server import LAYOUT, START
 from wordwing.errors import WordwingError
-from wordwing.language.tokenizer import tokenize
 from wordwing.studio.live import Start
 from wordwing.studio.messages import (
     Control,
@@ -21,7 +19,6 @@ from wordwing.studio.messages import (
     read_message,
     start_json,
 )
-from wordwing.studio.words import unknown_spans, word_spans
 
 CREW = ["small0", "other"]
 
@@ -157,28 +154,3 @@ def test_a_link_that_is_no_link_is_refused(changes):
     assert read_link(json.dumps(link), CREW).texts == ("go",)
     with pytest.raises(WordwingError):
         read_link(json.dumps({**link, **changes}), CREW)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Go to the LEFT, of_the barrel!",
-        "thé cafe\u0301 ½ ﬁsh 飞 🚁x",
-        "ΟΔΟΣ İstanbul \u1112\u1161\u11ab",
-        "\u0301leading e\u0301\u0301",
-        "  ",
-        "",
-    ],
-)
-def test_words_stand_where_they_are_found(text):
-    spans = word_spans(text)
-    assert [word for word, _begin, _end in spans] == tokenize(text)
-    for word, begin, end in spans:
-        assert word in tokenize(text[begin:end])
-
-
-def test_unknown_words_are_counted_as_javascript_counts():
-    assert unknown_spans("go blorb", VOCABULARY) == [(3, 8)]
-    assert unknown_spans("🚁 blorb", VOCABULARY) == [(3, 8)]  # two units for the helicopter
-    assert unknown_spans("the barel", VOCABULARY) == []
-    assert unknown_spans("½", VOCABULARY) == [(0, 1)]

@@ -110,6 +110,27 @@ def pixel(page: "Page", x: float, y: float) -> tuple[float, float]:
     return box["x"] + box["width"] * (0.5 - y / 5), box["y"] + box["height"] * (0.5 - x / 5)
 
 
+def test_the_verdict_is_clause_by_clause_and_denials_are_not_judged(page):
+    page.fill("#text", "turn around and go to the barrel")
+    page.press("#text", "Enter")
+    until(page, "ended")
+    expect(page.locator(".clauses li")).to_have_text(["did not turn around", "came to rest at the barrel"])
+    expect(page.locator(".verdict")).to_have_attribute("data-followed", "false")
+    page.fill("#text", "anywhere except near the barrel")
+    page.press("#text", "Enter")
+    expect(page.locator(".quote")).to_have_text("anywhere except near the barrel")
+    until(page, "ended")
+    expect(page.locator(".verdict")).to_contain_text('Not judged: "anywhere except near the barrel" is not understood.')
+    expect(page.locator(".clauses li")).to_have_count(0)
+
+
+def test_slips_are_marked_with_what_is_read(page):
+    page.locator("#text").fill("go to the barel flumpkin")
+    expect(page.locator("#marks mark.slip")).to_have_text(["barel"])
+    expect(page.locator("#marks mark.unknown-word")).to_have_text(["flumpkin"])
+    expect(page.locator("#unknown")).to_contain_text("small0 does not know: flumpkin. small0 reads: barel → barrel.")
+
+
 def test_unknown_words_are_underlined_and_named_as_one_types(page):
     page.fill("#text", "")
     page.locator("#text").press_sequentially("go to 🛸 the flumpkin")
@@ -144,8 +165,13 @@ def test_enter_flies_a_sentence_and_says_how_it_went(page):
     until(page, "ended")
     expect(page.locator(".quote")).to_have_text("go to the barrel")
     expect(page.locator(".verdict")).to_contain_text("after 3.6 s")  # 12 decisions of 0.3 s
+    expect(page.locator(".verdict")).to_contain_text("m. Everything that was said was done, says the judge.")
+    expect(page.locator(".verdict")).to_have_attribute("data-followed", "true")
+    expect(page.locator(".clauses li.done")).to_have_text(["came to rest at the barrel"])
     expect(page.locator(".now")).to_have_text("5.4 s · at rest")  # and 6 control periods until rest
     expect(page.locator("#announce")).to_contain_text("small0: Had not stopped")
+    [ending] = episode(page)["lanes"][0]["endings"]
+    assert ending["clauses"] == [{"words": "came to rest at the barrel", "done": True}]
     states = episode(page)["lanes"][0]["states"]
     assert len(states) == 19
     assert all(len(state["pose"]) == 6 for state in states)

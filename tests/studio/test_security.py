@@ -8,7 +8,8 @@ from websockets.sync.client import connect
 
 from studio_server import RunningStudio
 from wordwing.studio.server import Settings
-from wordwing.web.security import Bucket, Names, is_loopback, same, session_of
+from wordwing.web.limits import Bucket
+from wordwing.web.security import Names, is_loopback, same, session_of
 
 TOKEN = "a-token-that-nobody-guesses"
 

@@ -130,7 +130,9 @@ def test_unknown_words_are_found_where_they_stand(studio):
     units = text.encode("utf-16-le")
     found = [units[2 * begin : 2 * end].decode("utf-16-le") for begin, end in answer["unknown"]]
     assert (answer["type"], answer["id"]) == ("words", 7)
-    assert found == ["blorb", "thé"]  # "barel" is a typing mistake, and "café" is known however it is encoded
+    assert found == ["blorb", "thé"]  # "café" is known however it is encoded
+    [(begin, end, meant)] = answer["slips"]
+    assert (units[2 * begin : 2 * end].decode("utf-16-le"), meant) == ("barel", "barrel")
 
 
 @pytest.mark.parametrize(
@@ -158,6 +160,19 @@ def test_what_a_text_names_and_the_layout_lacks_is_found(studio, text, names, wo
             assert page.hear()["type"] == "placed"
             page.say("words", text=text, policy="small0", id=3)
             assert page.hear()["absent"] == []
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_one_landmark_is_enough_and_so_is_none(studio, count):
+    with studio.page() as page:
+        assert page.place(layout={**LAYOUT, "landmarks": LAYOUT["landmarks"][:count]})["type"] == "placed"
+        page.fly("go to the barrel")
+        ended = page.until("ended")
+    assert [clause["words"].partition("come to rest ")[2] for clause in ended["clauses"]] == ["at the barrel"] * count
+    assert (
+        ended["verdict"]
+        == ('not judged: "barrel" is not in the layout', "what was said was not done, says the judge")[count]
+    )
 
 
 def test_what_cannot_be_done_is_answered_with_a_sentence_and_the_connection_goes_on(studio):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from studio_server import LAYOUT, START, RunningStudio
+from wordwing.language.marking import unknown_words
 from wordwing.studio.filming import film_frames
 from wordwing.studio.live import LiveFlight
 from wordwing.studio.messages import read_link
@@ -41,8 +42,8 @@ def fetched(http, address, seconds=120):
 def test_a_film_shows_every_state_of_every_instruction(crew, monkeypatch):
     shown = []
 
-    def frames(flight, overhead, title, unknown, threshold):
-        shown.append((flight, title, unknown))
+    def frames(flight, overhead, title, marked, threshold):
+        shown.append((flight, title, unknown_words(marked)))
         yield from flight.positions
 
     monkeypatch.setattr("wordwing.studio.filming.thinking_frames", frames)

@@ -181,7 +181,7 @@ def test_files_that_are_no_results_are_refused(study, batch, tmp_path):
         (tmp_path / "r.csv").write_bytes(content)
         with pytest.raises(WordwingError, match=sentence):
             import_batch(study, tmp_path / "r.csv")
-    with pytest.raises(WordwingError, match="cannot be read"):
+    with pytest.raises(WordwingError, match="there is no such file"):
         import_batch(study, tmp_path / "nowhere.csv")
     assert study.judgements() == []
 

@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from small_study import rate_everything, small_study
+from small_study import practised_rater, rate_everything, small_study
 from wordwing.errors import WordwingError
 from wordwing.study.questions import Answers
 from wordwing.study.report import find, write_report
@@ -102,10 +102,19 @@ def test_a_study_whose_instructions_are_all_unclear_has_a_report_of_nothing(tmp_
 
 def test_a_study_of_one_system_that_is_half_rated_has_a_report(tmp_path):
     study = small_study(tmp_path / "s.db", 2, ("oracle",), raters=3)
-    token = study.new_rater()
+    token = practised_rater(study)
     study.rate(token, study.order(token)[0][0], Answers(2, 2, 2))
     found = write_report(study, tmp_path / "out")
     assert (found.raters, found.finished) == (1, 0)
     assert found.groups[0].alpha == {"path": None, "goal": None, "efficiency": None}
     assert found.groups[0].comparisons == ()
     assert not (tmp_path / "out" / "charts" / "scores-not-ahead.svg").exists()  # nobody was scored
+
+
+def test_no_name_is_a_formula_in_a_spreadsheet(tmp_path):
+    study = small_study(tmp_path / "s.db", 2, ("=1+1", "oracle"), raters=1)
+    rate_everything(study)
+    write_report(study, tmp_path / "out")
+    for name in ("scores.csv", "ratings.csv"):
+        with (tmp_path / "out" / name).open(newline="") as file:
+            assert {row["system"] for row in csv.DictReader(file)} == {"'=1+1", "oracle"}

@@ -21,7 +21,7 @@ from wordwing.errors import WordwingError
 from wordwing.flight.bench import free_port
 from wordwing.study import database, questions
 from wordwing.study.server import STATIC, Service, invitation
-from wordwing.web.security import Bucket
+from wordwing.web.limits import Bucket
 from wordwing.web.serving import SHARED
 
 TOKEN = "a-token-that-nobody-guesses"
@@ -110,6 +110,16 @@ def test_answers_can_be_changed_until_the_rater_has_finished(running):
     assert (late.status_code, late.json()["state"]) == (409, "finished")
     assert rater.get(path)["item"]["answers"]["path"] == 1
     assert sorted(scores for *_who, scores, _goal, _efficiency in judged(running.study)) == [1] + 8 * [3]
+
+
+def test_nobody_rates_before_practice_is_finished(running):
+    rater = running.rater()
+    [first, *_others] = rater.get("/rater")["order"]
+    early = rater.http.post(f"/rater/items/{first['id']}", json=GOOD)
+    assert (early.status_code, early.json()["state"]) == (409, "unpractised")
+    assert judged(running.study) == []
+    rater.answer(rater.next(), 3, 3, 3)
+    assert rater.answer(first, 1, 2, 3)["progress"]["rated"] == 1
 
 
 def test_nobody_finishes_before_everything_is_rated(running):
@@ -379,7 +389,7 @@ def test_too_many_newcomers_and_too_large_requests_are_refused(tmp_path):
         answers = [httpx.post(f"{running.url}/raters", json={}, headers=origin) for _one in range(5)]
         assert [answer.status_code for answer in answers] == [201, 201, 201, 429, 429]
         assert httpx.post(f"{running.url}/raters", content=b" " * 2_000_000, headers=origin).status_code == 413
-    with RunningStudy(study, changes=lambda: Bucket(0.001, 2)) as running:
+    with RunningStudy(study, changes=lambda: Bucket(0.001, 1)) as running:
         rater = running.rater()
         item = rater.next()
         rater.answer(item, 1, 1, 1)

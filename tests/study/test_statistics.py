@@ -159,3 +159,13 @@ def test_alpha_is_the_published_one_for_ordered_scores():
     assert ordinal_alpha(judgements, "path") == pytest.approx(0.815, abs=5e-4)
     assert ordinal_alpha(judgements, "goal") is None  # all the same
     assert ordinal_alpha(judgements[:9], "path") is None  # one observer
+
+
+def test_alpha_is_that_of_a_computation_by_hand():
+    # Pairs (1, 1), (1, 2), (2, 3): n is 3, 2 and 1, so ordinal differences squared are 2.5², 1.5² and, from 1 to 3, 4².
+    # Observed (2·6.25 + 2·2.25) / 6, expected 2 (3·2·6.25 + 3·1·16 + 2·1·2.25) / (6·5): alpha = 1 − (17/6) / 6.
+    pairs = [(1, 1), (1, 2), (2, 3)]
+    judgements = [
+        judgement(f"i{n}", "a", path=score, rater=r) for n, pair in enumerate(pairs) for r, score in enumerate(pair)
+    ]
+    assert ordinal_alpha(judgements, "path") == pytest.approx(19 / 36)

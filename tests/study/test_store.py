@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pytest
 
-from small_study import SYSTEMS, come_and_rate, small_study
+from small_study import SYSTEMS, come_and_rate, practised_rater, small_study
 from wordwing.errors import WordwingError
 from wordwing.study.questions import Answers
 from wordwing.study.store import (
@@ -19,6 +19,7 @@ from wordwing.study.store import (
     Study,
     UnknownItemError,
     UnknownRaterError,
+    UnpractisedError,
 )
 
 
@@ -51,7 +52,7 @@ def test_raters_practise_first_and_then_rate_every_item_once(study):
 
 
 def test_what_is_kept_is_what_was_answered(study):
-    token = study.new_rater()
+    token = practised_rater(study)
     order = study.order(token)
     study.rate(token, order[4][0], Answers(1, 2, 4, True, 7.5))
     [kept] = study.judgements()
@@ -61,8 +62,21 @@ def test_what_is_kept_is_what_was_answered(study):
     assert [rated for _id, rated in study.order(token)] == [False] * 4 + [True] + [False] * 4
 
 
-def test_a_rating_can_be_changed_until_the_rater_has_finished(study):
+def test_nobody_rates_before_all_practice_is_done(tmp_path):
+    study = small_study(tmp_path / "s.db", practice=2)
     token = study.new_rater()
+    [first, *_others] = [item for item, _rated in study.order(token)]
+    for left in (2, 1):
+        with pytest.raises(UnpractisedError, match=f"{left} flights are to be practised on first"):
+            study.rate(token, first, Answers(1, 1, 1))
+        study.practise(token, study.next_item(token).id, Answers(3, 3, 3))
+    assert study.judgements() == []
+    study.rate(token, first, Answers(1, 1, 1))
+    assert len(study.judgements()) == 1
+
+
+def test_a_rating_can_be_changed_until_the_rater_has_finished(study):
+    token = practised_rater(study)
     with pytest.raises(WordwingError, match="9 of 9 items have not been rated yet"):
         study.finish(token)
     for item, _rated in study.order(token):
@@ -226,7 +240,7 @@ def test_other_files_are_not_studies(tmp_path, study):
 
 
 def test_a_study_that_may_not_be_written_can_be_read(study, monkeypatch):
-    token = study.new_rater()
+    token = practised_rater(study)
     study.rate(token, study.order(token)[0][0], Answers(1, 1, 1))
     monkeypatch.setattr("os.access", lambda path, mode: False)
     assert len(Study(study.file).judgements()) == 1
@@ -235,7 +249,7 @@ def test_a_study_that_may_not_be_written_can_be_read(study, monkeypatch):
 
 
 def test_the_database_itself_refuses_scores_that_are_none(study):
-    token = study.new_rater()
+    token = practised_rater(study)
     study.rate(token, study.order(token)[0][0], Answers(1, 1, 1))
     connection = sqlite3.connect(study.file)
     for column, value in (("path", 6), ("goal", 0), ("efficiency", "'x'"), ("unclear", 2), ("seconds", -1)):

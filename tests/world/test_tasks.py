@@ -5,11 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from wordwing.errors import WordwingError
 from wordwing.world.layout import Layout, Placement
 from wordwing.world.paths import path_length, resample
 from wordwing.world.samplers import sample_layout
-from wordwing.world.tasks import sample_stretches, sample_task_in, sample_tasks
+from wordwing.world.tasks import StartPose, sample_stretches, sample_task_in, sample_tasks
 from wordwing.world.walks import WalkConfig, sample_walks
 
 STAR = Layout(
@@ -56,9 +55,27 @@ def test_stretch_lengths_fill_their_range(rng):
     assert 1.4 < max(lengths) <= 1.5 + 1e-9
 
 
-def test_a_layout_without_room_for_a_path_is_answered_with_a_sentence(rng):
-    with pytest.raises(WordwingError, match="no path fits this layout; at least three landmarks"):
-        sample_task_in(Layout(()), "field", rng)
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_where_no_walk_fits_the_path_leads_straight_to_a_landmark_or_to_the_middle(rng, count):
+    layout = Layout((Placement("Barrel", 1.0, 1.0), Placement("Boat", -1.0, 0.5))[:count])
+    for _ in range(20):
+        task = sample_task_in(layout, "field", rng)
+        assert task.gold_path[0].tolist() == list(task.start_xy)
+        assert np.abs(task.gold_path).max() < 2.35
+        goals = [(mark.x, mark.y) for mark in layout.landmarks] or [(0.0, 0.0)]
+        ahead = [goal for goal in goals if math.dist(goal, task.gold_path[-1]) < 1.0]
+        assert ahead
+        off = [np.cross(np.subtract(goal, task.start_xy), point - task.start_xy) for goal in ahead[:1]
+               for point in task.gold_path] if count < 2 else [0.0]  # fmt: skip
+        assert np.abs(off).max() < 1e-9  # on the line to it
+        for mark in layout.landmarks:
+            assert math.dist(task.start_xy, (mark.x, mark.y)) > mark.kind.footprint
+
+
+def test_a_start_that_is_given_is_where_the_path_begins(rng):
+    task = sample_task_in(STAR, "field", rng, StartPose(-0.4, 0.3, 1.25))
+    assert (task.start_xy, task.start_yaw) == ((-0.4, 0.3), 1.25)
+    assert task.gold_path[0].tolist() == [-0.4, 0.3]
 
 
 def test_a_walk_shorter_than_asked_gives_no_stretch(rng):

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
 from wordwing import __version__
 from wordwing.data.dataset import SCHEMA, Dataset, Source, check_place, write_dataset
-from wordwing.data.generating import SIZES, STEPS, Generated, chunks, collect, make
+from wordwing.data.generating import SIZES, STEPS, Chunk, Generated, Made, chunks, collect, make
 from wordwing.data.schema import Paragraph
 from wordwing.errors import WordwingError, did_you_mean
+from wordwing.pool import shared
 from wordwing.world.layout import Layout
 
 CORPORA = (*SIZES, "house")
@@ -97,38 +96,35 @@ def build(
     """
     for job in jobs:
         check_place(job.folder)
-    pool = ProcessPoolExecutor(processes or os.cpu_count() or 1)
-    try:
-        # Everything is handed out at once, the longest piece first, so that nobody waits for a file to be written.
-        houses = [pool.submit(_import_house, job) for job in jobs if isinstance(job, HouseJob)]
-        made = {
-            job: [pool.submit(make, chunk) for chunk in chunks(job.name, job.seed, job.share)]
-            for job in jobs
-            if isinstance(job, Job)
-        }
-
-        def count(paragraphs: int) -> None:
-            tick(paragraphs)
-            for house in houses:
-                if house.done():
-                    house.result()  # a mistake in it is said at once, not when all else is made
-
-        for job, futures in made.items():
-            _write(job, *collect((future.result() for future in futures), count))
-        for house in houses:
-            house.result()
-    except BrokenProcessPool:
-        sentence = "a process that shared the work was killed, perhaps for want of memory; try --processes 1"
-        raise WordwingError(sentence) from None
-    finally:
-        pool.shutdown(cancel_futures=True)
+    pieces: list[_Piece] = [job for job in jobs if isinstance(job, HouseJob)]  # the longest ones first
+    parts: dict[Job, list[tuple[Job, Chunk]]] = {}
+    for job in jobs:
+        if isinstance(job, Job):
+            parts[job] = [(job, chunk) for chunk in chunks(job.name, job.seed, job.share)]
+            pieces += parts[job]
+    made: dict[_Piece, Made] = {}
+    killed = "a process that shared the work was killed, perhaps for want of memory; try --processes 1"
+    for piece, result in shared(_do, pieces, processes or os.cpu_count() or 1, killed):
+        if isinstance(piece, HouseJob) or result is None:
+            continue
+        owner, chunk = piece
+        made[piece] = result
+        tick(chunk.count)
+        if all(part in made for part in parts[owner]):
+            _write(owner, *collect(made.pop(part) for part in parts[owner]))
     return [Dataset(job.folder) for job in jobs]
 
 
-def _import_house(job: HouseJob) -> None:
+_Piece = HouseJob | tuple[Job, Chunk]
+
+
+def _do(piece: _Piece) -> Made | None:
+    if isinstance(piece, tuple):
+        return make(piece[1])
     from wordwing.data.importers.human_nav import import_human_nav
 
-    import_human_nav(job.source, job.folder, seed=job.seed)
+    import_human_nav(piece.source, piece.folder, seed=piece.seed)
+    return None
 
 
 def _write(job: Job, layouts: dict[str, Layout], paragraphs: list[Paragraph]) -> None:

@@ -25,8 +25,8 @@ import numpy as np
 from wordwing import __version__
 from wordwing.data.scenes import Scene
 from wordwing.data.schema import Instruction, Paragraph, Window
-from wordwing.errors import WordwingError
-from wordwing.files import check_replaceable, replacing_folder
+from wordwing.errors import WordwingError, shown
+from wordwing.files import check_replaceable, read_json, read_lines, replacing_folder, safe_name
 from wordwing.frames import ARENA_HALF
 from wordwing.language.alignment import Alignment, align, present
 from wordwing.language.tokenizer import Vocabulary, tokenize
@@ -48,6 +48,12 @@ DERIVED = "demonstrations"
 
 MAX_LINE = 4_000_000
 """Longest line that is read, bytes."""
+
+MAX_META = 1_000_000
+"""Largest `meta.json` that is read, bytes."""
+
+MAX_STEPS = 10_000
+"""Most control steps that a dataset may give a flight: 50 minutes."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,7 @@ class Dataset:
         for name in FILES:
             if not (self.folder / name).is_file():
                 raise WordwingError(f"{folder}: there is no {name}; a dataset has {', '.join(FILES)}")
-        self.meta = _read_json(self.folder / "meta.json")
+        self.meta = read_json(self.folder / "meta.json", MAX_META, "meta.json of a dataset")
         schema = self.meta.get("schema") if isinstance(self.meta, dict) else None
         if type(schema) is not int or schema != SCHEMA:
             raise WordwingError(
@@ -91,11 +97,15 @@ class Dataset:
             if type(self.meta.get(key)) is not kind:
                 found = self.meta.get(key)
                 raise WordwingError(f'{folder}: "{key}" of meta.json is {found!r:.40}; it must be {wanted}')
-        if self.meta["steps"] < 1:
-            raise WordwingError(f'{folder}: "steps" of meta.json is {self.meta["steps"]}; it must be at least 1')
+        safe_name(self.meta["source"], f'{folder}: "source" of meta.json')
+        if not 1 <= self.meta["steps"] <= MAX_STEPS:
+            raise WordwingError(
+                f'{folder}: "steps" of meta.json is {shown(self.meta["steps"])}; it must be from 1 to {MAX_STEPS}'
+            )
         for split, row in self.meta["counts"].items():
+            safe_name(split, f"{folder}: a split of meta.json")
             if not isinstance(row, dict) or any(type(row.get(key)) is not int for key in COUNTED):
-                raise WordwingError(f'{folder}: meta.json must count {", ".join(COUNTED)} of split "{split[:40]}"')
+                raise WordwingError(f'{folder}: meta.json must count {", ".join(COUNTED)} of split "{split}"')
         self._layout = lru_cache(maxsize=4096)(self._read_layout)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -130,7 +140,8 @@ class Dataset:
     @cached_property
     def alignment(self) -> Alignment:
         """Which words name which landmarks."""
-        return Alignment.from_json(_read_json(self.folder / "alignments.json"), str(self.folder / "alignments.json"))
+        path = self.folder / "alignments.json"
+        return Alignment.from_json(read_json(path, MAX_LINE, "file of alignments"), str(path))
 
     def paragraphs(self, split: str | None = None) -> Iterator[Paragraph]:
         """Paragraphs in the file's order, of one split or all, each validated as it is read."""
@@ -259,9 +270,11 @@ def write_dataset(
     """
     folder = Path(folder)
     check_place(folder)
+    safe_name(source.name, f"{folder}: the dataset's name")
     entries = sorted(paragraphs, key=lambda entry: (_SPLITS.get(entry.split, 9), entry.split))
     used = {entry.layout for entry in entries}
     for entry in entries:
+        safe_name(entry.split, f'{folder}: the split of paragraph "{entry.id}"')
         if entry.layout not in layouts:
             raise WordwingError(f'{folder}: paragraph "{entry.id}" is in layout "{entry.layout}", which is not given')
         _check_windows(entry, type(layouts[entry.layout]), folder)
@@ -353,15 +366,6 @@ def _write_json(path: Path, document: Any) -> None:
     path.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", "utf-8", "replace")
 
 
-def _read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise WordwingError(f"{path}: not valid JSON ({error})") from None
-    except OSError as error:
-        raise WordwingError(f"{path}: cannot be read ({error.strerror})") from None
-
-
 def _rows(path: Path) -> Iterator[tuple[str, Any]]:
     """Each line's place, for complaints, and content."""
     for where, row, _ in _sized_rows(path):
@@ -369,12 +373,9 @@ def _rows(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _sized_rows(path: Path) -> Iterator[tuple[str, Any, int]]:
-    with _open(path) as file:
-        for number, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), start=1):
-            where = f"{path}: line {number}"
-            if len(line) > MAX_LINE:
-                raise WordwingError(f"{where} is longer than {MAX_LINE // 1_000_000} MB")
-            yield where, _parse(line, where), len(line)
+    for number, line in enumerate(read_lines(path, MAX_LINE), start=1):
+        where = f"{path}: line {number}"
+        yield where, _parse(line, where), len(line)
 
 
 def _parse(line: bytes, where: str) -> Any:

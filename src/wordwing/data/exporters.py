@@ -40,7 +40,6 @@ DIGITS = 6
 """Decimals of positions and angles; far below a micrometre."""
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
-_SPLIT = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def export_drif(dataset: Dataset, out: str | Path, track: Track = silently) -> dict[str, int]:
@@ -62,9 +61,6 @@ def export_drif(dataset: Dataset, out: str | Path, track: Track = silently) -> d
             f"{dataset.folder}: its layouts are scenes larger than the arena, of which each instruction has a part; "
             "a drif workspace has one arena for a whole paragraph, so this dataset cannot be exported"
         )
-    for split in dataset.splits:
-        if not _SPLIT.fullmatch(split):
-            raise WordwingError(f"{dataset.folder}: split {split[:40]!r} cannot be part of a file's name")
     with replacing_folder(out) as temporary:
         return _write(dataset, paragraphs, temporary, track)
 

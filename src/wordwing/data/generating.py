@@ -9,7 +9,7 @@ Work is cut into chunks that are seeded by what they are, so the result is the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -92,19 +92,13 @@ def chunks(corpus: Generated, seed: int, share: float = 1.0) -> list[Chunk]:
     return found
 
 
-def collect(results: Iterable[Made], tick: Callable[[int], None] = lambda made: None) -> Made:
-    """Put chunks together in their order.
-
-    Args:
-        results: What `make` returned.
-        tick: Told how many paragraphs each chunk has brought: a progress bar.
-    """
+def collect(results: Iterable[Made]) -> Made:
+    """Put what `make` returned together, in the order of the chunks."""
     layouts: dict[str, Layout] = {}
     paragraphs: list[Paragraph] = []
     for made in results:
         layouts |= made[0]
         paragraphs += made[1]
-        tick(len(made[1]))
     return layouts, paragraphs
 
 

@@ -15,7 +15,7 @@ from safetensors import torch as safetensors
 from torch import Tensor
 
 from wordwing.errors import WordwingError, did_you_mean, shown
-from wordwing.files import check_replaceable, replacing_folder
+from wordwing.files import check_replaceable, read_bytes, read_json, read_text, replacing_folder
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.model.policy import ModelConfig, PolicyNetwork
 
@@ -34,6 +34,8 @@ RANGES = {
     "embedding": (1, 256),
     "grounding": (1, 64),
     "levels": (2, 6),  # 64 cells can be halved six times
+    "attention": (0, 6),
+    "phases": (1, 8),
     "dropout": (0.0, 0.99),
     "close_gain": (0.0, 1e4),
     "whole_gain": (0.0, 1e4),
@@ -48,7 +50,13 @@ RANGES = {
 }
 """What the numbers of a configuration may be; together they keep a network below a gigabyte."""
 
+LATER = ("attention", "phases")
+"""Switches that came after policies had been saved, which do without: where one is missing it is off."""
+
 KINDS = {int: "a whole number", float: "a number", bool: "true or false"}
+
+MAX_SMALL = 1_000_000
+"""Largest configuration, model card and header of weights that is read, bytes."""
 
 STORED = (torch.float32, torch.float16, torch.bfloat16)
 
@@ -93,9 +101,9 @@ def load_network(policy: str | Path) -> tuple[PolicyNetwork, Vocabulary]:
     folder = policy_folder(policy)
     config = _read_config(folder / CONFIG)
     vocabulary = Vocabulary.load(folder / WORDS)
-    weights = _read_weights(folder / WEIGHTS)
     network = PolicyNetwork(config, len(vocabulary))
     expected = network.state_dict()
+    weights = _read_weights(folder / WEIGHTS, MAX_SMALL + sum(4 * tensor.numel() for tensor in expected.values()))
     for name in sorted(expected.keys() | weights.keys()):
         where = f"{folder / WEIGHTS}: the tensor {name}"
         if name not in weights:
@@ -111,6 +119,11 @@ def load_network(policy: str | Path) -> tuple[PolicyNetwork, Vocabulary]:
             raise WordwingError(f"{where} holds NaN or infinity")
     network.load_state_dict(weights)
     return network, vocabulary
+
+
+def read_card(policy: str | Path) -> str:
+    """The model card of a policy, Markdown."""
+    return read_text(policy_folder(policy) / CARD, MAX_SMALL, "model card")
 
 
 def shipped() -> dict[str, Path]:
@@ -138,10 +151,7 @@ def policy_folder(policy: str | Path) -> Path:
 
 
 def _read_config(path: Path) -> ModelConfig:
-    try:
-        document = json.loads(_read(path))
-    except (ValueError, RecursionError) as error:
-        raise WordwingError(f"{path}: this is not JSON ({error})") from None
+    document = read_json(path, MAX_SMALL, "configuration of a policy")
     if not isinstance(document, dict):
         raise WordwingError(f"{path}: this is {shown(document)}; it must be an object")
     version = document.get("format")
@@ -151,7 +161,21 @@ def _read_config(path: Path) -> ModelConfig:
     config = _build(ModelConfig, document["model"], f"{path}: model")
     if config.stage2.first_deviation <= config.stage2.min_deviation:
         raise WordwingError(f"{path}: model.stage2.first_deviation must be above min_deviation")
+    if wrong := wrong_switches(config):
+        raise WordwingError(f"{path}: {wrong}")
     return config
+
+
+def wrong_switches(config: ModelConfig) -> str:
+    """What is wrong with a configuration whose numbers are all in range, or nothing."""
+    phases, seen, lingunet = config.stage1.phases, config.stage2.phases, config.stage1.lingunet
+    if phases not in (1, 2, 4, 8):  # parts of the 64 points that stand for a path
+        return f"model.stage1.phases is {phases}; it must be 1, 2, 4 or 8"
+    if seen not in (1, phases):
+        return f"model.stage2.phases is {seen}; it must be 1 or, as model.stage1.phases is, {phases}"
+    if lingunet.attention > lingunet.levels:
+        return f"model.stage1.lingunet.attention is {lingunet.attention}; there are {lingunet.levels} levels"
+    return ""
 
 
 def _build(kind: type[T], document: Any, where: str) -> T:
@@ -160,6 +184,8 @@ def _build(kind: type[T], document: Any, where: str) -> T:
         raise WordwingError(f"{where} is {shown(document)}; it must be an object")
     kinds = get_type_hints(kind)
     names = [entry.name for entry in fields(kind)]  # type: ignore[arg-type]
+    off = {entry.name: entry.default for entry in fields(kind) if entry.name in LATER}  # type: ignore[arg-type]
+    document = off | document
     _check_names(document, names, where)
     return kind(**{name: _value(name, kinds[name], document[name], f"{where}.{name}") for name in names})
 
@@ -190,18 +216,9 @@ def _value(name: str, kind: Any, value: Any, where: str) -> Any:
     return kind(value)
 
 
-def _read_weights(path: Path) -> dict[str, Tensor]:
-    data = _read(path)
+def _read_weights(path: Path, most: int) -> dict[str, Tensor]:
+    data = read_bytes(path, most, f"file of the weights that {CONFIG} and {WORDS} describe")
     try:
         return safetensors.load(data)
     except (SafetensorError, KeyError) as error:  # a KeyError is a kind of number that torch does not have
         raise WordwingError(f"{path}: the file is damaged or not a safetensors file ({error})") from None
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise WordwingError(f"{path}: there is no such file") from None
-    except OSError as error:
-        raise WordwingError(f"{path}: the file cannot be read ({error.strerror})") from None

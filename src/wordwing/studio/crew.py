@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from wordwing.errors import WordwingError
 from wordwing.evaluation.systems import BASELINES, load_policy, split_name
 from wordwing.interface import Domain
-from wordwing.model.checkpoint import CARD, policy_folder
+from wordwing.model.checkpoint import read_card
 from wordwing.model.policy import LearnedPolicy
 
 DEFAULT = "pvn2-sureal"
@@ -34,8 +34,8 @@ class Member:
     def card(self) -> str:
         """The model card, Markdown."""
         try:
-            return (policy_folder(self.policy) / CARD).read_text("utf-8")
-        except (OSError, UnicodeDecodeError):
+            return read_card(self.policy)
+        except WordwingError:
             return f"# {self.name}\n\nThere is no model card.\n"
 
 

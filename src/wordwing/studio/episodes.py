@@ -28,6 +28,9 @@ DAY = 86_400.0
 DAYS = 30.0
 """How long episodes are kept by default."""
 
+MAX_RECORD = 16_000_000
+"""Of one episode, without its film, bytes."""
+
 MAX_EPISODES = 1000
 MAX_BYTES = 1_000_000_000
 """Of all kept files together, films included."""
@@ -121,7 +124,7 @@ class Episodes:
         if path is None:
             return None
         try:
-            record = json.loads(path.read_text("utf-8"))
+            record = json.loads(path.read_text("utf-8") if path.stat().st_size <= MAX_RECORD else "")
             wanted = ("layout", "start", "seed", "vehicle", "policies", "texts")
             return read_link(json.dumps({key: record[key] for key in wanted}), policies)
         except (OSError, ValueError, KeyError, TypeError):
@@ -182,7 +185,9 @@ def episode_json(start: Start, texts: Sequence[str], lanes: Sequence[LiveFlight]
 def ending_json(ending: Ending) -> dict[str, Any]:
     """How a flight went, for the page and for an episode."""
     numbers = {"seconds": round(ending.seconds, 2), "metres": round(ending.metres, 3)}
-    return {"reason": ending.reason, **numbers, "verdict": ending.verdict, "reached": ending.reached}
+    clauses = [{"words": words, "done": done} for words, done in ending.verdict.clauses]
+    judged = {"verdict": ending.verdict.summary, "followed": ending.verdict.followed, "clauses": clauses}
+    return {"reason": ending.reason, **numbers, **judged}
 
 
 def _ending(leg: Leg, number: int) -> dict[str, Any]:

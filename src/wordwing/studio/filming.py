@@ -18,6 +18,7 @@ from wordwing.evaluation.overhead import overheads
 from wordwing.evaluation.rollout import SETTLE_STEPS
 from wordwing.evaluation.thinking import thinking_frames
 from wordwing.files import replacing
+from wordwing.language.marking import marks
 from wordwing.studio.crew import Crew, load_crew
 from wordwing.studio.live import LiveFlight
 from wordwing.studio.messages import Link, read_link
@@ -63,10 +64,10 @@ def film_frames(
             live.advance()
             done(0.3 * live.step / (steps + SETTLE_STEPS))
         flight = live.flight()
-        unknown = list(dict.fromkeys(policy.vocabulary.unknown(text)))
+        marked = marks(text, policy.vocabulary)
         threshold = policy.network.config.stop_threshold
         heading = f"{name} in {link.start.vehicle}"
-        for index, frame in enumerate(thinking_frames(flight, np.asarray(overhead), heading, unknown, threshold)):
+        for index, frame in enumerate(thinking_frames(flight, np.asarray(overhead), heading, marked, threshold)):
             yield frame
             done(0.3 + 0.7 * (index + 1) / len(flight.positions))
 

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordwing.errors import WordwingError
-from wordwing.evaluation.demo import STEPS, Verdict, verdict
+from wordwing.evaluation.demo import STEPS
 from wordwing.evaluation.overhead import overheads
 from wordwing.evaluation.rollout import SETTLE_STEPS, Flight, beliefs_of, start_poses
+from wordwing.evaluation.verdict import Verdict, verdict
 from wordwing.frames import Pose
 from wordwing.interface import CONTROL_PERIOD, Domain, Observation, Setpoint
 from wordwing.model.policy import Beliefs, LearnedPolicy
@@ -30,7 +31,7 @@ from wordwing.world.tasks import Task
 Reason = Literal["stop", "steps", "stopped"]
 """Why a flight ended: its policy decided STOP, its decisions were used up, or somebody stopped it."""
 
-BY_HAND = "it was stopped by hand, so nobody can say where it would have stopped"
+BY_HAND = "not judged: it was stopped by hand"
 
 
 @dataclass(frozen=True)
@@ -159,9 +160,7 @@ class Ending:
     """Until the end was decided."""
     metres: float
     """Flown, until rest."""
-    verdict: str
-    reached: bool | None
-    """Whether it came to rest where the instruction means; None where nobody can say."""
+    verdict: Verdict
 
 
 @dataclass
@@ -316,7 +315,7 @@ class LiveFlight:
         assert reason is not None
         seconds, metres = flight.decisions * CONTROL_PERIOD, path_length(flight.path.astype(np.float64))
         said = Verdict(BY_HAND, None) if reason == "stopped" else verdict(flight)
-        self.legs[-1].ending = ending = Ending(reason, seconds, metres, said.sentence, said.reached)
+        self.legs[-1].ending = ending = Ending(reason, seconds, metres, said)
         return ending
 
     def _see(self, observation: Observation) -> None:

@@ -11,14 +11,15 @@ from typing import Any, Literal, cast
 
 from wordwing.data.schema import MAX_TEXT
 from wordwing.errors import WordwingError, did_you_mean, shown
-from wordwing.evaluation.staging import CORPORA
 from wordwing.frames import ARENA_HALF
 from wordwing.interface import Domain
+from wordwing.language.absent import CORPORA
 from wordwing.language.tokenizer import tokenize
 from wordwing.model.text import MAX_WORDS
 from wordwing.studio.live import Start
 from wordwing.world.catalogue import Corpus, catalogue
 from wordwing.world.layout import PROTRUSION, Layout
+from wordwing.world.tasks import START_MARGIN
 
 VERSION = 1
 """Of the protocol."""
@@ -33,9 +34,6 @@ MAX_ID = 2**53
 
 MAX_TEXTS = 20
 """Instructions that may follow one another."""
-
-START_MARGIN = 0.1
-"""How near to a fence a drone may start, metres."""
 
 VEHICLES: tuple[Domain, ...] = ("sim", "lab")
 

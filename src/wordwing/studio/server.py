@@ -28,7 +28,8 @@ from wordwing.studio.messages import MAX_MESSAGE, MalformedError, read_link, rea
 from wordwing.studio.videos import Films, QueueFullError
 from wordwing.studio.visitors import LIMIT, GoneError, Hangar, Visitor
 from wordwing.studio.workers import Workers
-from wordwing.web.security import MAX_BODY, Bucket, Guard, Names, is_loopback, where
+from wordwing.web.limits import Bucket, Limits
+from wordwing.web.security import MAX_BODY, Guard, Names, is_loopback, where
 from wordwing.web.serving import PATIENCE, Guarded, add_static, body, missing, refused, server_of
 from wordwing.world.layout import Layout
 
@@ -66,6 +67,7 @@ class Settings:
     clock: Callable[[], float] = time.time
     """Seconds since 1970, for the age of episodes."""
     requests: Callable[[], Bucket] = field(default=lambda: Bucket(200, 600))
+    """Rate limits of all that one address asks, and of all that changes something."""
     changes: Callable[[], Bucket] = field(default=lambda: Bucket(5, 30))
 
     def __post_init__(self) -> None:
@@ -99,7 +101,9 @@ def application(settings: Settings) -> FastAPI:
     _add_films(app, settings.crew)
     app.add_api_websocket_route("/ws", _socket)
     names = Names.of(settings.host, settings.port, settings.names)
-    app.guard = Guard(app.unguarded, names, "studio", settings.token, settings.requests(), settings.changes())
+    most = 4 * MAX_PAGES
+    limits = Limits(settings.requests, settings.changes, most, most if settings.names else most // 2)
+    app.guard = Guard(app.unguarded, names, "studio", settings.token, limits)
     return app
 
 
@@ -255,7 +259,6 @@ def make_server(settings: Settings) -> uvicorn.Server:
         application(settings),
         settings.host,
         settings.port,
-        4 * MAX_PAGES,
         ws_max_size=MAX_MESSAGE,
         ws_per_message_deflate=False,
         ws_ping_interval=20.0,

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from wordwing.errors import WordwingError
 from wordwing.evaluation.demo import STEPS
+from wordwing.files import unfinished
 from wordwing.studio.crew import Crew
 from wordwing.studio.episodes import DAY, new_name
 from wordwing.studio.messages import Link, start_json
@@ -69,6 +70,7 @@ class Films:
             if time.time() - left.stat().st_mtime > DAY:
                 shutil.rmtree(left, ignore_errors=True)
         self._folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=folder))
+        unfinished.add(self._folder)
         self._task: asyncio.Task[None] | None = None
 
     def add(self, link: Link, name: str | None = None, out: Path | None = None) -> str:
@@ -104,6 +106,7 @@ class Films:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         shutil.rmtree(self._folder, ignore_errors=True)
+        unfinished.discard(self._folder)
 
     def _forget(self) -> None:
         finished = [name for name, job in self._jobs.items() if job.state != "waiting"]

@@ -11,7 +11,7 @@ from PIL import Image
 from wordwing.data.schema import MAX_TEXT
 from wordwing.evaluation.drawing import MAP_EXTENT
 from wordwing.evaluation.overhead import overheads
-from wordwing.evaluation.staging import CORPORA
+from wordwing.language.absent import CORPORA
 from wordwing.studio.crew import DEFAULT, Crew
 from wordwing.studio.frames import GRID
 from wordwing.studio.live import Start

@@ -17,14 +17,13 @@ from wordwing.errors import WordwingError
 from wordwing.evaluation.demo import STEPS
 from wordwing.evaluation.staging import stage
 from wordwing.interface import CONTROL_PERIOD, Domain
-from wordwing.studio.absent import Absent, absent
 from wordwing.studio.crew import Crew
 from wordwing.studio.episodes import Episodes, ending_json, episode_json
 from wordwing.studio.frames import FrameWriter
 from wordwing.studio.live import Ending, LiveFlight, Start
 from wordwing.studio.messages import MAX_TEXTS, Control, Fly, Hello, Message, Place, Speed, Stage, Words
 from wordwing.studio.views import overhead_picture, placed, welcome
-from wordwing.studio.words import unknown_spans
+from wordwing.studio.words import words_json
 from wordwing.studio.workers import Workers
 from wordwing.web.security import where
 
@@ -234,8 +233,9 @@ class Visitor:
         except Exception as error:
             log.warning("a flight was broken off: %s", where(error))
             self._lanes, self._texts = [], []
+            ours = "the flight was broken off by a fault of the server"
             with suppress(Exception):
-                await self._tell({"type": "error", "message": "the flight was broken off by a fault of the server"})
+                await self._tell({"type": "error", "message": str(error) if isinstance(error, WordwingError) else ours})
                 await self._tell({"type": "state", "phase": "idle", "lane": 0, "step": 0})
 
     async def _turn(self) -> None:
@@ -292,11 +292,7 @@ class Visitor:
         vocabulary = self._hangar.crew[message.policy].loaded.vocabulary
         start = self._start
 
-        def look() -> dict[str, Any]:
-            unknown = [list(span) for span in unknown_spans(message.text, vocabulary)]
-            missed = Absent() if start is None else absent(message.text, start.layout)
-            return {"unknown": unknown, "absent": list(missed.names), "worlds": list(missed.worlds)}
-
+        look = partial(words_json, message.text, vocabulary, None if start is None else start.layout)
         await self._tell({"type": "words", "id": message.id, **await self._hangar.workers.prepare(look)})
 
     async def _keep(self) -> None:

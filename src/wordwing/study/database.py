@@ -26,6 +26,9 @@ SCHEMA = 1
 PATIENCE = 30.0
 """How long to wait for others who write, seconds."""
 
+MAX_VALUE = 64_000_000
+"""Largest film or text that is read, bytes."""
+
 TABLES = """
 CREATE TABLE settings (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 
@@ -173,6 +176,7 @@ def opened(file: Path, write: bool = False) -> Iterator[sqlite3.Connection]:
     try:
         connection = sqlite3.connect(_address(file), uri=True, timeout=PATIENCE, isolation_level=None)
         connection.row_factory = sqlite3.Row
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA foreign_keys = ON")
         _check(connection, file)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from wordwing.errors import WordwingError, shown
-from wordwing.files import check_replaceable, replacing, replacing_folder
+from wordwing.files import check_replaceable, read_text, replacing, replacing_folder, safe_name
 from wordwing.study.questions import GUIDELINES, INTRODUCTION, KEYS, MAX_SECONDS, QUESTIONS, TASK, UNCLEAR, Answers, Key
 from wordwing.study.store import Study
 
@@ -58,6 +58,7 @@ def export_batch(study: Study, file: Path, url: str = "") -> int:
     rows = []
     with replacing_folder(folder) as temporary:
         for item_id, instruction, pictures in study.exhibits():
+            safe_name(item_id, f"{study.file}: the id of an item")
             row = {"item": item_id, "instruction": markup(instruction)}
             for kind, content in pictures.items():
                 name = f"{item_id}.{ENDINGS[kind]}"
@@ -191,17 +192,7 @@ def _score(row: dict[str, str], key: Key, where: str) -> int:
 
 def _read(file: Path) -> Iterable[tuple[str, dict[str, str]]]:
     """Where each row of a file of results is, and its fields by column."""
-    try:
-        with open(file, "rb") as opened:
-            content = opened.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise WordwingError(f"{file}: cannot be read ({(error.strerror or 'unknown').lower()})") from None
-    if len(content) > MAX_BYTES:
-        raise WordwingError(f"{file}: the file is larger than {MAX_BYTES // 1_000_000} MB; import it in parts")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise WordwingError(f"{file}: byte {error.start} is not UTF-8 text; save the file as UTF-8") from None
+    text = read_text(file, MAX_BYTES, "file of results that is read at once")
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         columns = next(reader, [])

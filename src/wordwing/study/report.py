@@ -8,10 +8,8 @@ charts/*.svg               how often each score was given
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ from wordwing import __version__
 from wordwing.errors import WordwingError
 from wordwing.evaluation.report.figures import origin_title
 from wordwing.evaluation.report.summary import Origin, title
-from wordwing.evaluation.report.tables import Section, Table, to_markdown
+from wordwing.evaluation.report.tables import Section, Table, csv_text, to_markdown
 from wordwing.files import check_replaceable, replacing_folder
 from wordwing.study.agreement import ordinal_alpha
 from wordwing.study.charts import score_chart
@@ -259,7 +257,7 @@ def _scores_csv(found: Findings) -> str:
         for group in found.groups
         for entry in group.scores
     ]
-    return _csv(("goal", "system", "question", "n", "mean", *(f"score_{score}" for score in SCALE)), rows)
+    return csv_text(("goal", "system", "question", "n", "mean", *(f"score_{score}" for score in SCALE)), rows)
 
 
 def _ratings_csv(found: Findings) -> str:
@@ -269,15 +267,7 @@ def _ratings_csv(found: Findings) -> str:
         for judgement in found.judgements
     ]
     columns = ("rater", "instruction", "system", *KEYS, "unclear", "goal_ahead", "seconds", "segments", "excluded")
-    return _csv(columns, [tuple(int(cell) if isinstance(cell, bool) else cell for cell in row) for row in rows])
-
-
-def _csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out)
-    writer.writerow(columns)
-    writer.writerows(rows)
-    return out.getvalue()
+    return csv_text(columns, [tuple(int(cell) if isinstance(cell, bool) else cell for cell in row) for row in rows])
 
 
 def _draw(file: Path, svg: str | None) -> None:

@@ -11,8 +11,9 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -33,8 +34,11 @@ from wordwing.study.store import (
     UnfinishedError,
     UnknownItemError,
     UnknownRaterError,
+    UnpractisedError,
+    token_hash,
 )
-from wordwing.web.security import Bucket, Guard, Names, is_loopback, same
+from wordwing.web.limits import Bucket, Limits
+from wordwing.web.security import Guard, Names, Scope, is_loopback, same
 from wordwing.web.serving import Guarded, add_static, body, missing, refused, server_of
 
 STATIC = Path(__file__).parent / "static"
@@ -42,9 +46,18 @@ STATIC = Path(__file__).parent / "static"
 MAX_BODY = 4_000
 """Bytes of a request: answers need about 100."""
 
-MAX_CONNECTIONS = 400
+MAX_REQUESTS = 400
+"""That are answered at the same time."""
 
 TYPES: dict[Picture, str] = {"film": "video/mp4", "still": "image/webp", "legend": "image/webp"}
+
+STATES = {
+    EnoughRatersError: "full",
+    UnpractisedError: "unpractised",
+    FinishedError: "finished",
+    UnfinishedError: "unfinished",
+}
+"""What a page is told about what cannot be done now."""
 
 TOKEN = re.compile(r"[A-Za-z0-9_-]{16,200}")
 """What an invitation may look like."""
@@ -68,7 +81,7 @@ class Service:
     requests: Callable[[], Bucket] = field(default=lambda: Bucket(200, 600))
     changes: Callable[[], Bucket] = field(default=lambda: Bucket(10, 60))
     newcomers: Callable[[], Bucket] = field(default=lambda: Bucket(0.5, 60))
-    """Rate limits of all that is asked, of all that changes something, and of new raters."""
+    """Rate limits of all that one rater, or one address, asks; of what changes something; and of all new raters."""
 
     def __post_init__(self) -> None:
         if self.token is not None and not TOKEN.fullmatch(self.token):
@@ -89,17 +102,20 @@ def application(service: Service) -> FastAPI:
     app.add_exception_handler(WordwingError, _explained)
     app.add_exception_handler(HTTPException, _uniform)
     add_static(app, STATIC)
-    _add_arrival(app, service)
+    raters = service.study.rater_hashes()
+    _add_arrival(app, service, raters)
     _add_items(app, service.study)
     _add_pictures(app, service.study)
     names = Names.of(service.host, service.port, service.names)
-    app.guard = Guard(app.unguarded, names, "study", None, service.requests(), service.changes())
+    of_one = MAX_REQUESTS if service.names else MAX_REQUESTS // 2
+    limits = Limits(service.requests, service.changes, MAX_REQUESTS, of_one)
+    app.guard = Guard(app.unguarded, names, "study", None, limits, partial(_known, raters))
     return app
 
 
 def make_server(service: Service) -> uvicorn.Server:
     """A server that is ready to run."""
-    return server_of(application(service), service.host, service.port, MAX_CONNECTIONS, ws="none")
+    return server_of(application(service), service.host, service.port, ws="none")
 
 
 def guide(invited: bool) -> dict[str, Any]:
@@ -118,7 +134,7 @@ def guide(invited: bool) -> dict[str, Any]:
     }
 
 
-def _add_arrival(app: FastAPI, service: Service) -> None:
+def _add_arrival(app: FastAPI, service: Service, raters: set[bytes]) -> None:
     told = guide(service.token is not None)
     newcomers = service.newcomers()
 
@@ -135,7 +151,9 @@ def _add_arrival(app: FastAPI, service: Service) -> None:
             return missing()
         if not newcomers.take():
             return JSONResponse({"message": "many people are beginning just now; wait a little"}, 429)
-        return JSONResponse({"rater": await run_in_threadpool(service.study.new_rater)}, 201)
+        token = await run_in_threadpool(service.study.new_rater)
+        raters.add(token_hash(token))
+        return JSONResponse({"rater": token}, 201)
 
 
 def _add_items(app: FastAPI, study: Study) -> None:
@@ -226,10 +244,23 @@ def _shown(item: Item) -> dict[str, Any]:
 
 
 def _rater(request: Request) -> str:
-    kind, _space, token = request.headers.get("authorization", "").partition(" ")
-    if kind.lower() != "bearer" or not token or len(token) > 200:
+    token = _bearer(request.headers.get("authorization", ""))
+    if not token:
         raise UnknownRaterError("this is not the link of a rater of this study")
     return token
+
+
+def _known(raters: Collection[bytes], scope: Scope) -> str:
+    """Which rater has sent a request, for the limits; one that another process has let in is a stranger here."""
+    sent = [value.decode("latin-1") for key, value in scope["headers"] if key.lower() == b"authorization"]
+    found = token_hash(_bearer(sent[0] if sent else ""))
+    return found.hex() if found in raters else ""
+
+
+def _bearer(header: str) -> str:
+    """The secret in a header; empty if there is none."""
+    kind, _space, token = header.partition(" ")
+    return token if kind.lower() == "bearer" and len(token) <= 200 else ""
 
 
 async def _json(request: Request) -> object:
@@ -256,7 +287,7 @@ def _explained(_request: Request, error: Exception) -> Response:
         return missing()
     if isinstance(error, _MalformedError):
         return refused(str(error))
-    for kind, state in ((EnoughRatersError, "full"), (FinishedError, "finished"), (UnfinishedError, "unfinished")):
+    for kind, state in STATES.items():
         if isinstance(error, kind):
             return JSONResponse({"state": state, "message": str(error)}, 409)
     # Other sentences are for who runs the study: they name files.

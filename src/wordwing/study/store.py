@@ -43,6 +43,10 @@ class EnoughRatersError(WordwingError):
     """Every item has the judgements that it needs, or somebody who is at it."""
 
 
+class UnpractisedError(WordwingError):
+    """The rater cannot rate yet; there is something left to practise on."""
+
+
 class FinishedError(WordwingError):
     """The rater has finished; nothing can be changed."""
 
@@ -121,7 +125,7 @@ class Study:
             if not waiting:
                 raise EnoughRatersError("this study needs no more raters; thank you for coming")
             added = connection.execute(
-                "INSERT INTO raters (token, begun, touched) VALUES (?, ?, ?)", (_hash(token), now, now)
+                "INSERT INTO raters (token, begun, touched) VALUES (?, ?, ?)", (token_hash(token), now, now)
             )
             rng = np.random.default_rng([self.settings.seed, added.lastrowid or 0])
             order = spread(share(waiting, self.settings.items_per_rater, rng), rng)
@@ -203,6 +207,7 @@ class Study:
         """Keep a rater's answers; those given before to the same item are replaced.
 
         Raises:
+            UnpractisedError: If the rater has not done all items to practise on.
             FinishedError: If the rater has finished.
         """
         now = self._now()
@@ -213,6 +218,9 @@ class Study:
                 raise UnknownItemError("this item is only there to practise on")
             if rater["finished"] is not None:
                 raise FinishedError("you have finished; ratings cannot be changed any more")
+            done = _progress(connection, rater)
+            if done.practised < done.practice:
+                raise UnpractisedError(f"{done.practice - done.practised} flights are to be practised on first")
             _write(connection, rater["number"], row["number"], answers, now)
             _touch(connection, rater, now)
 
@@ -283,6 +291,12 @@ class Study:
             )
             return {row["id"]: (row["text"], row["segments"]) for row in rows}
 
+    def rater_hashes(self) -> set[bytes]:
+        """Hashes of the secrets of all who have begun on the page."""
+        with opened(self.file) as connection:
+            rows = connection.execute("SELECT token FROM raters WHERE token IS NOT NULL")
+            return {bytes(row["token"]) for row in rows}
+
     def raters(self) -> tuple[int, int]:
         """How many raters have rated at least one item, and how many have finished, imported ones included."""
         with opened(self.file) as connection:
@@ -307,7 +321,8 @@ class Study:
         return int(self._clock())
 
 
-def _hash(token: str) -> bytes:
+def token_hash(token: str) -> bytes:
+    """What is kept of a rater's secret."""
     return hashlib.sha256(str(token).encode("utf-8", "replace")).digest()
 
 
@@ -317,7 +332,9 @@ def _plain(item_id: str) -> str:
 
 
 def _rater(connection: sqlite3.Connection, token: str) -> sqlite3.Row:
-    row: sqlite3.Row | None = connection.execute("SELECT * FROM raters WHERE token = ?", (_hash(token),)).fetchone()
+    row: sqlite3.Row | None = connection.execute(
+        "SELECT * FROM raters WHERE token = ?", (token_hash(token),)
+    ).fetchone()
     if row is None:
         raise UnknownRaterError("this is not the link of a rater of this study")
     return row

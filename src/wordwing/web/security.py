@@ -1,19 +1,21 @@
-"""Who may talk to a server: Host, Origin, token and cookie, headers, sizes and rates, before all else runs."""
+"""Who may talk to a server: token and cookie, rates, Host, Origin, headers and sizes, before all else runs."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import ipaddress
 import logging
 import socket
-import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, MutableMapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from wordwing.web.limits import Limits, network_of
 
 Scope = MutableMapping[str, Any]
 Event = MutableMapping[str, Any]
@@ -34,35 +36,14 @@ LOCKED = """<!doctype html><html lang="en"><meta charset="utf-8"><title>wordwing
 # A cookie that is SameSite=Strict is not sent when a link in a chat or a mail leads here, redirects included; a click
 # on this page sends it.
 
+BUSY = """<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="{seconds}">
+<title>wordwing {what}</title><h1>wordwing {what}</h1>
+<p>Very many people are here just now. This page tries again by itself in {seconds} seconds.</p></html>
+"""
+
+BUSY_SECONDS = 5
+
 PERMISSIONS = "accelerometer=(), camera=(), display-capture=(), geolocation=(), gyroscope=(), microphone=(), usb=()"
-
-
-@dataclass
-class Bucket:
-    """A rate limit: so many a second, and so many at once."""
-
-    rate: float
-    burst: float
-    clock: Callable[[], float] = time.monotonic
-    _level: float = field(init=False)
-    _since: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._level, self._since = self.burst, self.clock()
-
-    def take(self) -> bool:
-        """Whether one more may go now; if so it is counted."""
-        return self.wait(spend=False) <= 0 and self.wait() <= 0
-
-    def wait(self, *, spend: bool = True) -> float:
-        """Seconds until the next one may go; it is counted at once."""
-        now = self.clock()
-        self._level = min(self.burst, self._level + (now - self._since) * self.rate)
-        self._since = now
-        short = 1 - self._level
-        if spend:
-            self._level -= 1
-        return max(0.0, short / self.rate)
 
 
 def is_loopback(host: str) -> bool:
@@ -123,8 +104,8 @@ class Guard:
         names: Names,
         what: str,
         token: str | None = None,
-        requests: Bucket | None = None,
-        changes: Bucket | None = None,
+        limits: Limits | None = None,
+        known: Callable[[Scope], str] = lambda scope: "",
     ) -> None:
         """Guard an application.
 
@@ -133,13 +114,12 @@ class Guard:
             names: What it may be called.
             what: What people call it, such as "studio".
             token: What visitors must bring; None where only this machine can reach it.
-            requests: The rate limit of all that is asked together.
-            changes: That of all but GET.
+            limits: Of all that is asked.
+            known: Tells who has sent a request that needs no token, for the limits; "" for strangers.
         """
         self.app, self.names, self.what = app, names, what
-        self._token = token
-        self._requests = requests or Bucket(200, 600)
-        self._changes = changes or Bucket(5, 20)
+        self._token, self._known = token, known
+        self._limits = limits or Limits()
         self._cookie = f"wordwing-{what}-{names.port}"
         self._session = session_of(token) if token else ""
 
@@ -148,27 +128,37 @@ class Guard:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
-        websocket = scope["type"] == "websocket"
-        refusal = self._refusal(scope)
-        if refusal is None and self._token:
-            brought = None if websocket or scope["path"] != "/" or scope["method"] != "GET" else _token_in(scope)
-            if brought is not None:
-                if same(brought, self._token):
-                    await self._welcome(scope, send)
-                    return
-                refusal = (403, b"text/plain", f"this is not the {self.what}'s token\n".encode())
-            elif not self._known(scope):
-                refusal = (401, b"text/html; charset=utf-8", LOCKED.format(what=self.what).encode())
+        # First of all who it is: what strangers ask must not be counted against those who are known.
+        brought = _token_in(scope) if self._token else None
+        visitor = self._visitor(scope, brought)
+        address = network_of(scope["client"][0]) if scope.get("client") else ""
+        refusal = self._refusal(scope, visitor, address)
+        if refusal is None and self._token and brought is not None:
+            if same(brought, self._token):
+                await self._welcome(scope, send)
+                return
+            refusal = (403, b"text/plain", f"this is not the {self.what}'s token\n".encode())
+        elif refusal is None and self._token and not visitor:
+            refusal = (401, b"text/html; charset=utf-8", LOCKED.format(what=self.what).encode())
         if refusal is not None:
             await self._refuse(scope, send, *refusal)
             return
-        if websocket:
-            try:
-                await self.app(scope, receive, send)
-            except Exception as error:
-                log.warning("a connection was broken off: %s", where(error))
-        else:
-            await self._answer(scope, receive, send)
+        with self._limits.answering(address) as room:
+            if not room:
+                await self._turn_away(scope, send)
+            elif scope["type"] == "websocket":
+                try:
+                    await self.app(scope, receive, send)
+                except Exception as error:
+                    log.warning("a connection was broken off: %s", where(error))
+            else:
+                await self._answer(scope, receive, send)
+
+    def _visitor(self, scope: Scope, brought: str | None) -> str:
+        """Who it is, for the limits; "" for strangers."""
+        if self._token is None:
+            return self._known(scope)
+        return "visitor" if self._has_cookie(scope) or same(brought or "", self._token) else ""
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on; what goes wrong there is not told in the log, since it may hold what somebody typed."""
@@ -181,13 +171,16 @@ class Guard:
 
         try:
             await self.app(scope, _limited(receive), self._with_headers(scope, sending))
+        except asyncio.CancelledError:  # the server is closing
+            if not begun:
+                await self._turn_away(scope, send)
         except Exception as error:
             log.warning("a request was broken off: %s", where(error))
             if not begun:
                 await self._refuse(scope, send, 500, b"text/plain", b"this was a fault of the server\n")
 
-    def _refusal(self, scope: Scope) -> tuple[int, bytes, bytes] | None:
-        """What is wrong with a request, whoever sent it."""
+    def _refusal(self, scope: Scope, visitor: str, address: str) -> tuple[int, bytes, bytes] | None:
+        """What is wrong with a request, but for the token."""
         plain = b"text/plain"
         hosts, origins = _headers(scope, b"host"), _headers(scope, b"origin")
         if len(hosts) != 1 or hosts[0] not in self.names:
@@ -196,7 +189,7 @@ class Guard:
         changing = websocket or scope["method"] not in ("GET", "HEAD")
         if (changing or origins) and not self._own(origins, hosts[0]):
             return 403, plain, f"this must come from the {self.what}'s own page\n".encode()
-        if not self._requests.take() or (changing and not self._changes.take()):
+        if not self._limits.take(visitor, address, changing):
             return 429, plain, b"too many requests; wait a little\n"
         length = _headers(scope, b"content-length")
         if length and (len(length) > 1 or not length[0].isdecimal() or int(length[0][:12]) > MAX_BODY):
@@ -209,7 +202,7 @@ class Guard:
         scheme, separator, rest = next(iter(origins)).partition("://")
         return scheme in ("http", "https") and bool(separator) and rest.lower() == host.lower()
 
-    def _known(self, scope: Scope) -> bool:
+    def _has_cookie(self, scope: Scope) -> bool:
         """Whether the cookie is ours."""
         try:
             cookies = SimpleCookie("; ".join(_headers(scope, b"cookie")))
@@ -226,12 +219,19 @@ class Guard:
         await send({"type": "http.response.start", "status": 303, "headers": headers})
         await send({"type": "http.response.body", "body": b""})
 
+    async def _turn_away(self, scope: Scope, send: Send) -> None:
+        """Say that there is no room just now; a page that is told so tries again by itself."""
+        text = BUSY.format(what=self.what, seconds=BUSY_SECONDS).encode()
+        await self._refuse(scope, send, 503, b"text/html; charset=utf-8", text)
+
     async def _refuse(self, scope: Scope, send: Send, status: int, kind: bytes, body: bytes) -> None:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})  # before it was accepted: 403
             return
         length = str(len(body)).encode()
         headers = [(b"content-type", kind), (b"content-length", length), (b"connection", b"close")]
+        if status in (429, 503):
+            headers.append((b"retry-after", str(BUSY_SECONDS).encode()))
         send = self._with_headers(scope, send)
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
@@ -302,7 +302,9 @@ def _limited(receive: Receive) -> Receive:
 
 
 def _token_in(scope: Scope) -> str | None:
-    """The token in the address, if there is one."""
+    """The token in the address of the page, if there is one."""
+    if scope["type"] == "websocket" or scope["path"] != "/" or scope["method"] != "GET":
+        return None
     try:
         query = parse_qs(scope.get("query_string", b"").decode("latin-1"), max_num_fields=10)
     except ValueError:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import mimetypes
+import signal
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -14,6 +16,8 @@ from fastapi.staticfiles import StaticFiles
 from starlette.requests import ClientDisconnect
 
 from wordwing.errors import WordwingError
+from wordwing.interrupts import end_soon
+from wordwing.web.connections import HEAD_BYTES, LimitedProtocol
 from wordwing.web.security import Guard, Receive, Scope, Send
 
 SHARED = Path(__file__).parent / "static"
@@ -94,14 +98,23 @@ def refused(message: str) -> Response:
     return JSONResponse({"message": message}, 400)
 
 
-def server_of(app: FastAPI, host: str, port: int, connections: int, **options: Any) -> uvicorn.Server:
+class Server(uvicorn.Server):
+    """A server that Ctrl-C ends soon, whoever is still connected."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Take leave of visitors, for a moment."""
+        if sig == signal.SIGINT:
+            end_soon()
+        super().handle_exit(sig, frame)
+
+
+def server_of(app: FastAPI, host: str, port: int, **options: Any) -> uvicorn.Server:
     """A server that is ready to run: no access log, no name of its software.
 
     Args:
         app: What it serves.
         host: Where it listens.
         port: The same.
-        connections: How many there may be at once.
         options: Others of uvicorn's.
     """
     config = uvicorn.Config(
@@ -112,9 +125,10 @@ def server_of(app: FastAPI, host: str, port: int, connections: int, **options: A
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=connections,
+        http=LimitedProtocol,
+        h11_max_incomplete_event_size=HEAD_BYTES,
         timeout_keep_alive=10,
         timeout_graceful_shutdown=3,
         **options,
     )
-    return uvicorn.Server(config)
+    return Server(config)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wordwing.errors import WordwingError, did_you_mean, shown
-from wordwing.files import replacing
+from wordwing.files import read_text, replacing
 from wordwing.frames import ARENA_HALF, ARENA_SIZE
 from wordwing.world.catalogue import Landmark, catalogue, landmark
 
@@ -260,24 +260,7 @@ class Layout:
     @classmethod
     def load(cls, path: str | Path) -> Layout:
         """Read and validate a layout file."""
-        try:
-            with open(path, "rb") as file:
-                content = file.read(MAX_BYTES + 1)
-        except FileNotFoundError:
-            raise WordwingError(f"{path}: there is no such file; name a layout file") from None
-        except IsADirectoryError:
-            raise WordwingError(f"{path}: this is a folder; name a layout file in it") from None
-        except OSError as error:
-            raise WordwingError(f"{path}: the file cannot be read ({error.strerror})") from error
-        if len(content) > MAX_BYTES:
-            raise WordwingError(
-                f"{path}: the file is larger than {MAX_BYTES // 1_000_000} MB; "
-                f"a layout of {MAX_LANDMARKS} landmarks, the most, takes a few kilobytes, lakes less than 100"
-            )
-        try:
-            text = content.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise WordwingError(f"{path}: byte {error.start} is not UTF-8 text; save the file as UTF-8") from None
+        text = read_text(path, MAX_BYTES, "layout", "name a layout file")
         return cls.from_json(text, str(path))
 
     def save(self, path: str | Path) -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 
-from wordwing.errors import WordwingError
+from wordwing.frames import ARENA_HALF
 from wordwing.world.catalogue import Corpus
 from wordwing.world.layout import Layout
 from wordwing.world.paths import Floats, path_length, points_along
@@ -18,6 +18,13 @@ from wordwing.world.walks import WalkConfig, sample_walks
 
 SPACING, HEADING_REACH = 0.02, 0.2
 """Distance between the points of a stretch, and along which its first heading is taken, metres."""
+
+
+START_MARGIN = 0.1
+"""How near to a fence a drone may start, metres."""
+
+CLEARANCE = 0.3
+"""Between where a drone starts or stops and landmarks and fences, metres, where no walk says so."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,16 @@ class Task:
     """World frame, radians."""
     gold_path: Floats
     """[P, 2] the demonstration, world frame, metres."""
+
+
+class StartPose(NamedTuple):
+    """Where a drone begins."""
+
+    x: float
+    y: float
+    """World frame, metres."""
+    yaw: float
+    """World frame, radians."""
 
 
 class Stretch(NamedTuple):
@@ -94,15 +111,43 @@ def sample_tasks(corpus: Corpus, count: int, rng: np.random.Generator) -> list[T
     return tasks
 
 
-def sample_task_in(layout: Layout, corpus: Corpus, rng: np.random.Generator) -> Task:
-    """Draw a flight of 1 to 3 m in a given layout, by a corpus's rules or, where none fits, by another's."""
-    for rules in dict.fromkeys([corpus, *get_args(Corpus)]):
-        [stretch] = sample_stretches([layout], rng, WalkConfig.of(rules))
-        if stretch is not None:
-            return _task(layout, stretch, rng)
-    raise WordwingError(
-        "no path fits this layout; at least three landmarks must stand on the floor, with open floor between them"
-    )
+def sample_task_in(layout: Layout, corpus: Corpus, rng: np.random.Generator, start: StartPose | None = None) -> Task:
+    """Draw a flight of 1 to 3 m in a given layout, by a corpus's rules or, where none fits, by another's.
+
+    Where no walk fits, as among one or two landmarks, and where a start is given, the path leads straight to a landmark
+    or, where there is none, to the middle of the arena.
+    """
+    if start is None:
+        for rules in dict.fromkeys([corpus, *get_args(Corpus)]):
+            [stretch] = sample_stretches([layout], rng, WalkConfig.of(rules))
+            if stretch is not None:
+                return _task(layout, stretch, rng)
+    return _straight_task(layout, rng, start)
+
+
+def _straight_task(layout: Layout, rng: np.random.Generator, start: StartPose | None) -> Task:
+    """A flight straight to a landmark that is drawn, ending before it; from a start, or from a random one."""
+    here = np.array(start[:2]) if start is not None else _free_place(layout, rng)
+    place = int(rng.integers(len(layout.landmarks))) if layout.landmarks else None
+    goal = np.zeros(2) if place is None else layout.centres[place]
+    away = 0.0 if place is None else layout.landmarks[place].kind.footprint + CLEARANCE
+    whole = float(np.linalg.norm(goal - here))
+    length = max(whole - away, 0.0)
+    path = here + np.linspace(0.0, length, round(length / SPACING) + 1)[:, None] * (goal - here) / max(whole, 1e-9)
+    yaw = start.yaw if start is not None else float(rng.uniform(-math.pi, math.pi))
+    name = "middle" if place is None else rng.choice(layout.landmarks[place].kind.nouns)
+    x, y = here.tolist()
+    return Task(f"fly to the {name}", layout, (x, y), yaw, path)
+
+
+def _free_place(layout: Layout, rng: np.random.Generator) -> Floats:
+    """A place in the arena clear of its landmarks, if there is one, the clearest of many otherwise."""
+    places = rng.uniform(-1, 1, (100, 2)) * (ARENA_HALF - CLEARANCE)
+    if not layout.landmarks:
+        return places[0]
+    edges = np.array([entry.kind.footprint for entry in layout.landmarks])
+    clear = (np.linalg.norm(places[:, None] - layout.centres, axis=-1) - edges).min(axis=1)
+    return places[int(np.argmax(clear.clip(max=CLEARANCE)))]  # of those that are clear enough the first
 
 
 def _task(layout: Layout, stretch: Stretch, rng: np.random.Generator) -> Task:

@@ -29,6 +29,9 @@ FORMAT = "wordwing demonstrations"
 VERSION = 1
 """Of the format; other versions are refused."""
 
+MAX_ARRAYS, MAX_TEXT = 512_000_000, 16_000_000
+"""Most that all arrays, and those that hold text, may have unpacked, bytes."""
+
 Array = NDArray[Any]
 
 
@@ -99,6 +102,7 @@ def read_archive(
     """
     try:
         with zipfile.ZipFile(path) as archive:
+            _check_sizes(archive, path)
             header = _header(_read(archive, "header"), domain, path)
             arrays = {name: _read(archive, name) for name in kinds}
     except FileNotFoundError:
@@ -116,6 +120,16 @@ def read_archive(
                 f'{path}: "{name}" is {found.dtype} with {found.ndim} dimensions, not {dtype} with {dimensions}'
             )
     return header, arrays
+
+
+def _check_sizes(archive: zipfile.ZipFile, path: str | Path) -> None:
+    """Raise a `WordwingError` if the arrays would take much memory: what is packed may be a thousand times as much."""
+    sizes = {info.filename: info.file_size for info in archive.infolist()}
+    for name in ("header", "ids"):  # JSON, which takes 20 times as much
+        if sizes.get(f"{name}.npy", 0) > MAX_TEXT:
+            raise WordwingError(f'{path}: "{name}" has more than {MAX_TEXT // 1_000_000} MB, unpacked')
+    if sum(sizes.values()) > MAX_ARRAYS:
+        raise WordwingError(f"{path}: its arrays have more than {MAX_ARRAYS // 1_000_000} MB, unpacked")
 
 
 def _read(archive: zipfile.ZipFile, name: str) -> Array:

@@ -13,13 +13,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 from torch import Tensor
 
 from wordwing.data.dataset import Dataset
 from wordwing.data.demonstrations.archive import Array, Header, check_dataset, read_archive, write_archive
 from wordwing.data.demonstrations.packing import POSITION_STEP, SETPOINT_STEP, unpack_pose, unpack_setpoint
 from wordwing.errors import WordwingError
+from wordwing.files import read_picture
 from wordwing.frames import Pose
 from wordwing.interface import MAX_FORWARD, MAX_YAW_RATE, Domain, Setpoint
 
@@ -272,10 +273,8 @@ def encode(image: NDArray[np.uint8], quality: int) -> bytes:
 
 def decode(data: bytes) -> NDArray[np.uint8]:
     """What `encode` made, [72, 128, 3] RGB."""
+    height, width, _colours = PICTURE
     try:
-        image = np.asarray(Image.open(io.BytesIO(data), formats=["WEBP"]).convert("RGB"))
-    except (UnidentifiedImageError, OSError) as error:
-        raise WordwingError(f"a picture of the demonstrations is damaged ({error})") from None
-    if image.shape != PICTURE:
-        raise WordwingError(f"a picture of the demonstrations is {list(image.shape)}, not {list(PICTURE)}")
-    return image
+        return read_picture(io.BytesIO(data), width, height, ("WEBP",))
+    except WordwingError as error:
+        raise WordwingError(f"of the demonstrations {error}") from None

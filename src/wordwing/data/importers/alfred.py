@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wordwing.data.dataset import Dataset, check_place
-from wordwing.data.importers.parsing import read_json
+from wordwing.data.importers.parsing import MAX_FILE
 from wordwing.data.importers.rooms import Rooms, build
 from wordwing.data.importers.workspace import Track, silently
 from wordwing.data.scenes import MAX_DISTANCE
 from wordwing.data.schema import MAX_TEXT, Paragraph, Segment
 from wordwing.errors import WordwingError
+from wordwing.files import read_json
 from wordwing.world.catalogue import landmarks
 from wordwing.world.paths import Floats
 
@@ -76,7 +77,7 @@ def read_alfred(folder: str | Path, track: Track = silently) -> Rooms:
     pieces: dict[str, dict[str, list[tuple[float, float]]]] = {}
     paragraphs: dict[str, Paragraph] = {}
     for path in track(files, "trials"):
-        document = read_json(path)
+        document = read_json(path, MAX_FILE, "trial of ALFRED")
         if not isinstance(document, dict):
             raise WordwingError(f"{path}: a trial must be an object")
         if "plan" not in document:  # the test splits keep theirs secret

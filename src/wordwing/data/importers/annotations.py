@@ -12,7 +12,6 @@ An entry has `id`, `valid`, `config_file`, `path_file` and, with one value for e
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,16 +19,19 @@ from typing import Any
 import numpy as np
 import torch
 
-from wordwing.data.importers.parsing import flag, items, numbers, read_json
+from wordwing.data.importers.parsing import flag, items, numbers
 from wordwing.data.importers.tally import Tally
 from wordwing.data.importers.units import is_unity, to_arena
 from wordwing.errors import WordwingError, shown
+from wordwing.files import read_json, safe_name
 from wordwing.frames import compass_to_yaw
 from wordwing.world.paths import Floats
 
 POSITIONS = ("start_x", "start_z", "end_x", "end_z")
 SPLITS = ("train", "dev", "test")
-_ID = re.compile(r"[A-Za-z0-9_.-]+")
+
+MAX_ANNOTATIONS = 64_000_000
+"""Largest file of annotations that is read, bytes."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def read_annotations(path: Path, split: str | None, tally: Tally) -> list[Entry]
         split: What its entries are for; None if the file says it.
         tally: Told the units.
     """
-    document = read_json(path)
+    document = read_json(path, MAX_ANNOTATIONS, "file of annotations")
     if split is not None:
         if not isinstance(document, list):
             raise WordwingError(f"{path}: this is {shown(document)}; annotations are a list of entries, […]")
@@ -104,9 +106,8 @@ def _fields(row: Any, where: str) -> tuple[dict[str, Any], str]:
     if isinstance(env, float) and env.is_integer():
         env = int(env)
     name = str(env).strip() if isinstance(env, int | str) and not isinstance(env, bool) else ""
-    if not _ID.fullmatch(name) or len(name) > 60 or not name.strip("."):
-        raise WordwingError(f'{where}: "id" is {shown(env)}; it must be the number of an environment')
-    fields["id"] = str(int(name)) if name.isascii() and name.isdigit() else name
+    safe_name(name or env, f'{where}: "id"')
+    fields["id"] = str(int(name)) if name.isdigit() else name
     for key in ("instructions", "moves", "start_rot", *POSITIONS):
         if isinstance(fields.get(key), int | float | str):
             fields[key] = [fields[key]]
@@ -155,7 +156,9 @@ def _text(value: Any, key: str, where: str, between: str) -> str:
 
 
 def _file(value: Any, key: str, where: str) -> str:
-    """A relative path; the authors' tools ran on several systems, so either slash may separate."""
+    """A relative path of safe names; the authors' tools ran on several systems, so either slash may separate."""
     if value is not None and not isinstance(value, str):
         raise WordwingError(f'{where}: "{key}" is {shown(value)}; it must be the name of a file')
-    return (value or "").strip().replace("\\", "/").lstrip("/")
+    parts = (value or "").strip().replace("\\", "/").split("/")
+    what = f'{where}: "{key}" is {shown(value)}, of which a part'
+    return "/".join(safe_name(part, what) for part in parts if part not in ("", "."))

@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wordwing.data.importers.parsing import flag, items, number, numbers, read_json
+from wordwing.data.importers.parsing import MAX_FILE, flag, items, number, numbers
 from wordwing.data.importers.tally import Tally
 from wordwing.data.importers.units import to_arena
 from wordwing.errors import WordwingError, shown
+from wordwing.files import read_json
 from wordwing.frames import ARENA_HALF, CONFIG_UNIT
 from wordwing.world.catalogue import catalogue, landmark
 from wordwing.world.layout import LAKE_MESH, MAX_LANDMARKS, OVERLAP, PROTRUSION, Layout, Placement
@@ -68,7 +69,7 @@ class Config:
 
 def read_config(path: Path) -> Config:
     """Read a layout file."""
-    row = read_json(path)
+    row = read_json(path, MAX_FILE, "layout")
     where = str(path)
     if not isinstance(row, dict):
         raise WordwingError(f"{where}: this is {shown(row)}; a layout is an object with landmarkName, xPos and zPos")

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordwing.data.importers.annotations import Entry
-from wordwing.data.importers.parsing import items, numbers, read_json
+from wordwing.data.importers.parsing import MAX_FILE, items, numbers
 from wordwing.data.importers.tally import Tally
 from wordwing.data.importers.units import UNITY_METRE
 from wordwing.data.schema import MAX_POINTS
 from wordwing.errors import WordwingError, shown
+from wordwing.files import read_json
 from wordwing.world.paths import Floats, lengths
 
 STRIDES = (1.0, 1.5)
@@ -34,7 +35,7 @@ SAME = 1e-6
 
 def read_curve(path: Path) -> Floats:
     """[P, 2] x and z of a curve file, in its units; P may be 0."""
-    row = read_json(path)
+    row = read_json(path, MAX_FILE, "curve")
     if not isinstance(row, dict):
         raise WordwingError(f"{path}: this is {shown(row)}; a curve is an object with x_array and z_array")
     x = items(row, "x_array", str(path))

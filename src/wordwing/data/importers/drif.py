@@ -17,10 +17,11 @@ from typing import Any, Literal
 
 from wordwing.data.dataset import Dataset, Source, check_place
 from wordwing.data.importers.annotations import SPLITS, Entry, read_annotations
-from wordwing.data.importers.parsing import read_json
+from wordwing.data.importers.parsing import MAX_FILE
 from wordwing.data.importers.tally import Tally
 from wordwing.data.importers.workspace import Files, Part, Track, chosen, import_entries, silently
 from wordwing.errors import WordwingError
+from wordwing.files import read_json, safe_name
 
 Annotations = Literal["any", "7000", "6000", "4000"]
 """A set of annotation files; "4000" is `annotation_results.json`, "any" the first of them that is there."""
@@ -71,7 +72,7 @@ def import_drif(
 
     words = [str(folder), "--seed", str(seed), "--part", part, "--annotations", annotations]
     command = shlex.join(["wordwing", "data", "import", "drif", *words, *["--valid-only"] * valid_only])
-    source = _source(read_json(mark) if mark.is_file() else {}, seed, command)
+    source = _source(read_json(mark, MAX_FILE, "mark of an export") if mark.is_file() else {}, mark, seed, command)
     return import_entries(named, files, out, source, tally, track)
 
 
@@ -96,13 +97,13 @@ def _annotations(configs: Path, wanted: Annotations, exported: bool, tally: Tall
     raise WordwingError(f"{configs}: {which} is not there; name a drif workspace, in which it is in the folder configs")
 
 
-def _source(mark: Any, seed: int, command: str) -> Source:
+def _source(mark: Any, file: Path, seed: int, command: str) -> Source:
     """What the dataset is: the authors', or one of ours that was exported."""
     rows = mark if isinstance(mark, dict) else {}
     text = {key: rows[key] for key in ("name", "text") if isinstance(rows.get(key), str) and rows[key]}
     steps, notes = rows.get("steps"), rows.get("notes")
     return Source(
-        name=text.get("name", "drif"),
+        name=safe_name(text.get("name", "drif"), f'{file}: "name"'),
         text=text.get("text", "human"),
         seed=seed,
         command=command,

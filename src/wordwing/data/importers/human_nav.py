@@ -10,7 +10,6 @@ Metres and radians, yaw counter-clockwise from +x, which is wordwing's own conve
 from __future__ import annotations
 
 import json
-import lzma
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,15 +18,19 @@ from typing import Any
 import numpy as np
 
 from wordwing.data.dataset import Dataset, check_place
-from wordwing.data.importers.parsing import read_json
+from wordwing.data.importers.parsing import MAX_FILE
 from wordwing.data.importers.rooms import Rooms, build
 from wordwing.data.importers.workspace import Track, silently
 from wordwing.data.scenes import MAX_DISTANCE
 from wordwing.data.schema import MAX_POINTS, MAX_TEXT, Paragraph, Segment, are_numbers
 from wordwing.errors import WordwingError
+from wordwing.files import read_json, read_lines
 
 MAX_LINE = 1_000_000
 """Longest line that is read, bytes; with windows it grows, and must stay below what datasets may have."""
+
+MAX_UNPACKED = 256_000_000
+"""Most that a split is read of, bytes."""
 
 ENDINGS = (".jsonl", ".jsonl.xz")
 
@@ -94,7 +97,7 @@ def _splits(folder: Path) -> dict[str, Path]:
 def _scenes(path: Path) -> dict[str, list[tuple[str, float, float]]]:
     if not path.is_file():
         raise WordwingError(f"{path}: there is no such file; it says where the furniture of each scene is")
-    document = read_json(path)
+    document = read_json(path, MAX_FILE, "file of scenes")
     if not isinstance(document, dict):
         raise WordwingError(f"{path}: it must be an object with a list of furniture for each scene")
     return {name: _pieces(rows, f'{path}: scene "{name[:60]}"') for name, rows in document.items()}
@@ -121,25 +124,14 @@ def _pieces(rows: Any, where: str) -> list[tuple[str, float, float]]:
 
 def _lines(path: Path) -> Iterator[tuple[str, Any]]:
     """Each line's place, for complaints, and content; blank lines are passed over."""
-    number = 0
-    try:
-        with lzma.open(path) if path.suffix == ".xz" else open(path, "rb") as file:
-            for line in iter(lambda: file.readline(MAX_LINE + 1), b""):
-                number += 1
-                where = f"{path}: line {number}"
-                if len(line) > MAX_LINE:
-                    raise WordwingError(f"{where} is longer than {MAX_LINE // 1_000_000} MB")
-                if line.isspace():
-                    continue
-                try:
-                    row = json.loads(line)
-                except (ValueError, RecursionError) as error:
-                    raise WordwingError(f"{where}: not valid JSON ({error})") from None
-                yield where, row
-    except (lzma.LZMAError, EOFError) as error:
-        raise WordwingError(f"{path}: after line {number}: not a whole xz file ({error})") from None
-    except OSError as error:
-        raise WordwingError(f"{path}: cannot be read ({error.strerror})") from None
+    for number, line in enumerate(read_lines(path, MAX_LINE, MAX_UNPACKED), start=1):
+        if not line.isspace():
+            where = f"{path}: line {number}"
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise WordwingError(f"{where}: not valid JSON ({error})") from None
+            yield where, row
 
 
 def _paragraph(row: Any, split: str, where: str) -> Paragraph:

@@ -5,7 +5,7 @@
     RESOURCES/<config_file>, RESOURCES/<path_file>          layouts, and the curves that writers were shown
 
 Each paragraph names its own files. Paragraphs marked invalid are left out, as the authors' own loader does. Where the
-resources folder is not where the configuration says (it was somebody's disk), it is searched for under the release.
+configuration names no folder inside the release (it was somebody's disk), the resources are searched for under it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from typing import Literal
 
 from wordwing.data.dataset import Dataset, Source, check_place
 from wordwing.data.importers.annotations import SPLITS, Entry, read_annotations
-from wordwing.data.importers.parsing import read_json
+from wordwing.data.importers.parsing import MAX_FILE
 from wordwing.data.importers.tally import Tally
 from wordwing.data.importers.workspace import Files, Part, Track, chosen, import_entries, silently
 from wordwing.errors import WordwingError
+from wordwing.files import read_json
 
 Annotations = Literal["any", "6000", "4000"]
 """A set of annotation files; "any" is the first of them that is there."""
@@ -98,11 +99,13 @@ def _resources(root: Path, home: Path, entries: list[Entry]) -> Path:
     """The folder that file names are relative to: as configured, else the first in which one of a few files is."""
     wanted = [entry.config_file for entry in entries[:: max(len(entries) // 10, 1)]]
     for config in sorted(home.glob("config*.json")):
-        row = read_json(config)
+        row = read_json(config, MAX_FILE, "configuration")
         name = row.get("resources_dir") if isinstance(row, dict) else None
         if isinstance(name, str) and name:
-            for place in (Path(name), root / name, home / name):
-                if any((place / file).is_file() for file in wanted):
+            for place in (root / name, home / name):
+                # A release does not choose what else is read from the disk; --resources does.
+                inside = place.resolve().is_relative_to(root.resolve())
+                if inside and any((place / file).is_file() for file in wanted):
                     return place
     for here, folders, _ in os.walk(root):
         folders.sort()

@@ -6,9 +6,7 @@ NaN and infinity, which Python's JSON reader lets through, are not.
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,27 +14,8 @@ import numpy as np
 from wordwing.errors import WordwingError, shown
 from wordwing.world.paths import Floats
 
-
-def read_json(path: Path) -> Any:
-    """The content of a JSON file in UTF-8."""
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise WordwingError(f"{path}: there is no such file") from None
-    except OSError as error:
-        raise WordwingError(f"{path}: cannot be read ({(error.strerror or 'unknown').lower()})") from None
-    if not content.strip():
-        raise WordwingError(f"{path}: the file is empty; it must be JSON")
-    try:
-        return json.loads(content.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise WordwingError(f"{path}: byte {error.start} is not UTF-8 text") from None
-    except json.JSONDecodeError as error:
-        raise WordwingError(
-            f"{path}: not valid JSON at line {error.lineno}, column {error.colno} ({error.msg}); is the file complete?"
-        ) from None
-    except (RecursionError, ValueError) as error:  # brackets too deep; an integer too long
-        raise WordwingError(f"{path}: not valid JSON ({error})") from None
+MAX_FILE = 8_000_000
+"""Largest file of one environment, scene or trial that is read, bytes."""
 
 
 def items(row: dict[str, Any], key: str, where: str, count: int | None = None, of: str = "") -> list[Any]:

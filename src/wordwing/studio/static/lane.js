@@ -1,6 +1,6 @@
 /** One drone on the page: its view from above, pictures, curves and verdict. Two of them fly side by side. */
 
-import { byId, percent } from "./dom.js";
+import { byId, make, percent } from "./dom.js";
 import { Pictures } from "./maps.js";
 import { Plots } from "./plots.js";
 import { PERIOD } from "./recording.js";
@@ -32,6 +32,7 @@ export class Lane {
     this.now = part(".now");
     this.quote = part(".quote");
     this.verdict = part(".verdict");
+    this.clauses = part(".clauses");
     this.canvas = /** @type {HTMLCanvasElement} */ (part(".overhead"));
     this.view = new WorldView(this.canvas);
     this.pictures = new Pictures(part(".pictures"), part(".explain"));
@@ -93,23 +94,37 @@ export class Lane {
     this.now.textContent = latest ? `${(latest.tick * PERIOD).toFixed(1)} s · ${doing(latest.frame)}` : "";
     const ending = latest && recording?.ending(this.number, latest.leg);
     if (ending && (atEnd || latest.frame.stopped)) {
-      this.verdict.textContent = endingWords(ending);
-      this.verdict.dataset.reached = String(ending.reached);
+      this.verdict.textContent = `${howEnded(ending)}. ${sentence(ending.verdict)}`;
+      this.verdict.dataset.followed = String(ending.followed);
+      const lines = ending.clauses.map(({ words, done }) => make("li", { class: done ? "done" : "missed" }, words));
+      this.clauses.replaceChildren(...lines);
     } else {
       this.verdict.textContent = latest ? "" : this.number ? "" : HINT;
-      delete this.verdict.dataset.reached;
+      delete this.verdict.dataset.followed;
+      this.clauses.replaceChildren();
     }
   }
 }
 
 /**
  * @param {import("./recording.js").Ending} ending
- * @returns {string} One line on how a flight went.
+ * @returns {string} One line on how a flight went, clause by clause.
  */
-export function endingWords({ reason, seconds, metres, verdict }) {
+export function endingWords(ending) {
+  const clauses = ending.clauses.map(({ words }) => words).join(", ");
+  return `${howEnded(ending)}. ${clauses && `${sentence(clauses)} `}${sentence(ending.verdict)}`;
+}
+
+/** @param {string} words */
+function sentence(words) {
+  return `${words.slice(0, 1).toUpperCase()}${words.slice(1)}.`;
+}
+
+/** @param {import("./recording.js").Ending} ending */
+function howEnded({ reason, seconds, metres }) {
   const how = { stop: "Decided to stop", steps: "Had not stopped when its time was up", stopped: "Stopped by hand" };
   const words = how[/** @type {keyof typeof how} */ (reason)] ?? "Ended";
-  return `${words} after ${seconds.toFixed(1)} s and ${metres.toFixed(2)} m: ${verdict}.`;
+  return `${words} after ${seconds.toFixed(1)} s and ${metres.toFixed(2)} m`;
 }
 
 /** @param {import("./socket.js").Frame} frame */

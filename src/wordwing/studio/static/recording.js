@@ -12,7 +12,7 @@
  */
 
 /** @typedef {{leg: number, lane: number, reason: string, seconds: number, metres: number, verdict: string,
- *   reached: boolean | null}} Ending */
+ *   followed: boolean | null, clauses: {words: string, done: boolean}[]}} Ending */
 
 /** Seconds between two decisions. */
 export const PERIOD = 0.3;
@@ -125,8 +125,8 @@ export class Recording {
         policy,
         endings: this.endings
           .filter((ending) => ending.lane === lane)
-          .map(({ leg, reason, seconds, metres, verdict, reached }) => ({
-            instruction: leg, reason, seconds, metres, verdict, reached,
+          .map(({ leg, reason, seconds, metres, verdict, followed, clauses }) => ({
+            instruction: leg, reason, seconds, metres, verdict, followed, clauses,
           })),
         states: this.lanes[lane].map(({ frame, leg, tick }) => ({
           instruction: leg,

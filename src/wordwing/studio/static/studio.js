@@ -346,10 +346,10 @@ export class Studio {
   }
 
   /** @param {any} message */
-  #ended({ lane, reason, seconds, metres, verdict, reached }) {
+  #ended({ lane, reason, seconds, metres, verdict, followed, clauses }) {
     const { recording } = this;
     if (!recording || this.answers.resetting || this.phase === "idle") return;
-    const ending = { leg: recording.texts.length - 1, lane, reason, seconds, metres, verdict, reached };
+    const ending = { leg: recording.texts.length - 1, lane, reason, seconds, metres, verdict, followed, clauses };
     recording.endings.push(ending);
     if (recording.ended) {
       const title = (/** @type {number} */ which) => this.settings.title(recording.policies[which]);

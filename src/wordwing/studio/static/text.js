@@ -1,4 +1,4 @@
-/** The box for instructions: words that nobody knows are underlined as one types, and what is not there is named. */
+/** The box for instructions: words that nobody knows and slips are underlined as one types, what is not there is named. */
 
 import { byId, debounced, make } from "./dom.js";
 
@@ -6,10 +6,12 @@ import { byId, debounced, make } from "./dom.js";
 const PATIENCE = 200;
 
 /** @typedef {[number, number]} Range Of UTF-16 code units, as strings count them; the end is not included. */
+/** @typedef {[number, number, string]} Slip A range, and the word that the policy reads there. */
 /**
  * @typedef {object} Words What the server says of a text.
  * @property {number} id Of the question.
  * @property {Range[]} unknown Words that the policy does not know.
+ * @property {Slip[]} slips Misspelt words that it reads as others.
  * @property {string[]} absent What is named and does not stand in the layout.
  * @property {string[]} worlds Kinds of worlds that have all that is named.
  */
@@ -27,16 +29,17 @@ export class TextBox {
     this.area = /** @type {HTMLTextAreaElement} */ (byId("text"));
     this.under = byId("marks");
     this.named = byId("unknown");
-    /** @type {Map<string, Range[]>} By policy. */
-    this.unknown = new Map();
+    /** @type {Map<string, {unknown: Range[], slips: Slip[]}>} By policy. */
+    this.marked = new Map();
     const soon = debounced(() => this.look(), PATIENCE);
     this.area.addEventListener("input", () => {
       // What stands before the first change keeps its line, the rest is looked up again.
       const now = this.area.value;
       let kept = 0;
       while (kept < now.length && now[kept] === this.#shown[kept]) kept += 1;
-      for (const [policy, ranges] of this.unknown) {
-        this.unknown.set(policy, ranges.filter(([, end]) => end < kept));
+      for (const [policy, { unknown, slips }] of this.marked) {
+        const before = (/** @type {Range | Slip} */ [, end]) => end < kept;
+        this.marked.set(policy, { unknown: unknown.filter(before), slips: slips.filter(before) });
       }
       this.#render();
       soon();
@@ -81,10 +84,10 @@ export class TextBox {
   }
 
   /** @param {Words} words An answer; one to something older is dropped. */
-  answer({ id, unknown, absent, worlds }) {
+  answer({ id, unknown, slips, absent, worlds }) {
     const question = this.#questions.get(id);
     if (question?.text !== this.area.value) return;
-    this.unknown.set(question.title, unknown);
+    this.marked.set(question.title, { unknown, slips });
     this.#absent = { absent, worlds };
     this.#render();
     this.#name();
@@ -92,24 +95,27 @@ export class TextBox {
 
   /** Forget what policies know, because others fly now. */
   forget() {
-    this.unknown.clear();
+    this.marked.clear();
     this.#render();
     this.look();
   }
 
   #render() {
     const text = this.area.value;
-    const marked = new Set();
-    for (const ranges of this.unknown.values()) {
-      for (const [begin, end] of ranges) for (let at = begin; at < end; at += 1) marked.add(at);
+    /** @type {Map<number, string>} The class of each marked character; what nobody knows outdoes a slip. */
+    const marked = new Map();
+    for (const { unknown, slips } of this.marked.values()) {
+      for (const [begin, end] of slips) for (let at = begin; at < end; at += 1) marked.set(at, "slip");
+      for (const [begin, end] of unknown) for (let at = begin; at < end; at += 1) marked.set(at, "unknown-word");
     }
     /** @type {(Node | string)[]} */
     const parts = [];
     for (let at = 0; at < text.length; ) {
       let end = at + 1;
-      while (end < text.length && marked.has(end) === marked.has(at)) end += 1;
+      const kind = marked.get(at);
+      while (end < text.length && marked.get(end) === kind) end += 1;
       const words = text.slice(at, end);
-      parts.push(marked.has(at) ? make("mark", {}, words) : words);
+      parts.push(kind ? make("mark", { class: kind }, words) : words);
       at = end;
     }
     this.under.replaceChildren(...parts, "\n");
@@ -117,17 +123,21 @@ export class TextBox {
     this.#shown = text;
   }
 
-  /** Name the unknown words for those who do not see lines, and what the text speaks of that is not there. */
+  /** Name the marked words for those who do not see lines, and what the text speaks of that is not there. */
   #name() {
-    const sentences = [];
-    for (const [policy, ranges] of this.unknown) {
-      const words = [...new Set(ranges.map(([begin, end]) => this.#shown.slice(begin, end)))];
-      if (words.length) sentences.push(`${policy} does not know: ${words.join(", ")}.`);
+    const unread = [];
+    const read = [];
+    const once = (/** @type {string[]} */ words) => [...new Set(words)].join(", ");
+    for (const [policy, { unknown, slips }] of this.marked) {
+      const word = (/** @type {Range | Slip} */ [begin, end]) => this.#shown.slice(begin, end);
+      if (unknown.length) unread.push(`${policy} does not know: ${once(unknown.map(word))}.`);
+      if (slips.length) read.push(`${policy} reads: ${once(slips.map((slip) => `${word(slip)} → ${slip[2]}`))}.`);
     }
-    const said = JSON.stringify([sentences, this.#absent]);
+    const said = JSON.stringify([unread, read, this.#absent]);
     if (said === this.#said) return; // or it would be read out again
     this.#said = said;
-    this.named.replaceChildren(...(sentences.length ? [sentences.join(" ")] : []), ...this.#missing());
+    const hint = read.length ? [make("span", { class: "hint" }, ` ${read.join(" ")}`)] : [];
+    this.named.replaceChildren(...(unread.length ? [unread.join(" ")] : []), ...hint, ...this.#missing());
   }
 
   /** @returns {HTMLElement[]} A sentence about what is not there and, where it helps, a button. */

@@ -26,7 +26,16 @@
 const PATIENCE = 20_000;
 
 /** Nothing was answered, or that it cannot be answered now: asking again may help. */
-export class LostError extends Error {}
+export class LostError extends Error {
+  /**
+   * @param {string} message
+   * @param {boolean} busy Whether the server has said that it has done nothing and should be asked again.
+   */
+  constructor(message, busy = false) {
+    super(message);
+    this.busy = busy;
+  }
+}
 
 /** The server does not want this. */
 export class RefusedError extends Error {
@@ -116,7 +125,7 @@ export class Server {
       throw new LostError("The connection to the study is lost.");
     }
     if (answer.ok) return said;
-    if (answer.status === 429 || answer.status >= 500) throw new LostError("The study is busy just now.");
+    if (answer.status === 429 || answer.status >= 500) throw new LostError("The study is busy just now.", true);
     throw new RefusedError(answer.status, said);
   }
 }

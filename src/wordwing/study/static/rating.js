@@ -12,6 +12,9 @@ import { Stopwatch } from "./stopwatch.js";
 
 const KEPT = "Your answers are still here.";
 
+/** Milliseconds until a busy server is asked again. */
+const WAIT = 5_000;
+
 export class Rating {
   constructor() {
     this.server = new Server(held("rater"));
@@ -206,7 +209,9 @@ export class Rating {
    */
   #explain(error, work) {
     if (error instanceof LostError) {
-      this.#failed(this.item ? `${error.message} ${KEPT}` : error.message, () => this.#try(work));
+      const again = () => this.#try(work);
+      this.#failed(this.item ? `${error.message} ${KEPT}` : error.message, again);
+      if (error.busy) setTimeout(() => this.again === again && again(), WAIT);
     } else if (!(error instanceof RefusedError)) {
       throw error;
     } else if (error.state === "finished") {

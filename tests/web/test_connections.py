@@ -1,0 +1,209 @@
+"""Strangers who ask much, wait long, send endless heads or take no answer: others still get in. Over real sockets."""
+
+import socket
+import sqlite3
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from running_server import wait_until
+from small_study import small_study
+from studio_server import RunningStudio, small_crew
+from study_server import RunningStudy
+from wordwing.study import server as study_server
+from wordwing.web import connections
+from wordwing.web.limits import Bucket, Limits, network_of
+
+TOKEN = "a-token-that-nobody-guesses"
+FEW = {"requests": lambda: Bucket(0.001, 30), "changes": lambda: Bucket(0.001, 10)}
+ELSEWHERE = ("127.0.0.2", 0)
+"""Another address of this machine."""
+
+
+@pytest.fixture(scope="module")
+def crew(tmp_path_factory):
+    return small_crew(tmp_path_factory.mktemp("policies"))
+
+
+@pytest.fixture
+def study(tmp_path):
+    return small_study(tmp_path / "study.db", raters=20)
+
+
+def connected(running, address=("127.0.0.1", 0)) -> socket.socket:
+    made = socket.create_connection(("127.0.0.1", running.port), timeout=20, source_address=address)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
+    return made
+
+
+def heard(connection: socket.socket) -> bytes:
+    """All that comes until the server hangs up."""
+    answer = b""
+    try:
+        while part := connection.recv(65_536):
+            answer += part
+    except ConnectionResetError:
+        pass
+    return answer
+
+
+def hung_up(connection: socket.socket) -> bool:
+    """Whether the server has, when one more byte is sent."""
+    try:
+        connection.sendall(b"x")
+        return connection.recv(1) == b""
+    except TimeoutError:
+        return False
+    except ConnectionError:
+        return True
+
+
+def asked(running, path: str, address=("127.0.0.1", 0), *headers: str) -> bytes:
+    """The answer to a GET."""
+    lines = [f"GET {path} HTTP/1.1", f"host: {running.host}", "connection: close", *headers, "", ""]
+    with connected(running, address) as connection:
+        connection.sendall("\r\n".join(lines).encode())
+        return heard(connection)
+
+
+def status(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1])
+
+
+def test_strangers_without_the_token_do_not_spend_what_visitors_may_ask(crew, tmp_path):
+    with RunningStudio(crew, tmp_path, token=TOKEN, **FEW) as studio, studio.http() as visitor:
+        for address in (("127.0.0.1", 0), ELSEWHERE):
+            answers = [status(asked(studio, "/", address)) for _one in range(40)]
+            assert set(answers) == {401, 429}  # they, too, are told to wait, but nobody else is
+        assert visitor.get(f"/?token={TOKEN}").status_code == 303
+        assert visitor.get("/cards/small0").status_code == 200
+
+
+def test_strangers_do_not_spend_what_raters_may_ask(study):
+    with RunningStudy(study, **FEW) as running:
+        rater = running.rater()
+        for path in ("/", "/rater"):
+            answers = [status(asked(running, path)) for _one in range(40)]
+        assert answers[-1] == 429
+        guess = [status(asked(running, "/rater", ELSEWHERE, f"authorization: Bearer {n}")) for n in range(40)]
+        assert guess[-1] == 429  # another secret at each request is no way around it
+        item = rater.next()
+        assert rater.answer(item, 1, 2, 3)["progress"]["practised"] == 1
+        assert status(asked(running, "/", ("127.0.0.3", 0))) == 200
+
+
+@pytest.mark.parametrize(("kind", "count"), [("studio", 200), ("study", 420)])
+def test_sockets_that_ask_for_nothing_keep_nobody_out(crew, study, tmp_path, kind, count):
+    make = {"studio": lambda: RunningStudio(crew, tmp_path / "kept"), "study": lambda: RunningStudy(study)}[kind]
+    with make() as running, ExitStack() as held:
+        for number in range(count):
+            connection = held.enter_context(connected(running, (f"127.0.0.{2 + number % 4}", 0)))
+            connection.sendall(b"GET / HTTP/1.1\r\nhost:" if number % 2 else b"")
+        assert status(asked(running, "/")) == 200
+        assert len(running.server.server_state.connections) <= connections.MAX_WAITING + 1
+        crowd = [held.enter_context(connected(running, ELSEWHERE)) for _one in range(connections.MAX_WAITING_OF_ONE)]
+        assert status(asked(running, "/", ELSEWHERE)) == 200
+        assert crowd
+
+
+def test_who_does_not_send_a_whole_head_in_time_is_hung_up_on(study, monkeypatch):
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.5)
+    monkeypatch.setattr(connections, "EVERY", 0.05)
+    with RunningStudy(study) as running:
+        with connected(running) as idle, connected(running) as half, connected(running) as dripping:
+            half.sendall(b"GET / HTTP/1.1\r\nhost: x")
+            dripping.settimeout(0.05)
+            assert any(hung_up(dripping) for _time in range(400))  # a byte now and then does not help
+            assert heard(idle) == heard(half) == b""
+        wait_until(lambda: not running.server.server_state.connections)
+        with connected(running) as twice:  # also where a whole request came before
+            head = f"GET /guide HTTP/1.1\r\nhost: {running.host}\r\n\r\n".encode()
+            twice.sendall(head + head[:20])
+            assert heard(twice).count(b"HTTP/1.1 200 OK") == 1
+
+
+@pytest.mark.parametrize("begin", [b"GET / HTTP/1.1\r\nx: ", b"GET /", b"GET / HTTP/1.1\r\n"])
+def test_a_head_without_an_end_is_not_kept(study, begin):
+    more = b"a: b\r\n" * 2000 if begin.endswith(b"\n") else b"a" * 12_000
+    with RunningStudy(study) as running, connected(running) as connection:
+        try:
+            connection.sendall(begin + more + more)
+            answer = heard(connection)  # which ends when the server hangs up
+        except ConnectionError:
+            answer = b""
+        assert answer == b"" or status(answer) == 400
+        assert status(asked(running, "/")) == 200
+
+
+def with_long_film(study) -> str:
+    """The id of an item whose film fits into no socket's buffer."""
+    with sqlite3.connect(study.file) as connection:
+        [number, item] = connection.execute("SELECT number, id FROM items LIMIT 1").fetchone()
+        connection.execute("UPDATE films SET film = zeroblob(20000000) WHERE item = ?", (number,))
+    return item
+
+
+def test_who_takes_no_answer_is_hung_up_on_and_who_takes_it_slowly_gets_all(study, monkeypatch):
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.5)
+    monkeypatch.setattr(connections, "STALLED_SECONDS", 0.5)
+    monkeypatch.setattr(connections, "EVERY", 0.05)
+    item = with_long_film(study)
+    with RunningStudy(study) as running, connected(running) as stalled, connected(running) as slow:
+        for connection in (stalled, slow):
+            connection.sendall(f"GET /pictures/{item}/film HTTP/1.1\r\nhost: {running.host}\r\n\r\n".encode())
+        got = 0
+        while got < 20_000_000:
+            part = slow.recv(40_000)
+            assert part, "the slow one was hung up on"
+            got += len(part)
+            time.sleep(0.002)
+        wait_until(lambda: len(running.server.server_state.connections) <= 1)
+        assert len(heard(stalled)) < 20_000_000
+
+
+def test_a_server_without_room_says_so_and_has_room_again(study, monkeypatch):
+    monkeypatch.setattr(study_server, "MAX_REQUESTS", 6)  # three of one address
+    with RunningStudy(study) as running, ExitStack() as held:
+
+        def slow(address) -> socket.socket:
+            """Somebody whose answers take their time to arrive."""
+            connection = held.enter_context(connected(running, address))
+            lines = ("POST /raters HTTP/1.1", f"host: {running.host}", f"origin: {running.url}", "content-length: 9")
+            connection.sendall("\r\n".join([*lines, "", "{"]).encode())
+            return connection
+
+        limits = running.server.config.app.guard._limits
+        first = [slow(ELSEWHERE) for _one in range(3)]
+        wait_until(lambda: limits._active.total() == 3)
+        busy = asked(running, "/", ELSEWHERE)
+        assert status(busy) == 503
+        assert b"retry-after: 5" in busy
+        assert b'<meta http-equiv="refresh" content="5">' in busy
+        assert status(asked(running, "/")) == 200  # others are not concerned
+        wait_until(lambda: limits._active.total() == 3)
+        [slow(("127.0.0.3", 0)) for _one in range(3)]
+        wait_until(lambda: limits._active.total() == 6)
+        assert status(asked(running, "/")) == 503
+        for connection in first:
+            connection.close()
+        wait_until(lambda: limits._active.total() == 3)
+        assert status(asked(running, "/")) == 200
+
+
+def test_a_network_of_ipv6_counts_as_one_address():
+    assert network_of("2001:db8::1") == network_of("2001:db8::ffff:1") != network_of("2001:db8:0:1::1")
+    assert network_of("fe80::1%eth0") == network_of("fe80::2")
+    assert network_of("::ffff:10.0.0.1") != network_of("::ffff:10.0.0.2")
+    assert network_of("10.0.0.1") != network_of("10.0.0.2")
+    assert network_of("somewhere") == "somewhere"
+
+
+def test_only_so_many_visitors_are_remembered():
+    limits = Limits(lambda: Bucket(0.001, 1), lambda: Bucket(0.001, 1))
+    assert limits.take("", "first", False)
+    assert not limits.take("", "first", False)
+    for number in range(5000):
+        assert limits.take("", str(number), False)
+    assert len(limits._buckets) == 4096
+    assert limits.take("", "first", False)
