@@ -1,4 +1,4 @@
-"""The table on the README's front page, as JSON lines: how many flights succeed.
+"""The table on the README's front page, as JSON lines: who ends well, and who does everything that was said.
 
 Usage: python benchmarks/front.py SYSTEM EVALUATION…     (folders with episodes.jsonl or episodes.jsonl.xz)
 """
@@ -9,7 +9,8 @@ from typing import Annotated
 
 import tyro
 
-from wordwing.evaluation.report.summary import Group, summarise
+from wordwing.evaluation.report.bootstrap import Estimate
+from wordwing.evaluation.report.summary import Group, summarise, title
 from wordwing.evaluation.report.writing import rescore, sorted_folders
 
 WRITERS = {"generated": "a program", "human": "people"}
@@ -20,15 +21,25 @@ def main(system: Annotated[str, tyro.conf.Positional], folders: Annotated[list[P
     summary = summarise(rescore(sorted_folders(tuple(folders))))
     for origin in summary.origins:
         place = f"{origin.corpus}, {'unseen rooms' if origin.split == 'dev-unseen' else origin.domain}"
-        row: dict[str, str] = {"world": place, "sentences by": WRITERS[origin.text]}
         for segments in summary.segments(origin):
-            shown = "one segment" if segments == 1 else "two segments"
-            found = summary.figures[Group(origin, segments), system, "success"]
-            average = summary.figures[Group(origin, segments), "average", "success"]
-            row[f"{shown}: AVERAGE"] = f"{100 * average.mean:.0f} %"
-            row[f"{shown}: {system}"] = f"{100 * found.mean:.0f} % ({100 * found.low:.0f}–{100 * found.high:.0f})"
-            row[f"{shown}: n"] = str(found.n)
-        print(json.dumps(row, ensure_ascii=False))
+            group = Group(origin, segments)
+            number = summary.figures[group, system, "success"].n
+            row = {"world": place, "sentences by": WRITERS[origin.text], "segments": segments, "n": number}
+            for metric in ("success", "followed"):
+                for who in ("average", system, "oracle"):
+                    if metric == "followed" or who != "oracle":
+                        row[f"{metric}: {who if who == system else title(who)}"] = shown(
+                            summary.figures.get((group, who, metric)), who == system
+                        )
+            print(json.dumps(row, ensure_ascii=False))
+
+
+def shown(estimate: Estimate | None, interval: bool) -> str:
+    """A share in %, with its interval if it is asked for; nothing where it is not known."""
+    if estimate is None:
+        return ""
+    between = f" ({100 * estimate.low:.0f}–{100 * estimate.high:.0f})" if interval else ""
+    return f"{100 * estimate.mean:.0f} %{between}"
 
 
 if __name__ == "__main__":

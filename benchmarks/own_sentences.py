@@ -3,8 +3,8 @@
 Usage: python benchmarks/own_sentences.py POLICY SHEET.webp
 
 The sentences paraphrase, turn the word order round, use other names and misspell. Each is flown once, in a random
-layout with what it names, from a random start. The judge's verdict is that of `wordwing fly`: whether the flight ended
-as the last thing that was said asks. Two minutes on a CPU.
+layout with what it names, from a random start. The judge's verdict is that of `wordwing fly`, clause by clause. Two
+minutes on a CPU.
 """
 
 import json
@@ -16,13 +16,15 @@ import numpy as np
 import tyro
 from PIL import Image
 
-from wordwing.evaluation.demo import fly_once, verdict
+from wordwing.evaluation.demo import fly_once
 from wordwing.evaluation.drawing import save
 from wordwing.evaluation.sheets import contact_sheet
 from wordwing.evaluation.staging import stage
 from wordwing.evaluation.systems import load_policy
 from wordwing.evaluation.thinking import thinking_frames
+from wordwing.evaluation.verdict import DONE, MISSED, verdict
 from wordwing.interface import CONTROL_PERIOD
+from wordwing.language.marking import marks, slips, unknown_words
 from wordwing.model.policy import LearnedPolicy
 
 SENTENCES = (
@@ -63,16 +65,19 @@ def main(
         corpus, task = stage(sentence, None, np.random.default_rng([seed, number]))
         task = replace(task, instruction=sentence)
         flight, overhead = fly_once(task, flier, "sim")
-        unknown = flier.vocabulary.unknown(sentence)
+        marked = marks(sentence, flier.vocabulary)
         last = [len(flight.positions) - 1]
-        [frame] = thinking_frames(flight, overhead, corpus, unknown, states=last)
+        [frame] = thinking_frames(flight, overhead, corpus, marked, states=last)
         frames.append(np.asarray(frame.convert("RGB").resize(SIZE, Image.Resampling.LANCZOS)))
-        said = verdict(flight).sentence
-        captions.append(f"{number + 1}. {said.partition(' (')[0].removeprefix('it ')}")
-        row = {"number": number + 1, "sentence": sentence, "world": corpus, "unknown words": " ".join(unknown)}
-        print(
-            json.dumps(row | {"judge": said, "seconds": round(len(flight.setpoints) * CONTROL_PERIOD, 1)}), flush=True
-        )
+        judged = verdict(flight)
+        done = ", ".join(f"{DONE if done else MISSED} {words}" for words, done in judged.clauses)
+        counted = f"{sum(done for _, done in judged.clauses)} of {len(judged.clauses)} done"
+        captions.append(f"{number + 1}. {counted if judged.clauses else 'not judged'}")
+        row = {"number": number + 1, "sentence": sentence, "world": corpus}
+        row |= {"unknown words": ", ".join(unknown_words(marked)), "slips": ", ".join(slips(marked))}
+        row |= {"seconds": round(len(flight.setpoints) * CONTROL_PERIOD, 1)}
+        said = {True: "all done", False: "not all done", None: "not judged as a whole"}[judged.followed]
+        print(json.dumps(row | {"judge": f"{done}; {said}" if done else said}, ensure_ascii=False), flush=True)
     save(contact_sheet(frames, captions, columns=4, scale=1), sheet)
 
 

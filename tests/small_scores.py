@@ -21,6 +21,8 @@ def measures(success: bool = True, emd: float = 0.2, **others) -> Measures:
         "spl": float(success),
         "ndtw": 0.5,
         "sdtw": 0.5 * success,
+        "clauses": None,
+        "followed": None,
         "judge_path": None,
         "judge_goal": None,
         "first_goal_error": None,

@@ -1,6 +1,7 @@
 """The command line as a person meets it: what it writes, what it says, how it fails."""
 
 import json
+import math
 import os
 import re
 import shutil
@@ -16,6 +17,7 @@ from PIL import Image
 from command_line import refused
 from wordwing import __version__
 from wordwing.cli import main
+from wordwing.errors import WordwingError
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.model.policy import LearnedPolicy, ModelConfig, PolicyNetwork
 from wordwing.release import release
@@ -61,8 +63,12 @@ def test_who_says_nothing_else_is_flown_by_the_policy_that_comes_with_wordwing(t
     said = capsys.readouterr().out.splitlines()
     assert said[0] == '"turn around and go to the barrel"'
     assert re.fullmatch(r"pvn2-sureal decided to stop after \d\.\d s and \d\.\d\d m", said[1])
-    assert re.fullmatch(r"it stopped where the instruction means \(the judge gives [01]\.\d\d of 1\)", said[2])
-    assert said[3:] == [f"film: {tmp_path / 'flight.mp4'}"]
+    assert said[2:] == [
+        "✓ turned around",
+        "✓ came to rest at the barrel",
+        "everything that was said was done, says the judge",
+        f"film: {tmp_path / 'flight.mp4'}",
+    ]
 
 
 def test_the_same_seed_flies_the_same_flight_and_its_layout_can_be_flown_again(tmp_path, capsys):
@@ -101,10 +107,55 @@ def test_an_unknown_landmark_in_a_layout_is_refused_with_a_hint(capsys, tmp_path
     assert not (tmp_path / "x.png").exists()
 
 
-def test_a_layout_with_no_room_for_a_path_is_refused(capsys, tmp_path):
+@pytest.mark.parametrize("landmarks", ["", '{"name": "Barrel", "x": 0.8, "y": 0.6}'])
+def test_a_layout_with_one_landmark_or_none_is_flown(capsys, tmp_path, landmarks):
     file = tmp_path / "bare.json"
-    file.write_text('{"schema": 1, "arena": 4.7, "landmarks": []}')
-    assert "no path fits" in refused(capsys, "fly", "go", "--layout", str(file))
+    file.write_text(f'{{"schema": 1, "arena": 4.7, "landmarks": [{landmarks}]}}')
+    for policy in ("oracle", "average"):
+        main(["fly", "go", "--layout", str(file), "--policy", policy, "--out", str(tmp_path)])
+    assert "ORACLE came to rest" in capsys.readouterr().out
+
+
+def test_a_start_can_be_given_and_things_that_are_not_there_are_named_before_the_flight(capsys, tmp_path, monkeypatch):
+    file = tmp_path / "yard.json"
+    file.write_text('{"schema": 1, "arena": 4.7, "landmarks": [{"name": "Barrel", "x": 0.8, "y": 0.6}]}')
+    flown = []
+
+    def fly(task, *_others):
+        flown.append((task, capsys.readouterr().out))
+        raise WordwingError("enough")
+
+    monkeypatch.setattr("wordwing.evaluation.demo.fly_once", fly)
+    arguments = ["--layout", str(file), "--start", "-1,0.5,90", "--out", str(tmp_path)]
+    assert "enough" in refused(capsys, "fly", "stopp at the sofa grobnik", *arguments)
+    [(task, said)] = flown
+    assert (task.start_xy, task.start_yaw) == ((-1.0, 0.5), math.pi / 2)
+    assert said.splitlines() == [
+        "pvn2-sureal does not know: grobnik",
+        "pvn2-sureal reads: stopp → stop",
+        'nothing in the layout is called "sofa"; what stands there: barrel',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("start", "sentence"),
+    [
+        ("1,2", 'it must be X,Y,YAW: metres, metres and degrees'),
+        ("here", 'it must be X,Y,YAW'),
+        ("3,0,0", "X and Y must be from -2.25 to 2.25 m, inside the arena"),
+        ("0,-9,0", "inside the arena"),
+        ("nan,0,0", "inside the arena"),
+        ("0,0,inf", "YAW must be from -360 to 360 degrees"),
+    ],
+)  # fmt: skip
+def test_a_start_outside_the_arena_is_refused(capsys, tmp_path, start, sentence):
+    assert sentence in refused(capsys, "fly", "go", "--start", start, "--out", str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_drone_that_stands_somewhere_is_not_given_a_start(capsys):
+    said = refused(capsys, "fly", "go", "--start", "0,0,0", "--vehicle", "mavlink:udp:127.0.0.1:1")
+    assert "a drone over MAVLink starts where it stands" in said
 
 
 def test_an_output_folder_that_is_a_file_is_refused(capsys, tmp_path):
@@ -174,6 +225,29 @@ def test_wrong_arguments_leave_no_traceback_behind():
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        (["fl"], {"flight", "fly"}),
+        (["data", "show", "l"], {"landmarks", "layout"}),
+        (["evaluate", "--sp"], {"--split"}),
+    ],
+)
+def test_bash_completes_commands_and_options_and_offers_nothing_else(typed, offered, tmp_path):
+    (tmp_path / "completion").write_text(run("--tyro-print-completion", "bash").stdout)
+    script = """source "$1"; shift; COMP_WORDS=(wordwing "$@"); COMP_CWORD=$#; "$(complete -p wordwing | cut -d' ' -f3)"
+    printf '%s\n' "${COMPREPLY[@]}" """
+
+    def completed(*words: str) -> list[str]:
+        shell = ["bash", "-c", script, "bash", str(tmp_path / "completion"), *words]
+        return subprocess.run(shell, capture_output=True, text=True, check=True).stdout.split("\n")[:-1]
+
+    assert set(completed(*typed)) == offered
+    options = completed("fly", "--")
+    assert {"--layout", "--start", "--policy"} <= set(options)
+    assert all(option.startswith("--") and " " not in option for option in options)
+
+
 def test_a_layout_can_be_drawn(tmp_path, capsys):
     file = tmp_path / "yard.json"
     file.write_text('{"schema": 1, "arena": 4.7, "landmarks": [{"name": "Barrel", "x": 0, "y": 1}]}')
@@ -235,9 +309,9 @@ def test_a_learned_policy_flies_and_is_not_measured_against_a_path_that_nobody_a
 ):
     main(["fly", "go to the grobnik", "--policy", str(hesitant), "--vehicle", vehicle, "--out", str(tmp_path)])
     said = capsys.readouterr().out.splitlines()
-    assert said[:2] == ['"go to the grobnik"', "it does not know: grobnik"]
+    assert said[:2] == ["hesitant does not know: grobnik", '"go to the grobnik"']
     assert re.fullmatch(r"hesitant decided to stop after 0\.0 s and 0\.\d\d m", said[2])
-    assert said[3] == ('whether it stopped where the instruction means, nobody can say: "grobnik" is not understood')
+    assert said[3] == 'not judged: "grobnik" is not understood'
     assert said[4:] == [f"film: {tmp_path / 'flight.mp4'}"]
     assert {path.name for path in tmp_path.iterdir()} == {"flight.mp4", "filmstrip.png", "layout.json"}
     with av.open(str(tmp_path / "flight.mp4")) as film:

@@ -42,7 +42,7 @@ def test_a_command_prints_a_table_of_what_its_flights_measured(evaluated, capsys
     assert table[-2:] == [str(evaluated / "episodes.jsonl"), str(evaluated / "summary.json")]
     rows, counts = rows_of(evaluated), set()
     for line in table[2:-2]:
-        system, segments, n, success, _interval, emd, _interval, ndtw, path, goal = line.split()
+        system, segments, n, success, _interval, followed, emd, _interval, ndtw, path, goal = line.split()
         counts.add(segments)
         flown = [
             row["metrics"]
@@ -50,6 +50,7 @@ def test_a_command_prints_a_table_of_what_its_flights_measured(evaluated, capsys
             if row["system"] == system.lower() and segments in (str(row["segments"]), "both")
         ]
         assert int(n) == len(flown) > 0
+        assert float(followed) == pytest.approx(100 * np.mean([one["followed"] for one in flown]), abs=0.06)
         means = [np.mean([float(one[key]) for one in flown]) for key in ("emd", "ndtw", "judge_path", "judge_goal")]
         assert float(success) == pytest.approx(100 * np.mean([one["success"] for one in flown]), abs=0.06)
         assert [float(emd), float(ndtw), float(path), float(goal)] == pytest.approx(means, abs=0.006)
@@ -72,7 +73,7 @@ def test_intervals_in_the_table_are_those_of_the_summary(evaluated, capsys):
     main([*EVALUATE, "--out", str(evaluated)])
     said = capsys.readouterr().out
     summary = json.loads((evaluated / "summary.json").read_text())
-    figures = [row for row in summary["figures"] if row["goal"] == "all"]
+    figures = [row for row in summary["figures"] if row["goal"] == row["clauses"] == "all"]
     assert len(figures) == 9
     for row in figures:
         success, emd = row["metrics"]["success"], row["metrics"]["emd"]

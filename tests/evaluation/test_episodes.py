@@ -261,15 +261,15 @@ def test_a_line_is_refused_wherever_it_was_cut_off(rng, tmp_path):
 def test_files_that_cannot_be_read_are_named(rng, tmp_path):
     line = episode_line(episode(rng), {}).encode()
     cases = {
-        "no-xz.jsonl.xz": line,
-        "cut.jsonl.xz": lzma.compress(line)[:-20],
-        "latin.jsonl": "é".encode("latin-1") + b"\n",
+        "no-xz.jsonl.xz": (line, "after line 0: not a whole xz file ("),
+        "cut.jsonl.xz": (lzma.compress(line)[:-20], "after line 1: not a whole xz file ("),
+        "latin.jsonl": ("é".encode("latin-1") + b"\n", "line 1 is not JSON"),
     }
-    for name, content in cases.items():
+    for name, (content, said) in cases.items():
         (tmp_path / name).write_bytes(content)
-        assert refused(tmp_path / name).startswith(f"{tmp_path / name}: cannot be read (")
-    assert refused(tmp_path / "none.jsonl").startswith(f"{tmp_path / 'none.jsonl'}: cannot be read (")
-    assert refused(tmp_path).startswith(f"{tmp_path}: cannot be read (")
+        assert refused(tmp_path / name).startswith(f"{tmp_path / name}: {said}")
+    assert refused(tmp_path / "none.jsonl") == f"{tmp_path / 'none.jsonl'}: there is no such file"
+    assert refused(tmp_path) == f"{tmp_path}: the file cannot be read (is a directory)"
 
 
 def test_a_line_holds_no_nan(rng):

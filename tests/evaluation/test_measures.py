@@ -43,6 +43,8 @@ def test_a_perfect_flight_has_all_that_can_be_had():
         "spl": 1.0,
         "ndtw": 1.0,
         "sdtw": 1.0,
+        "clauses": None,
+        "followed": None,
         "judge_path": None,
         "judge_goal": None,
         "first_goal_error": None,
@@ -129,11 +131,21 @@ def test_the_judge_scores_the_path_down_to_rest_by_what_was_meant():
     assert (elsewhere.judge_path, elsewhere.judge_goal) == (0.0, 0.0)
 
 
+def test_followed_is_every_clause_and_not_only_the_end():
+    layout = Layout((Placement("Barrel", 1.0, 0.5), Placement("Boat", 2.0, 0.0)))
+    meaning = (Clause("pass", 0, side="left"), Clause("reach", 1))
+    beside = measure(episode([[0, 0], [1, 0], [2, 0]], layout=layout, meaning=meaning))
+    assert (beside.clauses, beside.followed, beside.success) == (2, True, True)
+    around = measure(episode([[0, 0], [0, 2], [2, 2], [2, 0]], layout=layout, meaning=meaning))
+    assert (around.followed, around.success, around.judge_goal) == (False, True, 1.0)
+    beyond = measure(episode([[0, 0], [1, 0], [2, 0], [2, -1.5]], layout=layout, meaning=meaning))
+    assert (beyond.followed, beyond.oracle_success) == (False, True)  # it was there, and does not rest there
+
+
 @pytest.mark.parametrize("meaning", [None, ()])
 def test_without_a_meaning_there_is_no_judge(meaning):
     found = measure(episode([[0, 0], [2, 0]], layout=BARREL, meaning=meaning))
-    assert found.judge_path is None
-    assert found.judge_goal is None
+    assert (found.clauses, found.followed, found.judge_path, found.judge_goal) == (None, None, None, None)
 
 
 def test_goals_believed_in_are_compared_with_the_demonstrations_end():

@@ -1,17 +1,11 @@
-from itertools import pairwise
-
 import numpy as np
 import pytest
 
-from wordwing.evaluation.demo import verdict
-from wordwing.evaluation.rollout import Flight
-from wordwing.evaluation.staging import CORPORA, everything, spoken_of, stage
+from wordwing.evaluation.staging import stage
 from wordwing.frames import ARENA_HALF
+from wordwing.language.absent import CORPORA, everything, spoken_of
 from wordwing.world.catalogue import landmarks
-from wordwing.world.layout import Layout, Placement
-from wordwing.world.tasks import Task
-
-LAYOUT = Layout((Placement("Boat", 1.0, 0.0, 0.0), Placement("Pumpkin", 0.0, 1.5, 0.0)))
+from wordwing.world.tasks import StartPose
 
 
 def seeded(seed: int = 0) -> np.random.Generator:
@@ -60,32 +54,8 @@ def test_everything_holds_one_of_each():
         assert [entry.name for entry in everything(corpus).landmarks] == [kind.name for kind in landmarks(corpus)]
 
 
-def flown(text: str, *path: tuple[float, float]) -> Flight:
-    points = np.array(path)
-    positions = np.column_stack([points, np.full(len(points), 0.7)]).astype(np.float32)
-    quaternions = np.tile(np.float32([1, 0, 0, 0]), (len(points), 1))
-    task = Task(text, LAYOUT, path[0], 0.0, points)
-    return Flight(
-        task, positions, quaternions, np.zeros((len(points) - 1, 2), np.float32), len(points) - 1, "stop", 0.0
-    )
-
-
-def straight(*ends: tuple[float, float]) -> list[tuple[float, float]]:
-    steps = [np.linspace(a, b, 20) for a, b in pairwise(ends)]
-    return [tuple(map(float, point)) for point in np.concatenate(steps)]
-
-
-def test_the_verdict_is_about_where_the_flight_ended():
-    there = straight((-1.0, 0.0), (0.6, 0.0))
-    assert verdict(flown("go to the boat", *there)).sentence.startswith(
-        "it stopped where the instruction means (the judge gives 1"
-    )
-    away = straight((-1.0, 0.0), (-1.5, -1.5))
-    assert verdict(flown("go to the boat", *away)).sentence.startswith("it did not stop where the instruction means")
-
-
-def test_what_is_not_understood_is_not_judged():
-    path = straight((-1.0, 0.0), (0.6, 0.0))
-    said = verdict(flown("go to the elephant", *path)).sentence
-    assert "nobody can say" in said
-    assert "elephant" in said
+def test_a_start_that_is_given_is_taken_whatever_the_seed():
+    for seed in range(3):
+        _corpus, task = stage("go to the boat", None, seeded(seed), StartPose(0.5, -1.0, 2.0))
+        assert (task.start_xy, task.start_yaw) == ((0.5, -1.0), 2.0)
+        assert task.gold_path[0].tolist() == [0.5, -1.0]

@@ -71,10 +71,29 @@ def test_a_line_that_is_not_of_the_evaluation_is_named_and_left_alone(change: Ch
     assert lines_of(tmp_path) == lines
 
 
+def test_lines_of_before_a_metric_existed_are_measured_for_it(fly, tmp_path):
+    fly(tmp_path)
+    summary = (tmp_path / "summary.json").read_bytes()
+    rows = [json.loads(line) for line in lines_of(tmp_path)]
+    for row in rows:
+        del row["metrics"]["followed"], row["metrics"]["clauses"]
+    (tmp_path / EPISODES).write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    old = (tmp_path / EPISODES).read_bytes()
+    fly(tmp_path)
+    assert (tmp_path / EPISODES).read_bytes() == old
+    assert (tmp_path / "summary.json").read_bytes() == summary
+    assert b'"followed"' in summary
+
+
 def test_a_disk_that_is_full_ends_in_a_true_sentence_and_the_same_command_goes_on(fly, tmp_path, monkeypatch):
     fly(tmp_path / "whole")
 
+    sync = os.fsync
+
     def full(descriptor: int) -> None:
+        if not os.readlink(f"/proc/self/fd/{descriptor}").endswith(EPISODES):
+            sync(descriptor)
+            return
         os.ftruncate(descriptor, os.fstat(descriptor).st_size - 100)
         raise OSError(28, "No space left on device")
 

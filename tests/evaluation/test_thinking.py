@@ -8,7 +8,9 @@ import pytest
 import torch
 from PIL import Image
 
+from wordwing.evaluation.animation import still_states
 from wordwing.evaluation.belief_maps import FeatureColours, from_oklab, glowing, ramp, to_oklab
+from wordwing.evaluation.drawing import FLOWN, GOLD, map_pixels
 from wordwing.evaluation.instruments import EDGE, OUTSIDE, SEEN, UNOBSERVED
 from wordwing.evaluation.rollout import Flight
 from wordwing.evaluation.thinking import (
@@ -23,11 +25,12 @@ from wordwing.evaluation.thinking import (
     thinking_strip,
 )
 from wordwing.frames import Pose
+from wordwing.language.marking import Mark
 from wordwing.model.ego import EgoView
 from wordwing.model.policy import Beliefs
 from wordwing.model.stage2 import Control
 from wordwing.model.visitation import Scores, Visitation
-from wordwing.world.layout import Layout
+from wordwing.world.layout import Layout, Placement
 from wordwing.world.tasks import Task
 
 # Okabe and Ito's palette as published.
@@ -347,12 +350,54 @@ def test_a_still_picture_has_a_row_of_panels_for_each_of_four_states():
     images = [np.full((72, 128, 3), tone, np.uint8) for tone in (10, 60, 110, 160)]
     flight = flight_of(made, images=images)
     frames = list(thinking_frames(flight, np.full((600, 600, 3), 200, np.uint8), "somebody"))
-    strip = np.asarray(thinking_strip(flight, frames, "somebody")).astype(int)
+    ground = np.full((600, 600, 3), 200, np.uint8)
+    strip = np.asarray(thinking_strip(flight, frames, ground, "somebody")).astype(int)
     assert strip.shape[0] < 0.75 * strip.shape[1]
     pictures = [strip[152 + 246 * row + 60, 120] for row in range(4)]
     assert [picture.tolist() for picture in pictures] == [[image[0, 0, 0]] * 3 for image in images]
-    bars = [like(strip[152 + 246 * row : 152 + 246 * row + 226, 1700:], GREEN).any(axis=1).sum() for row in range(4)]
+    bars = [
+        like(strip[152 + 246 * row : 152 + 246 * row + 226, 1700:1770], GREEN).any(axis=1).sum() for row in range(4)
+    ]
     assert bars == pytest.approx([226 * share for share in shares], abs=3)
+
+
+def test_a_still_picture_shows_the_whole_flight_among_named_landmarks_in_their_colours_and_what_is_said_of_it():
+    task = Task("go", Layout((Placement("Barrel", 1.0, 1.0),)), (-1.5, -1.5), 0.0, np.zeros((0, 2)))
+    path = [(-1.5, -1.5), (-1.5, 1.5)]
+    flight = replace(flight_of([belief()] * 2, states=2), task=task)
+    flight.positions = np.array([(*place, 0.7) for place in path], np.float32)
+    ground = np.full((600, 600, 3), (90, 160, 60), np.uint8)
+    frames = list(thinking_frames(flight, ground, "somebody", states=still_states(flight)))
+
+    def strip(layout: Layout, verdict: list[str]) -> np.ndarray:
+        shown = replace(flight, task=replace(task, layout=layout))
+        return np.asarray(thinking_strip(shown, frames, ground, "somebody", verdict=verdict)).astype(int)
+
+    bare = strip(Layout(()), [])
+    map_left = bare.shape[1] - 620
+    world = bare[152:752, map_left : map_left + 600]
+    assert like(world, (90, 160, 60)).mean() > 0.9  # in colour, and not dimmed
+    column, row = (round(value) for value in map_pixels(np.array([-1.5, 0.0]), 600))
+    assert like(world[row - 4 : row + 5, column - 4 : column + 5], FLOWN).any()  # halfway
+    named = np.argwhere((strip(task.layout, []) != bare).any(axis=-1))
+    x, y = map_pixels(np.array([1.0, 1.0]), 600)
+    assert abs(named.mean(axis=0) - (152 + y, map_left + x)).max() < 40  # the name stands at the barrel
+    said = (strip(Layout(()), ["✓ passed the barrel", "✗ did not turn"]) != bare).any(axis=-1)
+    rows, columns = np.nonzero(said)
+    assert rows.min() > 752
+    assert columns.min() >= map_left
+
+
+def test_slips_are_underlined_otherwise_than_unknown_words_and_shown_as_read():
+    flight = flight_of([belief()])
+    flight = replace(flight, task=replace(flight.task, instruction="stopp at grobnik"))
+    unknown, slip = Mark("grobnik", 9, 16), Mark("stopp", 0, 5, "stop")
+    [frame] = frames_of(flight, marked=[unknown, slip])
+    line, other = (columns_of(like(frame[WORDS], colour)) for colour in (VERMILLION, GOLD))
+    assert len(line) == len(other) == 1
+    assert other[0][1] < line[0][0]
+    plain = frames_of(flight, marked=[unknown])[0]
+    assert (frame[:40] != plain[:40]).any()  # "stopp → stop" beside who flies
 
 
 def test_unknown_words_are_underlined_where_they_stand_also_where_a_line_begins_in_another_script():
@@ -376,7 +421,7 @@ WORDS = slice(30, 130)
 def marked_words(text: str, unknown: list[str]) -> np.ndarray:
     flight = flight_of([belief()])
     flight = replace(flight, task=replace(flight.task, instruction=text))
-    return frames_of(flight, unknown_words=unknown)[0]
+    return frames_of(flight, marked=[Mark(word, 0, 0) for word in unknown])[0]
 
 
 def test_words_that_the_policy_does_not_know_are_underlined_and_no_others():

@@ -1,6 +1,7 @@
 """Sentences that a person might type, with meanings decided by hand."""
 
 import math
+import re
 import time
 
 import numpy as np
@@ -8,6 +9,9 @@ import pytest
 
 from wordwing.language.facts import SLIGHT
 from wordwing.language.parsing import Parsed, parse
+from wordwing.language.phrasings import VOICES, voice
+from wordwing.language.pieces import Text
+from wordwing.language.reading import denied
 from wordwing.language.semantics import COLOURS, Clause
 from wordwing.language.writer import Persona, Writer
 from wordwing.world.layout import Layout, Placement
@@ -107,6 +111,15 @@ WHOLE = {
         Clause("pass", BOAT, side="right"),
         Clause("reach", ANVIL),
     ],
+    "before you stop at the mushroom, fly by the boat keeping it on your right": [
+        Clause("pass", BOAT, side="right"),
+        Clause("reach", MUSHROOM),
+    ],
+    "on your left is where the boat should be when you go by; do that, then stop at the anvil": [
+        Clause("pass", BOAT, side="left"),
+        Clause("reach", ANVIL),
+    ],
+    "fly to the mushroom's far side": [Clause("reach_side", MUSHROOM, side="behind")],
     "pass the boat on your left before going to the anvil": [Clause("pass", BOAT, side="left"), Clause("reach", ANVIL)],
     "go to the barrel but keep the mushroom on your left": [
         Clause("pass", MUSHROOM, side="left"),
@@ -193,6 +206,77 @@ def test_what_is_not_understood_is_said_and_the_end_is_not_known(text, unclear):
     assert not [clause for clause in found.meaning if clause.kind != "turn"]
     assert found.unclear == (unclear,)
     assert not found.ends
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "anywhere except near the barrel", "go anywhere but the barrel", "fly everywhere but to the barrel",
+        "all but the barrel", "everything besides the barrel", "go to anything other than the barrel",
+        "anything apart from the barrel", "go to the one that isn't the barrel", "nowhere near the barrel",
+        "end up far from the barrel", "never fly to the barrel", "don't go near the barrel", "not to the barrel",
+        "you shouldn't go to the barrel", "you must not go to the barrel", "you cannot go to the barrel",
+        "I don't want you to go to the barrel", "refuse to go to the barrel", "no barrel",
+        "the opposite of going to the barrel", "go where the barrel isn't", "avoid the barrel", "skip the barrel",
+        "stay away from the barrel", "keep clear of the barrel", "steer clear of the barrel",
+        "do not pass the barrel on its left", "never let the barrel be on your left",
+        "don't leave the boat on your left",
+        "do not turn left", "don't turn around", "do not stop at the barrel", "do not stop in front of the boat",
+        "do not go around the barrel", "don't circle the barrel clockwise", "do not cross the red fence",
+        "do not fly between the barrel and the boat", "don't go through the gap between the barrel and the boat",
+        "go to neither the barrel nor the boat", "go straight without turning to the boat",
+        "circle the barrel clockwise twice", "go around the barrel clockwise two times", "visit all the barrels",
+        "any place but the barrel", "keep your distance from the barrel",
+        "leave the barrel alone", "stop going to the barrel", "pretend to go to the barrel",
+        "fly backwards to the barrel", "the barrel is behind the boat",
+        "what is behind the boat?", "why did you go to the boat?", "go up two metres",
+    ],
+)  # fmt: skip
+def test_what_is_denied_asked_or_repeated_is_not_taken_for_an_order(text):
+    found = understood(text)
+    assert found.meaning == ()
+    assert found.unclear
+    assert not found.ends
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "go to the boat, not the barrel", "go to the boat but don't pass the barrel on its left",
+        "avoid the barrel and go to the boat", "go to the boat while avoiding the barrel",
+        "without going to the barrel go to the boat", "go to the boat without touching the barrel",
+        "instead of the barrel go to the boat", "ignore the barrel and go to the boat",
+        "forget the barrel, go to the boat", "if you see the barrel, go to the boat",
+        "don't stop at the barrel, stop at the boat", "stay clear of the barrel and go to the boat",
+        "fly to the boat, but do not fly past it", "fly to the boat and back", "go to the boat and come back",
+    ],
+)  # fmt: skip
+def test_beside_what_is_denied_the_rest_is_understood_and_the_denied_part_is_unclear(text):
+    found = understood(text)
+    assert found.meaning == (Clause("reach", BOAT),)
+    assert found.unclear
+
+
+def test_no_phrase_of_the_voices_is_taken_for_a_denial():
+    """They say "without leaving your spot" and "don't stop until", and mean no denial."""
+    filled = {"X": "the barrel", "Y": "the boat", "side": "left", "opp": "right", "where": "near", "clock": "clockwise",
+              "amount": "halfway", "distance": "two meters"}  # fmt: skip
+    for speaker in map(voice, VOICES):
+        for phrases in (*speaker.do.values(), *speaker.until.values(), *speaker.distances.values()):
+            for phrase in phrases:
+                text = Text(re.sub(r"\{(\w+)\}", lambda found: filled.get(found[1], found[1]), phrase), LAYOUT)
+                said = " ".join(filter(None, text.marks))
+                assert not denied(said, text.named), phrase
+
+
+def test_words_that_no_rule_knows_are_named():
+    assert understood("slowly go to the rusty old barrel and hover for ten seconds").unknown == ("slowly", "seconds")
+    assert understood("please go to teh barrel").unknown == ()
+
+
+def test_a_plain_no_is_not_passed_over():
+    assert understood("the barrel? no, the boat").unclear == ("no",)
+    assert understood("go to the boat. No further.").unclear == ()
 
 
 def test_what_is_forbidden_is_not_done():

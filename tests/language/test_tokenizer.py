@@ -239,7 +239,7 @@ def test_a_last_line_without_its_end_is_a_word_too(tmp_path):
         (BEGIN + PAD.encode(), f"line 3 is '{PAD}'; it must be one lower-case word"),
         (BEGIN + b"fly!" * 1000, f"line 3 is {('fly!' * 10)!r}; it must be one lower-case word"),
         (BEGIN + b"fly\nto\nfly\n", '"fly" is there twice'),
-        (BEGIN + b"caf\xe9\n", "byte 15 is not UTF-8 text"),
+        (BEGIN + b"caf\xe9\n", "byte 15 is not UTF-8 text; save the file as UTF-8"),
     ],
 )
 def test_each_mistake_in_a_file_is_answered_with_one_sentence(content, sentence, tmp_path):
@@ -250,4 +250,4 @@ def test_each_mistake_in_a_file_is_answered_with_one_sentence(content, sentence,
 
 def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path):
     assert complaint(tmp_path / "none") == f"{tmp_path / 'none'}: there is no such file"
-    assert complaint(tmp_path) == f"{tmp_path}: the file cannot be read (Is a directory)"
+    assert complaint(tmp_path) == f"{tmp_path}: this is a folder, not a file"

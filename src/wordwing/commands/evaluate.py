@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -93,17 +94,25 @@ def evaluate(
     way = "" if wire is None else f"-{wire}"
     folder = out or Path("out") / "evaluate" / f"{dataset.name}-{split}-{domain}{way}"
     total = len(settings.instructions()) * len(chosen)
-    succeeded: dict[str, list[bool]] = {}
+    measured: dict[str, list[Measures]] = {}
     with bar(f"{dataset.name} {split} in {domain}", total, "flights") as tick:
 
         def flown(system: System, measures: list[Measures]) -> None:
-            so_far = succeeded.setdefault(system.name, [])
-            so_far += [entry.success for entry in measures]
-            tick(len(measures), f"{system.name}: SR {100 * sum(so_far) / len(so_far):.1f} %")
+            so_far = measured.setdefault(system.name, [])
+            so_far += measures
+            tick(len(measures), f"{system.name}: {_so_far(so_far)}")
 
         summary = flying.evaluate(settings, chosen, folder, flown)
     _show(summary)
     print(f"{folder / EPISODES}\n{folder / SUMMARY}")
+
+
+def _so_far(measures: Sequence[Measures]) -> str:
+    """How many flights succeeded and, where meanings are known, did everything that was said."""
+    shares = {"SR": [entry.success for entry in measures]}
+    if judged := [entry.followed for entry in measures if entry.followed is not None]:
+        shares["followed"] = judged
+    return ", ".join(f"{name} {100 * sum(hits) / len(hits):.1f} %" for name, hits in shares.items())
 
 
 def _show(summary: Summary) -> None:
@@ -111,7 +120,7 @@ def _show(summary: Summary) -> None:
     from wordwing.evaluation.report.summary import title
 
     console = plain_console()
-    shown = {name: look for name, look in _SHOWN.items() if console.width >= _WIDE or name in _SURE}
+    shown = {name: look for name, look in _SHOWN.items() if console.width >= _WIDE or name in _NARROW}
     for origin in summary.origins:
         heading = f"{origin.corpus} {origin.split} in {origin.domain}, {origin.text} instructions, 95 % intervals"
         table = plain_table(
@@ -121,7 +130,7 @@ def _show(summary: Summary) -> None:
         for column in table.columns[1:5]:
             column.no_wrap, column.overflow = True, "ellipsis"  # a number with its interval stands in one line
         for group, system in dict.fromkeys((group, system) for group, system, _metric in summary.figures):
-            if group.origin != origin or group.goal != "all":
+            if group.origin != origin or not group.goal == group.clauses == "all":
                 continue
             found = {name: summary.figures.get((group, system, name)) for name in shown}
             success = found["success"]
@@ -133,6 +142,7 @@ def _show(summary: Summary) -> None:
 
 _SHOWN = {
     "success": ("SR, %", 100, 1),
+    "followed": ("followed, %", 100, 1),
     "emd": ("EMD, m", 1, 2),
     "ndtw": ("nDTW", 1, 2),
     "judge_path": ("judge: path", 1, 2),
@@ -141,7 +151,10 @@ _SHOWN = {
 """Metrics on the screen: column, factor and decimals."""
 
 _WIDE = 100
-"""From so many characters on there is room for all of them; else only those with their interval are shown."""
+"""From so many characters on there is room for all of them…"""
+
+_NARROW = ("success", "followed", "emd")
+"""…else only for these."""
 
 _SURE = ("success", "emd")
 """Those with their interval; summary.json has all."""

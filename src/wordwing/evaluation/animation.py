@@ -16,6 +16,7 @@ from PIL import Image, ImageDraw
 
 from wordwing.camera import Camera
 from wordwing.evaluation.drawing import FLOWN, GOLD, GREY, INK, LIGHT, PAPER, drone_outline, font, map_pixels
+from wordwing.evaluation.overhead import draw_names
 from wordwing.evaluation.rollout import Flight
 from wordwing.frames import Pose
 from wordwing.interface import CONTROL_PERIOD, MAX_FORWARD, MAX_YAW_RATE
@@ -60,6 +61,7 @@ def _map(flight: Flight, overhead: NDArray[np.uint8], index: int, yaw: float) ->
     """The overhead view with the view cone lit, the demonstration, the path so far and the drone."""
     picture = lit(Image.fromarray(overhead), flight.path[index], yaw)
     draw = ImageDraw.Draw(picture)
+    draw_names(draw, flight.task.layout, 17, MAP_SIZE)
     gold = [tuple(point) for point in map_pixels(flight.task.gold_path, MAP_SIZE)]
     if len(gold) > 1:
         draw.line(gold, GOLD, 4, joint="curve")

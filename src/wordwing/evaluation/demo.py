@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -21,23 +21,21 @@ from wordwing.evaluation.rollout import Flight, fly_tasks
 from wordwing.evaluation.staging import stage
 from wordwing.evaluation.systems import load_policy
 from wordwing.evaluation.thinking import thinking_frames, thinking_strip
+from wordwing.evaluation.verdict import verdict
 from wordwing.files import replacing
 from wordwing.interface import CONTROL_PERIOD, Domain, Policy
-from wordwing.language.judge import judge
-from wordwing.language.parsing import parse
+from wordwing.language.absent import absent_sentence
+from wordwing.language.marking import Mark, marks, slips, unknown_words
 from wordwing.language.tokenizer import tokenize
 from wordwing.model.policy import LearnedPolicy
 from wordwing.sim.simulator import Simulator
 from wordwing.world.catalogue import Corpus
 from wordwing.world.layout import Layout
 from wordwing.world.paths import path_length
-from wordwing.world.tasks import Task, sample_task_in
+from wordwing.world.tasks import StartPose, Task, sample_task_in
 
 STEPS = 100
 """Decisions that a flight is given: as many as errands and people's have, since what is named can be anywhere."""
-
-GOOD = 0.5
-"""From here on the judge's score of a goal is a yes."""
 
 MANNERS = {
     "oracle": "follows the demonstration; it does not read the text",
@@ -54,42 +52,55 @@ def film_flight(
     policy_name: str,
     vehicle: Domain,
     out: Path,
+    start: StartPose | None = None,
 ) -> None:
     """Fly once and write the film, a still of it and the layout into a folder.
 
     A learned policy reads the text, so the path that was sampled with the start is not what it is asked to fly: it is
-    neither drawn nor measured against. The judge says whether it stopped where the text means.
+    neither drawn nor measured against. The judge says clause by clause whether it did what the text means. What is
+    known before the flight is said before it.
     """
     if not tokenize(instruction):
         raise WordwingError(f'there is no word in "{instruction}"; try: wordwing fly "go to the barrel"')
     rng = np.random.default_rng(seed)
     if layout_file:
         corpus = corpus or "cage"
-        task = sample_task_in(Layout.load(layout_file), corpus, rng)
+        task = sample_task_in(Layout.load(layout_file), corpus, rng, start)
     else:
-        corpus, task = stage(instruction, corpus, rng)
+        corpus, task = stage(instruction, corpus, rng, start)
+    task = replace(task, instruction=instruction)
     policy = load_policy(policy_name, vehicle, habit=HABITS[corpus])
-    flight, overhead = fly_once(replace(task, instruction=instruction), policy, vehicle, seed)
+    name = Path(policy_name).resolve().name
     if isinstance(policy, LearnedPolicy):
-        name = Path(policy_name).resolve().name
-        unknown = list(dict.fromkeys(policy.vocabulary.unknown(instruction)))
-        threshold = policy.network.config.stop_threshold
-        heading = f"{name} in {vehicle}"
-        frames = thinking_frames(flight, overhead, heading, unknown, threshold)
+        marked = marks(instruction, policy.vocabulary)
+        for sentence in before_flight(instruction, task.layout, marked, name):
+            print(sentence, flush=True)
+        flight, overhead = fly_once(task, policy, vehicle, seed)
+        heading, said = f"{name} in {vehicle}", verdict(flight).lines
+        frames = thinking_frames(flight, overhead, heading, marked, policy.network.config.stop_threshold)
         strip: Callable[[list[Image.Image]], Image.Image] = partial(
-            thinking_strip, flight, title=heading, unknown_words=unknown
+            thinking_strip, flight, overhead=overhead, title=heading, marked=marked, verdict=said
         )
-        said = [f"it does not know: {', '.join(unknown)}"] * bool(unknown) + [
-            ending(flight, name),
-            verdict(flight).sentence,
-        ]
+        said = [ending(flight, name), *said]
     else:
+        flight, overhead = fly_once(task, policy, vehicle, seed)
         name, habit = title(policy_name), MANNERS[policy_name]
         frames = flight_frames(flight, overhead, f"{name} in {vehicle}: {habit}")
         strip = filmstrip
         said = [f"{name} {habit}", summary(flight, policy_name)]
     write_films(flight, frames, strip, out)
     print(f'"{instruction}"', *said, f"film: {out / 'flight.mp4'}", sep="\n")
+
+
+def before_flight(instruction: str, layout: Layout | None, marked: Sequence[Mark], name: str) -> list[str]:
+    """What can be said before a policy flies: words that it does not know, slips, and things that are not there."""
+    unknown, read = unknown_words(marked), slips(marked)
+    missing = None if layout is None else absent_sentence(instruction, layout)
+    return [
+        *[f"{name} does not know: {', '.join(unknown)}"] * bool(unknown),
+        *[f"{name} reads: {', '.join(read)}"] * bool(read),
+        *([missing] if missing else []),
+    ]
 
 
 def fly_once(task: Task, policy: Policy, vehicle: Domain, seed: int = 0) -> tuple[Flight, NDArray[np.uint8]]:
@@ -156,29 +167,6 @@ def ending(flight: Flight, name: str) -> str:
     seconds = flight.decisions * CONTROL_PERIOD
     ended = "decided to stop after" if flight.ended_by == "stop" else "had not stopped when its time was up after"
     return f"{name} {ended} {seconds:.1f} s and {path_length(flight.path.astype(np.float64)):.2f} m{_through(flight)}"
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Whether a flight ended where its instruction means, as far as that can be judged."""
-
-    sentence: str
-    reached: bool | None
-    """None where nobody can say."""
-
-
-def verdict(flight: Flight) -> Verdict:
-    """What the judge says of a flight, by what the parser makes of its instruction."""
-    task = flight.task
-    parsed = parse(task.instruction, task.layout, task.start_xy)
-    if not parsed.ends:
-        why = f'"{parsed.unclear[-1]}"' if parsed.unclear else "it"
-        return Verdict(f"whether it stopped where the instruction means, nobody can say: {why} is not understood", None)
-    goal = judge(parsed.meaning, flight.path, task.start_yaw, task.layout).goal
-    reached = goal >= GOOD
-    where = "stopped where the instruction means" if reached else "did not stop where the instruction means"
-    doubt = f"; by {parsed.ambiguous[0]!r} it may mean another one" if parsed.ambiguous else ""
-    return Verdict(f"it {where} (the judge gives {goal:.2f} of 1{doubt})", reached)
 
 
 def _through(flight: Flight) -> str:

@@ -8,16 +8,15 @@ measured, so that whoever reads a line measures the same.
 from __future__ import annotations
 
 import json
-import lzma
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
+from wordwing import files
 from wordwing.data.schema import are_numbers
 from wordwing.errors import WordwingError, shown
 from wordwing.evaluation.rollout import Flight
@@ -36,6 +35,10 @@ SCHEMA = 1
 
 DECIMALS = 4
 """Lengths are kept to a tenth of a millimetre, angles to a tenth of a milliradian."""
+
+
+MAX_LINE, MAX_FLIGHTS = 4_000_000, 1_000_000
+"""Longest line that is read, bytes, and most lines of a file: what is packed may be a thousand times as much."""
 
 
 @dataclass(frozen=True)
@@ -197,29 +200,20 @@ def find_episodes(folder: str | Path) -> Path:
 
 def count_lines(file: Path) -> int:
     """How many flights a file has."""
-    with _opened(file) as lines:
-        return sum(1 for _line in lines)
+    return sum(1 for _line in files.read_lines(file, MAX_LINE))
 
 
 def read_lines(file: Path) -> Iterator[tuple[str, Any]]:
     """Where each line of a file of episodes is, for complaints, and what it holds."""
-    with _opened(file) as lines:
-        for number, line in enumerate(lines, start=1):
-            where = f"{file}: line {number}"
-            try:
-                yield where, json.loads(line, parse_constant=_refuse)
-            except (ValueError, RecursionError):
-                raise WordwingError(f"{where} is not JSON; was it cut off?") from None
-
-
-@contextmanager
-def _opened(file: Path) -> Iterator[TextIO]:
-    """A file of episodes as text; mistakes while it is read become sentences."""
-    try:
-        with lzma.open(file, "rt", encoding="utf-8") if file.suffix == ".xz" else open(file, encoding="utf-8") as lines:
-            yield lines
-    except (OSError, EOFError, lzma.LZMAError, UnicodeDecodeError) as error:
-        raise WordwingError(f"{file}: cannot be read ({error})") from None
+    for number, line in enumerate(files.read_lines(file, MAX_LINE), start=1):
+        where = f"{file}: line {number}"
+        if number > MAX_FLIGHTS:
+            raise WordwingError(f"{file}: there are more than {MAX_FLIGHTS} flights in it")
+        try:
+            row = json.loads(line, parse_constant=_refuse)
+        except (ValueError, RecursionError):
+            raise WordwingError(f"{where} is not JSON; was it cut off?") from None
+        yield where, row
 
 
 def read_episodes(files: Iterable[Path]) -> Iterator[Episode]:

@@ -28,11 +28,11 @@ from wordwing.data.subsets import instructions_of
 from wordwing.errors import WordwingError
 from wordwing.evaluation import ledger
 from wordwing.evaluation.episodes import DECIMALS, EPISODES, Episode, episode_line, read_lines, rounded
-from wordwing.evaluation.measures import Measures, measure
+from wordwing.evaluation.measures import Measures, measure, measures_of
 from wordwing.evaluation.report.summary import SUMMARY, Score, Summary, summarise
 from wordwing.evaluation.rollout import Flight, fly_tasks
 from wordwing.evaluation.systems import System
-from wordwing.files import locked, replacing
+from wordwing.files import locked, read_json, replacing
 from wordwing.flight.lab import LabVehicle
 from wordwing.flight.pilot import fly_vehicle
 from wordwing.interface import Domain, Policy
@@ -44,6 +44,9 @@ EVALUATION = "evaluation.json"
 
 SCHEMA = 1
 """Version of evaluation.json."""
+
+MAX_SETTINGS = 1_000_000
+"""Largest evaluation.json that is read, bytes."""
 
 WORLDS = {"cpu": 32, "cuda": 512}
 """Flights of a piece in `sim` where pictures are looked at."""
@@ -155,16 +158,16 @@ def evaluate(
             ledger.append(file, text)
             tick(piece.system, measures)
         ledger.sort(file, names, ids)
-        summary = summarise(_score(row) for _where, row in read_lines(file))
+        summary = summarise(_score(where, row) for where, row in read_lines(file))
         with replacing(folder / SUMMARY) as temporary:
             temporary.write_text(summary.to_json(), "utf-8")
     return summary
 
 
-def _score(row: dict[str, Any]) -> Score:
-    """Of a line that was just written."""
+def _score(where: str, row: dict[str, Any]) -> Score:
+    """Of a line that was just written, or by an evaluation that this one goes on with."""
     keys = ("system", "corpus", "text", "split", "domain", "segments", "id")
-    return Score(**{key: row[key] for key in keys}, layout=row["layout_id"], measures=Measures(**row["metrics"]))
+    return Score(**{key: row[key] for key in keys}, layout=row["layout_id"], measures=measures_of(row, where))
 
 
 def pieces(system: System, settings: Settings, instructions: Sequence[Instruction]) -> Iterator[Piece]:
@@ -256,9 +259,9 @@ def _keep_settings(path: Path, settings: Settings, systems: Sequence[System]) ->
     document = {**settings.to_json(), "systems": {system.name: system.fingerprint for system in systems}}
     if path.is_file():
         try:
-            known = json.loads(path.read_text("utf-8"))
+            known = read_json(path, MAX_SETTINGS, "evaluation.json")
             before = dict(known["systems"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (WordwingError, KeyError, TypeError, ValueError):
             raise WordwingError(f"{path}: damaged; take another --out") from None
         for key, value in settings.to_json().items():
             if known.get(key) != value:

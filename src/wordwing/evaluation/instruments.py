@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from wordwing.evaluation.belief_maps import ramp
 from wordwing.evaluation.drawing import (
     BLUISH_GREEN,
     FLOWN,
+    GOLD,
     GREY,
     INK,
     LIGHT,
@@ -25,6 +26,7 @@ from wordwing.evaluation.drawing import (
 )
 from wordwing.evaluation.rollout import Flight
 from wordwing.interface import CONTROL_PERIOD, MAX_FORWARD, MAX_YAW_RATE
+from wordwing.language.marking import Mark
 from wordwing.language.tokenizer import tokenize
 
 PASS, STOP, UNSEEN = SKY_BLUE, YELLOW, BLUISH_GREEN
@@ -34,6 +36,9 @@ SEEN, UNOBSERVED, OUTSIDE, EDGE = (156, 76, 122), (190, 190, 186), (232, 232, 22
 """Cells that were looked at (a reddish purple so dark that its tone alone tells it from the greys), cells of maps
 without features, outside the arena, and at its edge."""
 
+
+UNKNOWN, SLIP = VERMILLION, GOLD
+"""Lines under words that a policy does not know, and under those that it reads as others."""
 
 LEFT_TO_RIGHT = "\u200e"
 """A mark without width; a line that begins with it runs from the left, whatever script its first word is in."""
@@ -80,9 +85,10 @@ def draw_heading(
 
 
 def draw_instruction(
-    draw: ImageDraw.ImageDraw, corner: tuple[int, int], width: int, instruction: str, unknown_words: Collection[str]
+    draw: ImageDraw.ImageDraw, corner: tuple[int, int], width: int, instruction: str, marked: Sequence[Mark]
 ) -> None:
-    """The words, as large as they fit; those that the policy does not know are underlined."""
+    """The words, as large as they fit; those that the policy does not know, or reads as others, are underlined."""
+    colours = {mark.word: UNKNOWN if mark.meant is None else SLIP for mark in marked}
     for size, most in ((38, 1), (27, 2), (20, 3), (15, 4)):
         lines = wrapped(instruction, width, size)
         if len(lines) <= most:
@@ -90,7 +96,7 @@ def draw_instruction(
     else:
         lines = [*lines[: most - 1], wrapped(lines[most - 1], width - 30, size)[0]]
         draw.text((corner[0] + width, corner[1] + (most - 1) * 1.4 * size), "…", INK, font(size), anchor="ra")
-    words, rest, unknown = iter(instruction.split()), "", False
+    words, rest, line_colour = iter(instruction.split()), "", None
     for number, line in enumerate(lines):
         x, y = corner[0], corner[1] + 1.4 * number * size
         draw.text((x, y), f"{LEFT_TO_RIGHT}{line}", INK, font(size))
@@ -98,11 +104,11 @@ def draw_instruction(
         for piece in line.split():  # a word, or a part of one that is longer than a line
             if not rest:
                 rest = next(words)
-                unknown = not set(tokenize(rest)).isdisjoint(unknown_words)
+                line_colour = next((colours[word] for word in tokenize(rest) if word in colours), None)
             rest = rest[len(piece) :]
             begin, end = font(size).getlength(before), font(size).getlength(before + piece)
-            if unknown:
-                draw.line((x + begin, y + 1.25 * size, x + end, y + 1.25 * size), VERMILLION, 3)
+            if line_colour is not None:
+                draw.line((x + begin, y + 1.25 * size, x + end, y + 1.25 * size), line_colour, 3)
             before += f"{piece} "
 
 
@@ -169,8 +175,8 @@ def draw_tracks(draw: ImageDraw.ImageDraw, box: Box, flight: Flight, index: int,
         draw.text((x, bottom), f"{second} s", GREY, font(16), anchor="ma")
 
 
-def draw_legend(draw: ImageDraw.ImageDraw, box: Box, unknown_words: bool, columns: int = 1) -> None:
-    """What the colours are, in columns."""
+def draw_legend(draw: ImageDraw.ImageDraw, box: Box, marked: Sequence[Mark], columns: int = 1) -> None:
+    """What the colours are, in columns; those of marked words where there are such."""
     rows: list[tuple[Colour, int, str]] = [
         (FLOWN, 5, "flown so far"),
         (PASS, 14, "where to pass"),
@@ -180,11 +186,12 @@ def draw_legend(draw: ImageDraw.ImageDraw, box: Box, unknown_words: bool, column
         (EDGE, 14, "edge of the arena"),
         (UNOBSERVED, 14, "not seen yet"),
         (OUTSIDE, 14, "not on its map"),
-        (VERMILLION, 3, "a word it does not know"),
+        *[(UNKNOWN, 3, "a word it does not know")] * any(mark.meant is None for mark in marked),
+        *[(SLIP, 3, "a slip, read as meant")] * any(mark.meant is not None for mark in marked),
     ]
-    shown = rows[: len(rows) if unknown_words else -1]
     deep = math.ceil(len(rows) / columns)
-    for number, (colour, height, label) in enumerate(shown):
-        x, y = box.left + number // deep * box.width // columns, box.top + 25 * (number % deep) + 10
+    step = min(25, box.height // deep)
+    for number, (colour, height, label) in enumerate(rows):
+        x, y = box.left + number // deep * box.width // columns, box.top + step * (number % deep) + 10
         draw.rectangle((x, y - height // 2, x + 22, y + (height - 1) // 2), colour)
         draw_heading(draw, (x + 30, y + 6), label, raised="oob" if colour == UNSEEN else "", size=17)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wordwing.errors import WordwingError
-from wordwing.evaluation.episodes import SCHEMA
-from wordwing.evaluation.measures import Measures
-from wordwing.files import replacing
+from wordwing.evaluation.episodes import MAX_LINE, SCHEMA
+from wordwing.evaluation.measures import Measures, measures_of
+from wordwing.files import read_lines, replacing
 
 
 class Line(NamedTuple):
@@ -41,26 +41,25 @@ def whole_lines(file: Path, systems: Collection[str], ids: Collection[str]) -> d
     if not file.is_file():
         return found
     begin = 0
-    with open(file, "rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.endswith(b"\n"):
-                break
-            try:
-                row = json.loads(line)
-                key, measures = (row["system"], row["id"]), Measures(**row["metrics"])
-                plain = all(isinstance(value, float | int | None) for value in row["metrics"].values())
-                whole = row["schema"] == SCHEMA and plain
-            except (ValueError, KeyError, TypeError):
-                whole = False
-            if not whole:
-                raise WordwingError(f"{file}: line {number} is damaged; delete it, and the same command goes on")
-            if key[0] not in systems or key[1] not in ids:
-                raise WordwingError(
-                    f"{file}: line {number}, {key[1]} flown by {key[0]}, is not of this evaluation; delete it, and the "
-                    "same command goes on"
-                )
-            found[key] = Line(begin, len(line), measures)
-            begin += len(line)
+    for number, line in enumerate(read_lines(file, MAX_LINE), start=1):
+        if not line.endswith(b"\n"):
+            break
+        try:
+            row = json.loads(line)
+            key, measures = (row["system"], row["id"]), measures_of(row, f"{file}: line {number}")
+            plain = all(isinstance(value, float | int | None) for value in row["metrics"].values())
+            whole = row["schema"] == SCHEMA and plain
+        except (ValueError, KeyError, TypeError, RecursionError, WordwingError):
+            whole = False
+        if not whole:
+            raise WordwingError(f"{file}: line {number} is damaged; delete it, and the same command goes on")
+        if key[0] not in systems or key[1] not in ids:
+            raise WordwingError(
+                f"{file}: line {number}, {key[1]} flown by {key[0]}, is not of this evaluation; delete it, and the "
+                "same command goes on"
+            )
+        found[key] = Line(begin, len(line), measures)
+        begin += len(line)
     if begin < file.stat().st_size:
         os.truncate(file, begin)
     return found

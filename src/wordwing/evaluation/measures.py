@@ -5,7 +5,7 @@ Each metric's formula is in `docs/metrics.md`.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from wordwing.evaluation.episodes import Episode
@@ -46,6 +46,10 @@ class Measures:
     spl: float
     ndtw: float
     sdtw: float
+    clauses: int | None
+    """Of the instruction's meaning; None where it is not known."""
+    followed: bool | None
+    """Every clause was done, in order, the last one at rest; None where the meaning is not known."""
     judge_path: float | None
     """The judge's path score; None where the meaning is not known."""
     judge_goal: float | None
@@ -98,6 +102,8 @@ def measure(episode: Episode) -> Measures:
         spl=_rounded(spl(success, length, gold_length)),
         ndtw=warped,
         sdtw=_rounded(sdtw(success, warped)),
+        clauses=len(judgement.clauses) if judgement else None,
+        followed=judgement.followed if judgement else None,
         judge_path=_rounded(judgement.path) if judgement else None,
         judge_goal=_rounded(judgement.goal) if judgement else None,
         first_goal_error=_rounded(errors[0]) if len(errors) else None,
@@ -106,6 +112,24 @@ def measure(episode: Episode) -> Measures:
         goal_ahead=goal_ahead(episode.start[:2], episode.start[2], goal),
         goal_in_sight=goal_in_sight(episode.layout, episode.start[:2], episode.start[2], goal),
     )
+
+
+NEWER = ("clauses", "followed")
+"""Metrics that lines written before they existed do not have."""
+
+
+def measures_of(row: dict[str, Any], where: str) -> Measures:
+    """The measures that a line of episodes.jsonl has, or those of its flight where the line is older than a metric.
+
+    Args:
+        row: The parsed line.
+        where: Begins each complaint.
+    """
+    missing = {field.name for field in fields(Measures)} - set(row["metrics"])
+    if missing != set(NEWER):
+        return Measures(**row["metrics"])  # a TypeError where a metric is missing that every line has
+    measures = measure(Episode.from_json(row, where))
+    return Measures(**{name: getattr(measures, name) for name in NEWER} | row["metrics"])
 
 
 def _rounded(value: float) -> float:

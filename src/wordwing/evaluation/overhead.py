@@ -59,7 +59,7 @@ def draw_map(
     picture = Image.fromarray(ground).resize((fine, fine), Image.Resampling.BICUBIC)
     draw = ImageDraw.Draw(picture)
     unit = FINE * (0.4 + 0.6 * size / 820)  # on a smaller map lines are finer, but not as much as the map is smaller
-    _names(draw, layout, FINE * names, fine)
+    draw_names(draw, layout, FINE * names, fine)
     for stroke in strokes:
         _line(draw, stroke.path, WHITE, round(12 * unit), fine)
     for stroke in strokes:
@@ -133,8 +133,15 @@ def _apart(places: Sequence[NDArray[np.float64]], distance: float) -> list[tuple
     return found
 
 
-def _names(draw: ImageDraw.ImageDraw, layout: Layout, text: int, size: int) -> None:
-    """Each landmark's name below it, or above it, or nowhere where that would hide another name."""
+def draw_names(draw: ImageDraw.ImageDraw, layout: Layout, text: int, size: int) -> None:
+    """Each landmark's name below it, or above it, or nowhere where that would hide another name.
+
+    Args:
+        draw: Over an overhead view.
+        layout: Whose landmarks are named.
+        text: Size of the names, pixels.
+        size: Edge of the view, pixels.
+    """
     taken: list[tuple[float, float, float, float]] = []
     for entry in layout.landmarks:
         half = 0.55 * font(text).getlength(entry.name)
@@ -143,7 +150,9 @@ def _names(draw: ImageDraw.ImageDraw, layout: Layout, text: int, size: int) -> N
             place = float(np.clip(x, half, size - half)), float(np.clip(y, 1.5 * text, size - 1.5 * text))
             box = draw.textbbox(place, entry.name, font(text), anchor=anchor)
             if not any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken):
-                draw.text(place, entry.name, WHITE, font(text), anchor=anchor, stroke_width=2 * FINE, stroke_fill=INK)
+                draw.text(
+                    place, entry.name, WHITE, font(text), anchor=anchor, stroke_width=round(text / 7), stroke_fill=INK
+                )
                 taken.append(box)
                 break
 

@@ -116,7 +116,8 @@ def _system(name: str, policy: str, dataset: Dataset, device: torch.device | str
     digest = hashlib.sha256()
     for part in (CONFIG, WEIGHTS, WORDS):
         try:
-            digest.update(hashlib.sha256((folder / part).read_bytes()).digest())
+            with open(folder / part, "rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
         except OSError as error:
             raise WordwingError(f"{folder / part}: cannot be read ({error.strerror})") from None
     return System(name, policy if policy in shipped() else str(folder), digest.hexdigest()[:16])

@@ -6,16 +6,16 @@ whatever frame the policy keeps them in.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFilter
 
-from wordwing.evaluation.animation import clock, draw_flown, headings, lit, still_states
+from wordwing.evaluation.animation import MAP_SIZE, clock, draw_flown, headings, lit, still_states, wrapped
 from wordwing.evaluation.belief_maps import Bytes, FeatureColours, WorldView, glowing
-from wordwing.evaluation.drawing import GREY, INK, PAPER, font
+from wordwing.evaluation.drawing import BLUISH_GREEN, GREY, INK, PAPER, VERMILLION, drone_outline, font
 from wordwing.evaluation.instruments import (
     BAR,
     EDGE,
@@ -32,8 +32,11 @@ from wordwing.evaluation.instruments import (
     draw_tracks,
     draw_unobserved,
 )
+from wordwing.evaluation.overhead import draw_names, readable
 from wordwing.evaluation.rollout import Flight
+from wordwing.evaluation.verdict import DONE, MISSED
 from wordwing.frames import Pose
+from wordwing.language.marking import Mark, slips
 from wordwing.model.policy import Beliefs
 
 SIZE = 1600, 900
@@ -59,8 +62,17 @@ STRIP_COLUMNS = CAMERA, FEATURES, MEMORY, GROUNDING, MASKS, TRAJECTORY, GOAL
 STRIP_SIDE, STRIP_GAP = 226, 20
 """Which panels a still picture shows, how large at most, and what is between them, pixels."""
 
+VERDICT = 25
+"""Size of what is said about a flight, pixels."""
+
+SIGNS = {DONE: BLUISH_GREEN, MISSED: VERMILLION}
+"""How lines about a clause begin, and their colours."""
+
 SHARPNESS = 2
 """Paths and cells are drawn this much larger and shrunk, which makes them smooth."""
+
+NAMES = 13
+"""Size of landmarks' names in the view from above, pixels."""
 
 DIMMED = 0.6
 """Brightness of the overhead view under the distributions."""
@@ -70,7 +82,7 @@ def thinking_frames(
     flight: Flight,
     overhead: Bytes,
     title: str,
-    unknown_words: Collection[str] = (),
+    marked: Sequence[Mark] = (),
     stop_threshold: float = 0.5,
     states: Sequence[int] | None = None,
 ) -> Iterator[Image.Image]:
@@ -80,12 +92,12 @@ def thinking_frames(
         flight: What to show.
         overhead: [S, S, 3] the world from above, 5 m wide.
         title: Who flies where, in a few words.
-        unknown_words: Words of the instruction that the policy does not know, as the tokenizer has them.
+        marked: Words of the instruction that the policy does not know, or reads as others.
         stop_threshold: κ: above it the policy stops.
         states: Which ones; by default all.
     """
     painter = Painter(flight, overhead)
-    canvas = _canvas(flight.task.instruction, title, unknown_words, painter)
+    canvas = _canvas(flight.task.instruction, title, marked, painter)
     from_above = Image.fromarray(overhead).resize((SHARPNESS * WORLD.width, SHARPNESS * WORLD.height))
     yaws = headings(flight)
     for index in range(len(yaws)) if states is None else states:
@@ -108,6 +120,8 @@ def thinking_frames(
         ):
             width, scale = (3, 1.3) if box.width > 300 else (2, 2.0)
             over = ImageDraw.Draw(picture)
+            if box is WORLD:
+                draw_names(over, flight.task.layout, SHARPNESS * NAMES, picture.width)
             draw_flown(over, flight, index, yaw, picture.width, SHARPNESS * width, SHARPNESS, scale)
             frame.paste(picture.reduce(SHARPNESS), box.corner)
         for box, share in zip((TRAJECTORY, GOAL), belief.visitation.unobserved[0].tolist(), strict=True):
@@ -117,11 +131,21 @@ def thinking_frames(
 
 
 def thinking_strip(
-    flight: Flight, frames: Sequence[Image.Image], title: str, unknown_words: Collection[str] = ()
+    flight: Flight,
+    frames: Sequence[Image.Image],
+    overhead: Bytes,
+    title: str,
+    marked: Sequence[Mark] = (),
+    verdict: Sequence[str] = (),
 ) -> Image.Image:
-    """A still picture of a film, like the paper's figure: a row for each of its frames, those at `still_states`."""
-    strip = Image.new("RGB", (1768, TOP + len(frames) * (STRIP_SIDE + STRIP_GAP) + 80), PAPER)
-    draw = _words(strip, flight.task.instruction, title, unknown_words)
+    """A still picture of a film, like the paper's figure: a row for each of its frames, those at `still_states`.
+
+    Beside them is the whole flight from above, among named landmarks, and below it what is said about it.
+    """
+    across = STRIP_GAP + len(STRIP_COLUMNS) * (STRIP_SIDE + STRIP_GAP) + STRIP_GAP
+    height = TOP + len(frames) * (STRIP_SIDE + STRIP_GAP)
+    strip = Image.new("RGB", (across + BAR + MAP_SIZE + STRIP_GAP, height + 80), PAPER)
+    draw = _words(strip, flight.task.instruction, title, marked)
     lefts = [STRIP_GAP + number * (STRIP_SIDE + STRIP_GAP) for number in range(len(STRIP_COLUMNS))]
     lefts[-1] += STRIP_GAP  # for the bar beside the one before
     for box, left in zip(STRIP_COLUMNS, lefts, strict=True):
@@ -142,8 +166,29 @@ def thinking_strip(
             (lefts[1], 2, f"stop? {stop:.0%}"),
         ):
             draw.text((left, top + 138 + 26 * line), text, INK, font(19))
-    draw_legend(draw, Box(STRIP_GAP, strip.height - 80, 1600, 75), bool(unknown_words), columns=3)
+    _head(draw, (across + BAR, TOP - 8), WORLD)
+    strip.paste(whole_flight(flight, overhead), (across + BAR, TOP))
+    top = TOP + MAP_SIZE + 24
+    for said in verdict:
+        ink = next((readable(colour) for sign, colour in SIGNS.items() if said.startswith(sign)), INK)
+        for part in wrapped(said, MAP_SIZE, VERDICT):
+            draw.text((across + BAR, top), part, ink, font(VERDICT))
+            top += 37
+    draw_legend(draw, Box(STRIP_GAP, height, 1600, 75), marked, columns=3)
     return strip
+
+
+def whole_flight(flight: Flight, overhead: Bytes) -> Image.Image:
+    """The path from start to rest on the world from above, in full colour, with landmarks' names."""
+    size = SHARPNESS * MAP_SIZE
+    picture = Image.fromarray(overhead).resize((size, size), Image.Resampling.BICUBIC)
+    draw = ImageDraw.Draw(picture)
+    draw_names(draw, flight.task.layout, SHARPNESS * 19, size)
+    yaws = headings(flight)
+    draw.polygon(drone_outline(flight.path[0], yaws[0], size, 1.3), INK, "white", 2 * SHARPNESS)
+    last = len(yaws) - 1
+    draw_flown(draw, flight, last, yaws[last], size, 5 * SHARPNESS, 2 * SHARPNESS, 1.3)
+    return picture.reduce(SHARPNESS)
 
 
 class Painter:
@@ -203,11 +248,13 @@ def _shown(belief: Beliefs) -> NDArray[np.bool_]:
     return (belief.arena[0] & (belief.semantic_map[0] != 0).any(0)).numpy()
 
 
-def _words(canvas: Image.Image, instruction: str, title: str, unknown_words: Collection[str]) -> ImageDraw.ImageDraw:
+def _words(canvas: Image.Image, instruction: str, title: str, marked: Sequence[Mark]) -> ImageDraw.ImageDraw:
     """Write what stands above all panels."""
     draw = ImageDraw.Draw(canvas)
-    draw.text((20, 12), title, GREY, font(20))
-    draw_instruction(draw, (20, 42), canvas.width - 40, instruction, unknown_words)
+    read = f"; it reads {', '.join(slips(marked))}" if slips(marked) else ""
+    [heading, *rest] = wrapped(f"{title}{read}", canvas.width - 200, 20)
+    draw.text((20, 12), f"{heading} …" if rest else heading, GREY, font(20))
+    draw_instruction(draw, (20, 42), canvas.width - 40, instruction, marked)
     return draw
 
 
@@ -218,13 +265,13 @@ def _head(draw: ImageDraw.ImageDraw, corner: tuple[float, float], box: Box) -> N
         left = draw_heading(draw, (left, bottom), *part)
 
 
-def _canvas(instruction: str, title: str, unknown_words: Collection[str], painter: Painter) -> Image.Image:
+def _canvas(instruction: str, title: str, marked: Sequence[Mark], painter: Painter) -> Image.Image:
     """What all frames of a flight share."""
     canvas = Image.new("RGB", SIZE, PAPER)
-    draw = _words(canvas, instruction, title, unknown_words)
+    draw = _words(canvas, instruction, title, marked)
     for box in HEADINGS:
         _head(draw, (box.left, box.top - 8), box)
     draw_scale(canvas, TRAJECTORY, PASS, painter.peaks[0])
     draw_scale(canvas, GOAL, STOP, painter.peaks[1])
-    draw_legend(draw, LEGEND, bool(unknown_words))
+    draw_legend(draw, LEGEND, marked)
     return canvas

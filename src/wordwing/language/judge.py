@@ -20,6 +20,9 @@ from wordwing.language.track import Track
 from wordwing.world.layout import Layout
 from wordwing.world.paths import Floats
 
+DONE = 0.5
+"""Score from which a clause counts as done."""
+
 
 @dataclass(frozen=True)
 class Judgement:
@@ -29,6 +32,17 @@ class Judgement:
     """For each clause how well its section does what it says."""
     goal: float
     """How well the path ends as the last clause says, whatever came before."""
+
+    @property
+    def done(self) -> tuple[bool, ...]:
+        """For each clause whether its section does what it says."""
+        # Rounded, so that a score on the edge counts alike on every machine.
+        return tuple(round(value, 6) >= DONE for value in self.clauses)
+
+    @property
+    def followed(self) -> bool:
+        """Whether all that was said was done, in order; the last section ends where the path does."""
+        return all(self.done)
 
     @property
     def path(self) -> float:

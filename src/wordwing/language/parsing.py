@@ -18,7 +18,7 @@ from wordwing.language.pieces import ACROSS, Piece, Text, pieces_of
 from wordwing.language.reading import Draft, content, read
 from wordwing.language.reference import Mention, distance
 from wordwing.language.semantics import Clause, Kind, Reference
-from wordwing.language.spelling import BREAKS
+from wordwing.language.spelling import BREAKS, known_words
 from wordwing.world.layout import Layout
 
 MOST_PIECES = 6
@@ -40,7 +40,7 @@ _COVERED: dict[Kind, tuple[Kind, ...]] = {
 _COURTESY = BREAKS | frozenset(
     ("stop", "stopping", "halt", "hold", "position", "park", "end", "finish", "done", "stay", "put", "wait", "hover",
      "land", "come", "to", "rest", "there", "and", "then", "now", "just", "at", "so", "you", "are", "your", "youre",
-     "it", "is", "that", "thats", "of", "can", "go", "ahead", "spot", "no", "more", "farther", "further", "than",
+     "it", "is", "do", "that", "thats", "of", "can", "go", "ahead", "spot", "no", "more", "farther", "further", "than",
      "please", "thanks", "thank", "ok", "okay", "alright", "hi", "hello", "drone", "well")
 )  # fmt: skip
 """Words that need no clause of their own."""
@@ -58,6 +58,8 @@ class Parsed:
     """Names that fit several things that are there, as typed; one of them was taken."""
     ends: bool = False
     """Whether the last clause is the last thing that was said, so that it is known where to stop."""
+    unknown: tuple[str, ...] = ()
+    """Words in it that no rule knows, as typed: what they add to its clauses is not in them."""
 
 
 def parse(text: str, layout: Layout, start: tuple[float, float] | None = None) -> Parsed:
@@ -89,7 +91,28 @@ def parse(text: str, layout: Layout, start: tuple[float, float] | None = None) -
         unclear.append(rest[:60])
         ends = False
     once = dict.fromkeys
-    return Parsed(tuple(_settled(meaning)), tuple(once(unclear)), tuple(once(chooser.ambiguous)), ends)
+    return Parsed(
+        tuple(_settled(meaning)),
+        tuple(once(unclear)),
+        tuple(once(chooser.ambiguous)),
+        ends,
+        tuple(once(_unknown(typed))),
+    )
+
+
+def _unknown(text: Text) -> list[str]:
+    """Words that no rule knows and that name nothing; what is said of a thing before its name belongs to the name."""
+    naming = {place for entry in text.named for place in range(_noun_phrase(text, entry.first), entry.last + 1)}
+    return [
+        text.typed(place, place)
+        for place, word in enumerate(text.words)
+        if place not in naming and word.text.isalpha() and word.text not in known_words() and word.text not in _COURTESY
+    ]
+
+
+def _noun_phrase(text: Text, name: int) -> int:
+    """Where the adjectives before a name begin: at an article, at most three words before it."""
+    return next((place for place in range(name, max(name - 4, -1), -1) if text.words[place].article), name)
 
 
 Group = tuple[tuple[Piece, ...], Draft | None]
@@ -199,5 +222,6 @@ def _missed(group: Sequence[Piece], draft: Draft | None, text: Text) -> list[str
     elif draft is None:
         pieces = [text.words[piece.first : piece.last + 1] for piece in group]
         idle = all(word.text in _COURTESY for words in pieces for word in words)
+        idle = idle and not any([word.text for word in words] == ["no"] for words in pieces)
         return [] if idle else [text.typed(piece.first, piece.last) for piece in group]
     return [text.typed(entry.first, entry.last) for entry in left]

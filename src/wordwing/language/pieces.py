@@ -61,6 +61,9 @@ _ONE_PLACE = re.compile(
 )
 """Where "the boat and the barrel" are one place and not two."""
 
+_EXCEPTING = re.compile(r"\b(?:any|every|no)(?:where|thing|one|place)?(?: else)?(?: \w+)?$|\ball$")
+"""Before a "but" that excepts something: "anywhere but the barrel"."""
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -154,10 +157,16 @@ def _joins(kind: str, text: Text, first: int, at: int) -> bool:
     before = [mark for mark in marks[first:at] if mark]
     last = before[-1] if before else ""
     following = next((mark for mark in marks[at + 1 :] if mark), "")
+    if kind == "and" and marks[at] == "but" and _EXCEPTING.search(" ".join(before)):
+        return False
     if kind == "and":
         return last != "X" or following != "X" or not _ONE_PLACE.search(_sentence(marks, at))
     if kind == "until":
-        return last != "or" and not (marks[at] == "before" and following in ("X", "it", "you"))
+        after = next(
+            (mark for mark in marks[at + 2 :] if mark), ""
+        )  # "before you" is in front, "before you go" is time
+        placed = following in ("X", "it") or (following == "you" and after not in _VERBS)
+        return last != "or" and not (marks[at] == "before" and placed)
     if kind == "to":
         # "Turn left to the boat", "over the mushroom to the barrel"; but "from the boat to the barrel" is one place.
         turned = "X" not in before and last in ("left", "right", "around", "again") and not _STEPS.isdisjoint(before)

@@ -47,9 +47,19 @@ def read(text: str, named: Sequence[Mention]) -> Draft | None:
         text: Its words, with X for names.
         named: What X and "it" stand for, in order.
     """
+    if denied(text, named):
+        return None
     group = _Group(text, named)
     draft = _pair(group) or _thing(group) if group.named else _movement(group)
     return draft and replace(draft, cost=draft.cost + _unsaid(group, draft))
+
+
+def denied(text: str, named: Sequence[Mention]) -> bool:
+    """Whether a group says what no clause has: not to do something, all but something, if, or, twice, or a question.
+
+    "Without leaving your spot", "don't stop until" and the like say what is to be done, and are no denials.
+    """
+    return "denied" in _Group(text, named)
 
 
 def content(text: str, named: Sequence[Mention]) -> float:
@@ -61,8 +71,10 @@ def content(text: str, named: Sequence[Mention]) -> float:
     return lost + 1.5 * (read(text, named) is not None)
 
 
-_NOT = r"(?:dont|do not|never|not|without)"
+_NOT = r"(?:(?:do|does|did|should|will|can) not|dont|doesnt|shouldnt|wont(?: be)?|never|not|no|without|no need to)"
 _THING = r"(X|it)\b"
+_HERE = r"(?= ,| \.|$| and\b| then\b| but\b| turn\b| just\b| until\b| go\b)"
+"""Where nothing more is said of it."""
 _IDIOMS = [
     (re.compile(pattern), meant)
     for pattern, meant in (
@@ -73,19 +85,34 @@ _IDIOMS = [
         (r"\bround\b", "around"),
         (r"\bgo ahead and\b|\bgoing to want\b|\bkind of\b|\bsort of\b|\bas you go\b|\bgo ahead\b(?! bit)", ""),
         (r"\b(?:not|neither) ahead (?:or|nor) behind\b", "beside"),
+        (r"\bits (far|other|near) side\b", r"\1 side of it"),
         (rf"\bturn (?:your )?(?:back|tail) (?:on|to) {_THING}", r"leave \1"),
         (r"\bturn (?:your )?head\b", "look"),
-        (r"\bturn back toward it\b|\bdont (?:need|overdo)\b.*", ""),
-        (rf"\b(?:{_NOT}|no|shouldnt)(?: any| making| you)? (?:turns?|turning|drifting|bending\b.*|change direction)\b"
-         r"(?: more| anywhere| at all| needed| back)?", "straight"),
-        (rf"\b(?:{_NOT}|wont be)(?: go| going| get| getting)? (?:past|beyond|by) {_THING}", r"short of \1"),
-        (rf"\b(?:{_NOT}|avoid) (?:(?:go|going|fly|head|move|get) )?(?:to|toward|near|over to|close to|into) {_THING}",
-         r"avoid \1"),
-        (rf"\b{_NOT} stop (?:until|before)\b", "until"),
+        (r"\b(?:you )?dont (?:need|overdo)\b.*|\bdont forget to\b", ""),
+        # Said with a "not", and meant without one.
+        (rf"\b{_NOT} turn back(?: toward it)?{_HERE}", ""),
+        (rf"\b{_NOT} (?:stop|stopping)(?: to turn)?{_HERE}", ""),
+        (rf"\b{_NOT}(?: any| making| you)? (?:turns?|turning|drift|drifting|bending your path|change direction)\b"
+         rf"(?: off to one side or other| off| more| anywhere| or anything| at all| needed)*{_HERE}", "straight"),
+        (rf"\b{_NOT}(?: go| going| get| getting)? (?:past|beyond|by) {_THING}", r"short of \1"),
+        (rf"\b{_NOT} (?:stop|quit|halt) (?:until|before)\b", "until"),
+        (r"\bbefore you (?=(?:stop|go|get|reach|fly|land|come|end|finish|park|hover)\b)", ""),
         (rf"\b{_NOT} (?:go|drift|stray)(?: away)? from {_THING}", r"hug \1"),
-        (rf"\b{_NOT} (?:come out|exit|pass through|go through)\b", "stay inside"),
-        (rf"\b{_NOT} (?:let|lose|mov|go|touch|bump|cross|leav)\w*"
-         r"(?: anywhere| more| yet| from your spot| your spot| out)?\b", "staying"),
+        (rf"\b{_NOT} (?:come out|exit|pass through|go through)(?: other side)?{_HERE}", "stay inside"),
+        (rf"\b{_NOT} (?:let|letting|lose|losing|leave|leaves|leaving)(?: it| X)?(?: get)?(?: far)?(?: from| off)? "
+         r"your (left|right)\b", r"on your \1"),
+        (rf"\b{_NOT} (?:touching|touch|bumping|bump|hitting|hit)(?: into)?(?: {_THING})?", ""),
+        (rf"\b{_NOT} (?:let you )?(?:move|moving|go|going|leaving|anything)"
+         rf"(?: from your spot| your spot| anywhere| forward| more| yet| further| farther)*{_HERE}", "staying"),
+        (rf"\b{_NOT} (?:more|further|farther)\b(?: than that)?{_HERE}", "staying"),
+        (r"\bnot (?:too )?(?:much|sharp|full|whole|off to one side)\b|\bnowhere near full one\b|\bnothing big\b|"
+         r"\bnot getting (?:nearer|closer) or (?:farther|further)\b|\band not corner\b|\bno space\b", ""),
+        (rf"\b{_NOT} turning all way that direction\b", ""),
+        (r"\byou (?:cant|cannot) (?:really )?(?=get any closer|go (?:past|any farther|forward))", ""),
+        (r"\byou (?:cant|shouldnt)(?: be able to)? see (X|it) (?:anymore|since|cuz)(?= its?\b| because it slipped)",
+         r"\1"),
+        (r"\bdont go straight(?= , bend)", ""),
+        (r"\binstead of (?:sharp )?(?:turn|corner)\b|\bnothing but(?= X)|\bno more (?:than|field)\b", ""),
         (r"\b(?:go|fly|move|continue|head|travel|proceed|carry|push|keep going)(?: on| straight| dead)* "
          r"(?:ahead|forward)\b", "advance"),
         (r"\b(to|toward|at|near|face|reach) (?:left|right|far|closest|nearest) (X)\b", r"\1 \2"),
@@ -225,12 +252,12 @@ def _thing(group: _Group) -> Draft | None:
     """One thing: the decision list."""
     thing = (group.named[0],)
     reach = Draft("reach_fence" if group.fence else "reach", thing)
-    if group.says("avoid"):
-        return None
     if group.says("between(?! your?)"):
         # "Between the rocks" names both at once.
         return _pair(group, thing * 2) if len(thing[0].candidates) > 1 else None
     if group.text == "X":
+        if "is" in thing[0].phrase:  # "the rock is near the boat" tells nobody to do anything
+            return None
         return replace(reach, cost=0.5, weak=True)
     if group.beside and not group.fence and (group.arced or "circle" in group):
         return Draft("circle", thing, group.beside, group.arc if group.arc and group.arced else 4 * QUARTER)

@@ -17,7 +17,7 @@ from itertools import islice
 from wordwing.language.naming import lexicon
 from wordwing.language.phrasings import VOICES, voice
 from wordwing.language.tokenizer import Vocabulary, tokenize
-from wordwing.language.typos import HABITS
+from wordwing.language.typos import HABITS, mistypings
 from wordwing.world.catalogue import catalogue, landmark
 from wordwing.world.layout import Layout
 
@@ -51,7 +51,7 @@ _MISTAKES |= {"teh": "the", "hte": "the"}
 _MORE_WORDS = (
     "walk step stand navigate left right clockwise counterclockwise about backward degrees uturn veer cross strafe "
     "meters yards inches fence wall border boundary edge before zero one two three four five six seven eight nine ten "
-    "twelve twenty thirty forty fifty sixty ninety hundred half visit thing object item"
+    "twelve twenty thirty forty fifty sixty ninety hundred half visit thing object item alone"
 )
 """That are said and are no slips of the voices' words."""
 _SHORT = (
@@ -172,6 +172,25 @@ def _slipped(word: str, meant: str) -> bool:
     tail, rest = word[at:], meant[at:]
     swapped = tail[1:2] + tail[:1] + tail[2:]
     return tail[1:] == rest or tail == rest[1:] or tail[1:] == rest[1:] or swapped == rest
+
+
+_REAL = frozenset(
+    ["bar", "bat", "beds", "bet", "cat", "cold", "don", "fill", "filing", "pace", "self", "sill", "walks", "wet"]
+)
+"""Words that look like slips of others, and that people have said of rooms."""
+
+
+def correction(word: str) -> str | None:
+    """The word of which this one is a common mistake, or one that a hurried person makes; None if it is no mistake."""
+    if word in known_words() or word in _REAL:
+        return None
+    return _MISTAKES.get(word) or _spoilt().get(word)
+
+
+@cache
+def _spoilt() -> dict[str, str]:
+    """The commonest known word by each way to mistype it."""
+    return {wrong: word for word in reversed(known_words().words) for wrong in mistypings(word)}
 
 
 @cache

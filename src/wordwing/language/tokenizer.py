@@ -15,7 +15,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from wordwing.errors import WordwingError
-from wordwing.files import replacing
+from wordwing.files import read_text, replacing
 from wordwing.world.catalogue import catalogue
 
 PAD, UNKNOWN = "<pad>", "<unk>"
@@ -26,6 +26,9 @@ MIN_COUNT = 2
 
 MIN_REPAIR, MAX_REPAIR = 5, 30
 """Letters of an unknown word that may be taken for a typing mistake; trying all edits takes their number squared."""
+
+MAX_WORDS, MAX_BYTES = 100_000, 8_000_000
+"""Most words of a vocabulary, the two that are none included, and most bytes of its file."""
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _PUNCTUATION = re.compile(r"[\W_]+")
@@ -48,7 +51,8 @@ class Vocabulary:
         """The words that occur at least `min_count` times in some texts."""
         counts = Counter(word for text in texts for word in tokenize(text))
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-        return cls((PAD, UNKNOWN, *(word for word, count in ranked if count >= min_count)))
+        known = [word for word, count in ranked if count >= min_count]
+        return cls((PAD, UNKNOWN, *known[: MAX_WORDS - 2]))
 
     def extended(self, other: Vocabulary) -> Vocabulary:
         """The same words at the same places, and behind them those that only another vocabulary has."""
@@ -97,14 +101,9 @@ class Vocabulary:
     @classmethod
     def load(cls, path: str | Path) -> Vocabulary:
         """Read a file that `save` wrote."""
-        try:
-            words = tuple(Path(path).read_text("utf-8").removesuffix("\n").split("\n"))
-        except FileNotFoundError:
-            raise WordwingError(f"{path}: there is no such file") from None
-        except OSError as error:
-            raise WordwingError(f"{path}: the file cannot be read ({error.strerror})") from None
-        except UnicodeDecodeError as error:
-            raise WordwingError(f"{path}: byte {error.start} is not UTF-8 text") from None
+        words = tuple(read_text(path, MAX_BYTES, "vocabulary").removesuffix("\n").split("\n"))
+        if len(words) > MAX_WORDS:
+            raise WordwingError(f"{path}: there are more than {MAX_WORDS} words in it")
         if words[:2] != (PAD, UNKNOWN):
             raise WordwingError(f"{path}: a vocabulary begins with the lines {PAD} and {UNKNOWN}")
         for number, word in enumerate(words[2:], start=3):

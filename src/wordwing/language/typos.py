@@ -63,10 +63,21 @@ def _spoil(word: str, rng: np.random.Generator) -> str:
         return word
     at = int(rng.integers(1, len(core) - 1))
     kind = int(rng.integers(4))
-    spoiled = (
-        core[:at] + core[at + 1 :],
-        core[:at] + core[at] + core[at:],
-        core[:at] + core[at + 1] + core[at] + core[at + 2 :],
-        core[:at] + NEIGHBOURS.get(core[at], core[at]) + core[at + 1 :],
-    )[kind]
-    return word.replace(core, spoiled)
+    return word.replace(core, _spoilt_at(core, at)[kind])
+
+
+def mistypings(word: str) -> set[str]:
+    """All that `misspell` can make of a word by a slip of a finger; () of words that it leaves alone."""
+    if len(word) < 4 or not word.isalpha():
+        return set()
+    return {wrong for at in range(1, len(word) - 1) for wrong in _spoilt_at(word, at)} - {word}
+
+
+def _spoilt_at(word: str, at: int) -> tuple[str, str, str, str]:
+    """A letter dropped, doubled, swapped with the next one, or that of the key beside it."""
+    return (
+        word[:at] + word[at + 1 :],
+        word[:at] + word[at] + word[at:],
+        word[:at] + word[at + 1] + word[at] + word[at + 2 :],
+        word[:at] + NEIGHBOURS.get(word[at], word[at]) + word[at + 1 :],
+    )

@@ -217,3 +217,13 @@ def test_names_are_written_as_they_are_not_as_formulas(tmp_path):
     book.scalars({"charts/minutes": 2.0, **dict.fromkeys(names, 0.5)}, 7)
     book.close()
     save_curves(folder, tmp_path / "curves.png")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [[], {}, {"data": 3}, {"data": {"corpora": [3], "first": 1}, "reinforcement": {"gold_distance": 1}, "seed": 1}],
+)
+def test_a_run_that_does_not_tell_what_was_trained_is_refused(tmp_path, settings):
+    (tmp_path / "run.json").write_text(json.dumps(settings))
+    with pytest.raises(WordwingError, match="does not tell what was trained"):
+        Run.read(tmp_path)

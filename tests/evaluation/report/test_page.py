@@ -227,7 +227,11 @@ def test_a_flight_is_told_by_its_measures():
     text = Document(render(page)).text
     assert "✓ success" in text
     assert "judge: path 0.25, goal 1.00" in text
+    assert "followed" not in text
     assert "believes" not in text
+    for done, words in ((True, "✓ followed"), (False, "✗ not followed")):
+        page = Page("t", "1", gallery=[exhibit("go", SIM, flown("mine", clauses=2, followed=done))])
+        assert words in Document(render(page)).text
     page = Page("t", "1", gallery=[exhibit("go", SIM, flown("mine", last_goal_error=0.311))])
     assert "believes the goal 0.31 m off" in Document(render(page)).text
 

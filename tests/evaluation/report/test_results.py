@@ -151,6 +151,36 @@ def test_judged_flights_have_the_judges_columns():
     assert any("not people" in note for note in found["path-cage-generated"].notes)
 
 
+def test_who_did_everything_that_was_said_stands_beside_who_only_ended_well():
+    said = {"p0/0": 1, "p1/0": 3, "p2/0": 3, "p3/0": 4}
+    did = {"pvn2-bc": (True, True, False, False), "oracle": (True, True, True, True)}
+    scores = [
+        score(system, name, clauses=clauses, followed=followed)
+        for system, done in did.items()
+        for (name, clauses), followed in zip(said.items(), done, strict=True)
+    ]
+    found = tables(scores)
+    results = found["results-cage-generated"]
+    assert results.columns == ("system", "n", "SR, %", "paper's SR", "Followed, %", "EMD, m", "paper's EMD")
+    assert rows(results)["PVN2-BC"][3].startswith("50.0 (")
+    assert rows(results)["ORACLE"][3].startswith("100.0 (")
+    assert any("at least 0.5 of 1" in note for note in results.notes)
+    by_clauses = found["followed-cage-generated"]
+    assert by_clauses.spans == (("", 1), ("1 clause", 3), ("2 clauses", 3), ("3 or more clauses", 3))
+    assert rows(by_clauses)["PVN2-BC"][:6] == ("1", "100.0 (20.7–100.0)", "100.0 (20.7–100.0)", "0", "", "")
+    assert rows(by_clauses)["PVN2-BC"][6:8] == ("3", "100.0 (43.9–100.0)")  # Wilson: n / (n + z²)
+    assert rows(by_clauses)["PVN2-BC"][8].startswith("33.3 (")
+    assert "followed-cage-generated" not in tables(few())
+
+
+def test_differences_in_what_was_followed_are_in_points():
+    scores = [score("average", f"p{k}/0", clauses=1, followed=False) for k in range(2)]
+    scores += [score("pvn2-bc", f"p{k}/0", clauses=1, followed=k == 0) for k in range(2)]
+    table = tables(scores)["differences-cage-generated"]
+    assert table.columns == ("difference", "n", "SR, points", "Followed, points", "EMD, m")
+    assert rows(table)["PVN2-BC − AVERAGE"][2] == "+50.0 (+0.0 to +100.0)"
+
+
 def test_visibility_is_told_by_both_definitions():
     scores = [
         score("pvn2-bc", "a/0", True, 0.1, goal_ahead=True, goal_in_sight=False),
@@ -205,11 +235,34 @@ def test_a_system_with_a_script_for_a_name_is_only_a_name():
         assert "&lt;script&gt;" in page
 
 
+@pytest.mark.parametrize(
+    ("name", "cell"),
+    [
+        ("=HYPERLINK(1)", "'=HYPERLINK(1)"),
+        ("+1", "'+1"),
+        ("-1+1", "'-1+1"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("＝1", "'＝1"),
+        ("\t=1", "\\t=1"),
+        ("\r=1", "\\r=1"),
+        ("\n=1", "\\n=1"),
+    ],
+)
+def test_no_name_is_a_formula_in_a_spreadsheet(name, cell):
+    scores = [*flown("average", (0, 1), (0.5, 0.7)), *flown(name, (1, 0), (0.4, 0.6), corpus=name)]
+    scores += flown(name, (1, 0), (0.4, 0.6))
+    rows = list(csv.DictReader(io.StringIO(to_csv(summarise(scores)), newline="")))
+    assert {row["system"] for row in rows} == {"average", cell}
+    assert {row["corpus"] for row in rows} == {"cage", cell}
+    assert min(float(row["mean"]) for row in rows if row["mean"]) < 0  # a number stays one
+
+
 def test_the_csv_has_every_figure_once():
     summary = summarise(few())
     found = list(csv.DictReader(io.StringIO(to_csv(summary))))
     assert len(found) == len(summary.figures) + len(summary.gaps) + len(summary.differences)
     keys = ("split", "domain", "segments", "goal", "system", "minus", "metric")
+    assert {row["clauses"] for row in found} == {"all"}
     by_key = {tuple(row[key] for key in keys): row for row in found}
     assert len(by_key) == len(found)
     plain = by_key["test", "sim", "2", "all", "average", "", "success"]

@@ -63,6 +63,29 @@ def test_a_mean_is_of_the_flights_that_it_names():
         assert figures[group, "average", "emd"].n == n
 
 
+def test_flights_are_told_apart_by_how_much_was_said():
+    scores = [
+        score("pvn2-bc", f"{name}/{place}", success, clauses=clauses, followed=followed)
+        for name, place, success, clauses, followed in (
+            ("a", "0", True, 1, True),
+            ("b", "0", True, 2, True),
+            ("c", "0", True, 2, False),
+            ("d", "0-1", True, 3, False),
+            ("e", "0-1", False, 5, False),
+            ("f", "0-1", True, None, None),
+        )
+    ]
+    figures = summarise(scores).figures
+    found = {
+        group.clauses: (figures[group, "pvn2-bc", "followed"].mean, figures[group, "pvn2-bc", "success"].mean)
+        for group, _system, metric in figures
+        if group.clauses != "all" and metric == "followed"
+    }
+    assert found == {"1 clause": (1.0, 1.0), "2 clauses": (0.5, 1.0), "3 or more clauses": (0.0, 0.5)}
+    assert figures[Group(TEST, "both"), "pvn2-bc", "followed"].n == 5
+    assert {group.segments for group, *_ in figures if group.clauses != "all"} == {"both"}
+
+
 def test_an_interval_is_the_bootstraps(rng):
     scores = many(rng, ["oracle"])
     figures = summarise(scores).figures
@@ -80,9 +103,9 @@ def test_all_that_succeed_get_wilsons_interval():
 
 
 def test_every_metric_but_what_belongs_to_the_task_is_averaged():
-    of_the_task = {"stop_emd", "gold_length", "goal_ahead", "goal_in_sight"}
+    of_the_task = {"stop_emd", "gold_length", "clauses", "goal_ahead", "goal_in_sight"}
     assert {metric.name for metric in METRICS} == set(Measures.__annotations__) - of_the_task
-    shares = {name for name, kind in Measures.__annotations__.items() if kind == "bool"} - of_the_task
+    shares = {name for name, kind in Measures.__annotations__.items() if kind.startswith("bool")} - of_the_task
     assert {metric.name for metric in METRICS if metric.share} == shares
 
 

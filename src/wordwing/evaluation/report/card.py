@@ -9,14 +9,14 @@ from pathlib import Path
 import torch
 
 from wordwing.errors import WordwingError
-from wordwing.evaluation.report.results import automated, gaps
+from wordwing.evaluation.report.results import automated, followed, gaps
 from wordwing.evaluation.report.summary import NOT_LEARNED, Score, summarise
 from wordwing.evaluation.report.tables import to_markdown
 from wordwing.frames import ARENA_SIZE
 from wordwing.interface import FLIGHT_HEIGHT
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.learning.cards import MADE, how_made
-from wordwing.model.checkpoint import CARD, load_network, policy_folder, save_network
+from wordwing.model.checkpoint import CARD, load_network, read_card, save_network
 from wordwing.world.catalogue import catalogue
 
 HALF = torch.float16
@@ -32,7 +32,7 @@ def pack(policy: str | Path, name: str, scores: Sequence[Score], out: Path) -> N
         out: Folder; replaced if it holds a policy.
     """
     network, vocabulary = load_network(policy)
-    made = how_made((policy_folder(policy) / CARD).read_text("utf-8"))
+    made = how_made(read_card(policy))
     if not made:
         raise WordwingError(f"{policy}: its {CARD} does not tell how it was made, so it is not one of wordwing train")
     kept = [score for score in scores if score.system in (name, *NOT_LEARNED)]
@@ -55,7 +55,7 @@ def model_card(name: str, made: str, vocabulary: Vocabulary, scores: Sequence[Sc
     measured = []
     for _corpus, found in groupby(summary.origins, key=lambda origin: (origin.corpus, origin.text)):
         origins = list(found)
-        tables = (automated(summary, origins), gaps(summary, origins))
+        tables = (automated(summary, origins), followed(summary, origins), gaps(summary, origins))
         measured += [to_markdown(table) for table in tables if table is not None]
     parts = [
         f"# {name}",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -29,8 +28,9 @@ from wordwing.evaluation.drawing import (
     Colour,
 )
 from wordwing.evaluation.report.charts import plain_style, shade
-from wordwing.files import replacing
+from wordwing.files import read_json, replacing
 from wordwing.learning.logbook import SCALARS, read_scalars
+from wordwing.learning.runs import MAX_SETTINGS
 
 Floats = NDArray[np.float64]
 
@@ -141,9 +141,13 @@ class Run:
     def read(cls, folder: Path) -> Run:
         """Of a `wordwing train`."""
         try:
-            settings = json.loads((folder / "run.json").read_text("utf-8"))
-        except (OSError, ValueError):
+            settings = read_json(folder / "run.json", MAX_SETTINGS, "run.json")
+        except WordwingError:
             raise WordwingError(f"{folder}: this is no run of wordwing train; its run.json cannot be read") from None
+        if not _is_run(settings):
+            raise WordwingError(
+                f"{folder}: this is no run of wordwing train; its run.json does not tell what was trained"
+            )
         run = cls(folder.resolve().name, settings, Log.read(folder / "log-a"), Log.read(folder / "log-b"))
         if not run.a.rows and not run.b.rows:
             raise WordwingError(f"{folder}: nothing has been logged there yet")
@@ -173,6 +177,16 @@ class Run:
         return "; ".join(parts)
 
 
+def _is_run(settings: Any) -> bool:
+    """Whether run.json has all that is drawn of it."""
+    try:
+        corpora, _first = settings["data"]["corpora"], settings["data"]["first"]
+        _gold, _seed = settings["reinforcement"]["gold_distance"], settings["seed"]
+    except (KeyError, TypeError, IndexError):
+        return False
+    return isinstance(corpora, list) and all(isinstance(name, str) for name in corpora)
+
+
 def panels(run: Run) -> list[Panel]:
     """All that is drawn, row by row."""
     a, b = run.a, run.b
@@ -197,7 +211,7 @@ def panels(run: Run) -> list[Panel]:
         Panel("Length of a flight", "decisions", lengths(run), noisy=True),
         Panel("How flights end", "%", endings(run), stacked=True),
         Panel("Demonstrations left in $D^S$", "%", demonstrations(a)),
-        Panel("Success in dev flights", "%", successes(run)),
+        Panel("Success in dev flights (dashed: all followed)", "%", successes(run)),
         Panel("EMD in dev flights", "m", distances(run)),
     ]
 
@@ -246,12 +260,14 @@ def demonstrations(log: Log) -> list[Curve]:
 
 
 def successes(run: Run) -> list[Curve]:
-    """Share of dev flights that end within 0.47 m."""
-    return [
+    """Share of dev flights that end within 0.47 m, and of those that did everything that was said."""
+    curves = [
         curve
         for name, colour in _corpora(run.b, "dev/", "_success")
         for curve in run.b.curve(name, f"dev/{name}_success", colour, scale=100)
     ]
+    curves += run.b.curve("followed, mean", "dev/followed", INK, "--", scale=100)
+    return curves + run.b.curve("ORACLE's", "dev/followed_by_oracle", GREY, ":", scale=100)
 
 
 def distances(run: Run) -> list[Curve]:

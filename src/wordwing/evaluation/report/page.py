@@ -255,6 +255,8 @@ def _flight(flown: Flown) -> str:
     measures, episode = flown.measures, flown.episode
     name = _text(title(episode.system))
     verdict = '<b class="yes">✓ success</b>' if measures.success else '<b class="no">✗ no success</b>'
+    if measures.followed is not None:
+        verdict += ' <b class="yes">✓ followed</b>' if measures.followed else ' <b class="no">✗ not followed</b>'
     ended = "stopped" if episode.ended_by == "stop" else "out of steps"
     facts = [
         f"rests {measures.distance:.2f} m from the goal",

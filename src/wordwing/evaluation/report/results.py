@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import combinations, groupby
@@ -14,6 +12,7 @@ from wordwing.evaluation.report.bootstrap import RESAMPLES, Estimate
 from wordwing.evaluation.report.published import STANDS_FOR, Key, gap_closed, published
 from wordwing.evaluation.report.summary import (
     COMPARED_METRICS,
+    COUNTS,
     METRIC,
     Goal,
     Group,
@@ -26,7 +25,8 @@ from wordwing.evaluation.report.summary import (
     segments_title,
     title,
 )
-from wordwing.evaluation.report.tables import Section, Table, slug
+from wordwing.evaluation.report.tables import Section, Table, csv_text, slug
+from wordwing.language.judge import DONE
 
 METRES = ("distance", "distance_at_stop", "closest", "emd", "length", "first_goal_error", "last_goal_error")
 
@@ -44,15 +44,21 @@ SIGHT: tuple[tuple[Goal, Goal, str], ...] = (
     ),
 )
 
-MAIN_TABLES = ("results", "gap", "differences")
+MAIN_TABLES = ("results", "followed", "gap", "differences")
 """How the names begin of those that a reader wants first."""
 
 BOOTSTRAP = f"In brackets 95 % intervals: percentiles of {RESAMPLES:,} resamples of layouts"
 INTERVALS = f"{BOOTSTRAP}; Wilson's where all flights of a share came out the same."
+END = f"SR: flights that came to rest within {SUCCESS_DISTANCE} m of the demonstration's end."
+FOLLOWED = (
+    "Followed: flights that did everything that was said, in order, and came to rest where the last clause says; the "
+    f"automatic judge, a program, gives every clause at least {DONE} of 1. ORACLE's share tells how often it does so "
+    "for a flight along the demonstration."
+)
 NO_BOLD = "Nothing is bold: which system is better is for paired differences to say."
 
 CSV_COLUMNS = (
-    "corpus", "text", "split", "domain", "segments", "goal", "system", "minus", "metric",
+    "corpus", "text", "split", "domain", "segments", "goal", "clauses", "system", "minus", "metric",
     "n", "mean", "low", "high", "paper",
 )  # fmt: skip
 """Shares are from 0 to 1, lengths in metres. A row with "minus" is a paired difference, one whose metric ends in
@@ -66,6 +72,7 @@ def report_tables(summary: Summary) -> list[Table]:
         origins = list(found)
         made = [
             automated(summary, origins),
+            followed(summary, origins),
             gaps(summary, origins),
             differences(summary, origins),
             *(visibility(summary, origins, *kind) for kind in SIGHT),
@@ -82,8 +89,12 @@ def report_tables(summary: Summary) -> list[Table]:
 
 
 def automated(summary: Summary, origins: Sequence[Origin]) -> Table:
-    """The paper's table of automated results: SR and EMD of one and of two segments, the paper's beside ours."""
+    """The paper's table of automated results: SR and EMD of one and of two segments, the paper's beside ours.
+
+    Where meanings are known, who followed all that was said stands beside SR, which asks for the end alone.
+    """
     counts = _counts(summary, origins)
+    judged = _known(summary, origins, "followed")
     papers = any(_published(origin, system, 1) for origin in origins for system in summary.systems(origin))
     sections = []
     for origin in origins:
@@ -91,20 +102,23 @@ def automated(summary: Summary, origins: Sequence[Origin]) -> Table:
         for system in summary.systems(origin):
             cells = [title(system)]
             for count in counts:
-                success, emd = (_figure(summary, origin, count, system, name) for name in ("success", "emd"))
+                success, done, emd = (
+                    _figure(summary, origin, count, system, name) for name in ("success", "followed", "emd")
+                )
                 paper = _published(origin, system, count)
                 cells += [f"{success.n:,}" if success else "", _cell(success, "success")]
                 cells += [f"{paper.success:.1f}" if paper else ""] * papers
+                cells += [_cell(done, "followed")] * judged
                 cells += [_cell(emd, "emd")]
                 cells += [f"{paper.emd:.2f}" if paper else ""] * papers
             rows.append(tuple(cells))
         sections.append(Section(_heading(origin), tuple(rows)))
-    each = ["n", "SR, %", *["paper's SR"] * papers, "EMD, m", *["paper's EMD"] * papers]
+    each = ["n", "SR, %", *["paper's SR"] * papers, *["Followed, %"] * judged, "EMD, m", *["paper's EMD"] * papers]
     corpus = origins[0].corpus
     beside = f", beside the paper's on {STANDS_FOR[corpus]}" if papers else ""
     notes = [
-        f"SR: flights that came to rest within {SUCCESS_DISTANCE} m of the demonstration's end. EMD: earth mover's "
-        "distance between flown and demonstrated path. n: flights.",
+        f"{END} EMD: earth mover's distance between flown and demonstrated path. n: flights.",
+        FOLLOWED if judged else "",
         INTERVALS,
         NO_BOLD,
         _caveat(origins, papers),
@@ -118,6 +132,33 @@ def automated(summary: Summary, origins: Sequence[Origin]) -> Table:
         ("system", *each * len(counts)),
         tuple(sections),
         (("", 1), *((segments_title(count), len(each)) for count in counts)),
+    )
+
+
+def followed(summary: Summary, origins: Sequence[Origin]) -> Table | None:
+    """Who did everything that was said, by how much was said, beside success, which asks for the end alone."""
+    if not _known(summary, origins, "followed"):
+        return None
+    sections = []
+    for origin in origins:
+        rows = []
+        segments: Segments = "both" if len(summary.segments(origin)) > 1 else summary.segments(origin)[0]
+        for system in summary.systems(origin):
+            cells = [title(system)]
+            for clauses in COUNTS:
+                group = Group(origin, segments, clauses=clauses)
+                found = {name: summary.figures.get((group, system, name)) for name in ("success", "followed")}
+                cells.append(f"{found['followed'].n:,}" if found["followed"] else "0")
+                cells += [_cell(estimate, name) for name, estimate in found.items()]
+            rows.append(tuple(cells))
+        sections.append(Section(_heading(origin), tuple(rows)))
+    return Table(
+        slug("followed", origins[0].corpus, origins[0].text),
+        f"Everything that was said, by how much was said, {_subject(origins)}",
+        tuple(note for note in (f"{END} n: flights.", FOLLOWED, INTERVALS, _caveat(origins, False)) if note),
+        ("system", *("n", "SR, %", "Followed, %") * len(COUNTS)),
+        tuple(sections),
+        (("", 1), *((clauses, 3) for clauses in COUNTS)),
     )
 
 
@@ -189,8 +230,8 @@ def differences(summary: Summary, origins: Sequence[Origin]) -> Table | None:
     if not sections:
         return None
     notes = [
-        "The first system's mean less the second's, over the n instructions that both flew. More SR and more of the "
-        "automatic judge's scores are better, less EMD is better.",
+        "The first system's mean less the second's, over the n instructions that both flew. More SR, more that is "
+        "Followed and more of the automatic judge's scores are better, less EMD is better.",
         f"{BOOTSTRAP}. Each stands for itself: of many, some exclude zero by chance.",
         _caveat(origins, False),
     ]
@@ -198,7 +239,11 @@ def differences(summary: Summary, origins: Sequence[Origin]) -> Table | None:
         slug("differences", origins[0].corpus, origins[0].text),
         f"Paired differences between systems, {_subject(origins)}",
         tuple(note for note in notes if note),
-        ("difference", "n", *("SR, points" if name == "success" else _column(METRIC[name]) for name in shown)),
+        (
+            "difference",
+            "n",
+            *(f"{METRIC[name].title}, points" if METRIC[name].share else _column(METRIC[name]) for name in shown),
+        ),
         tuple(sections),
     )
 
@@ -270,7 +315,7 @@ def to_csv(summary: Summary) -> str:
     rows: list[dict[str, Any]] = []
     for (group, system, metric), estimate in summary.figures.items():
         row = {**group.to_json(), "system": system, "metric": metric, **estimate.to_json()}
-        paper = _published(group.origin, system, group.segments) if group.goal == "all" else None
+        paper = _published(group.origin, system, group.segments) if group.goal == group.clauses == "all" else None
         if paper and metric in ("success", "emd"):
             row["paper"] = round(paper.success / 100, 4) if metric == "success" else paper.emd
         rows.append(row)
@@ -282,11 +327,7 @@ def to_csv(summary: Summary) -> str:
         rows.append(row)
     for (group, system, other, metric), estimate in summary.differences.items():
         rows.append({**group.to_json(), "system": system, "minus": other, "metric": metric, **estimate.to_json()})
-    text = io.StringIO()
-    writer = csv.DictWriter(text, CSV_COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+    return csv_text(CSV_COLUMNS, [[row.get(column) for column in CSV_COLUMNS] for row in rows])
 
 
 _PAPER_NUMBERS = {
@@ -304,6 +345,10 @@ def _figure(
     summary: Summary, origin: Origin, segments: Segments, system: str, metric: str, goal: Goal = "all"
 ) -> Estimate | None:
     return summary.figures.get((Group(origin, segments, goal), system, metric))
+
+
+def _known(summary: Summary, origins: Sequence[Origin], metric: str) -> bool:
+    return any(name == metric and group.origin in origins for group, _system, name in summary.figures)
 
 
 def _published(origin: Origin, system: str, segments: Segments) -> Any:

@@ -51,6 +51,9 @@ Segments = int | Literal["both"]
 Goal = Literal["all", "ahead", "not ahead", "in sight", "not in sight"]
 GOALS: tuple[Goal, ...] = ("all", "ahead", "not ahead", "in sight", "not in sight")
 """Which instructions, by where their goal is seen from the start (`Measures.goal_ahead`, `goal_in_sight`)."""
+Clauses = Literal["all", "1 clause", "2 clauses", "3 or more clauses"]
+COUNTS: tuple[Clauses, ...] = ("1 clause", "2 clauses", "3 or more clauses")
+"""Which instructions, by how much they say (`Measures.clauses`)."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,7 @@ class Metric:
 
 METRICS = (
     Metric("success", "SR", share=True),
+    Metric("followed", "Followed", share=True),
     Metric("stopped", "ended by STOP", share=True),
     Metric("success_at_stop", "SR at STOP", share=True),
     Metric("distance", "NE", lower_is_better=True),
@@ -87,7 +91,7 @@ METRICS = (
 )
 METRIC = {metric.name: metric for metric in METRICS}
 GAP_METRICS = ("success", "emd")
-COMPARED_METRICS = ("success", "emd", "judge_path", "judge_goal")
+COMPARED_METRICS = ("success", "followed", "emd", "judge_path", "judge_goal")
 """Of what shares of the AVERAGE-to-ORACLE gap and paired differences are computed."""
 
 
@@ -144,10 +148,11 @@ class Group:
     origin: Origin
     segments: Segments
     goal: Goal = "all"
+    clauses: Clauses = "all"
 
     def to_json(self) -> dict[str, Any]:
         """A plain dictionary."""
-        return {**asdict(self.origin), "segments": self.segments, "goal": self.goal}
+        return {**asdict(self.origin), "segments": self.segments, "goal": self.goal, "clauses": self.clauses}
 
 
 @dataclass(frozen=True)
@@ -253,6 +258,8 @@ class _Flown:
         self.segments = np.array([any_score[name].segments for name in ids])
         self.ahead = np.array([any_score[name].measures.goal_ahead for name in ids])
         self.in_sight = np.array([any_score[name].measures.goal_in_sight for name in ids])
+        self.clauses = np.array([any_score[name].measures.clauses or 0 for name in ids])
+        """0 where they are not known."""
         by_system: dict[str, dict[str, Measures]] = {system: {} for system in self.systems}
         for score in scores:
             _check_same_task(score, any_score[score.id])
@@ -269,7 +276,10 @@ class _Flown:
         }
 
     def groups(self) -> Iterator[tuple[Group, NDArray[np.bool_]]]:
-        """Each group that has an instruction, and a mask [N] of its instructions."""
+        """Each group that has an instruction, and a mask [N] of its instructions.
+
+        Goals are told apart for each number of segments; how much is said, for all of them together.
+        """
         counts = sorted(set(self.segments.tolist()))
         lengths: list[Segments] = [*counts, "both"] if len(counts) > 1 else [*counts]
         kinds = {
@@ -285,6 +295,10 @@ class _Flown:
                 mask = long & kinds[goal]
                 if mask.any():
                     yield Group(self.origin, segments, goal), mask
+        for count, clauses in enumerate(COUNTS, start=1):
+            mask = self.clauses >= count if clauses == COUNTS[-1] else self.clauses == count
+            if mask.any():
+                yield Group(self.origin, lengths[-1], clauses=clauses), mask
 
 
 def _add_group(summary: Summary, group: Group, flown: _Flown, mask: NDArray[np.bool_]) -> None:
@@ -296,6 +310,8 @@ def _add_group(summary: Summary, group: Group, flown: _Flown, mask: NDArray[np.b
             estimate = draws.interval(column[system, metric.name], metric.share)
             if estimate.n:
                 summary.figures[group, system, metric.name] = estimate
+    if group.clauses != "all":
+        return
     if group.goal == "all" and {"average", "oracle"} <= set(present):
         for system in present:
             for name in GAP_METRICS if system not in ("average", "oracle") else ():
@@ -316,7 +332,7 @@ def _column(measures: Sequence[Measures | None], name: str) -> NDArray[np.float6
 
 def _check_same_task(score: Score, other: Score) -> None:
     """Raise if two systems flew tasks of the same name that are not the same, such as corpora of different seeds."""
-    keys = attrgetter("layout", "segments", "measures.gold_length", "measures.stop_emd")
+    keys = attrgetter("layout", "segments", "measures.gold_length", "measures.stop_emd", "measures.clauses")
     if keys(score) != keys(other):
         raise WordwingError(
             f"{score.system} and {other.system} flew different tasks called {score.id} of {score.corpus}; "

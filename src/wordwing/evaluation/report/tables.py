@@ -1,10 +1,15 @@
-"""A table, and the same table in Markdown, LaTeX and HTML. What is in a report's tables is in `results.py`."""
+"""A table, and the same table in Markdown, LaTeX and HTML; and rows as CSV. `results.py` has what is in them."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+
+from wordwing.errors import printable
 
 Cells = tuple[str, ...]
 
@@ -100,6 +105,23 @@ def to_html(table: Table) -> str:
             lines.append(f'<tr><th scope="row">{_html(first)}</th>{cells}</tr>')
         lines.append("</tbody>")
     return "\n".join([*lines, "</table>"]) + "\n"
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Rows for other programs and spreadsheets; None is an empty cell.
+
+    A text that a spreadsheet would take for a formula gets an apostrophe, and control characters become escapes:
+    names come from files that others wrote.
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_harmless(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
+    return out.getvalue()
+
+
+def _harmless(text: str) -> str:
+    return f"'{printable(text)}" if text.startswith(tuple("=+-@＝＋－＠")) else printable(text)
 
 
 def slug(*parts: str) -> str:

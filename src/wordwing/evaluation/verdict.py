@@ -1,0 +1,156 @@
+"""Did a flight do what it was told? Clause by clause: ✓ passed the barrel on its left, ✗ did not turn around.
+
+What is not understood is not judged: rather no verdict than a wrong one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from wordwing.evaluation.rollout import Flight
+from wordwing.language.absent import absent
+from wordwing.language.judge import judge
+from wordwing.language.parsing import Parsed, parse
+from wordwing.language.semantics import Clause, Kind, Reference
+from wordwing.world.layout import Layout
+
+DONE, MISSED = "✓", "✗"
+
+LONGEST = 60
+"""Characters of what is quoted."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What can be said about whether a flight did everything that it was told."""
+
+    summary: str
+    followed: bool | None
+    """None where that is not judged."""
+    clauses: tuple[tuple[str, bool], ...] = ()
+    """In order what was understood and whether it was done: ("passed the barrel on its left", True)."""
+
+    @property
+    def lines(self) -> list[str]:
+        """For a screen or a picture: a line for each clause, and the summary."""
+        return [f"{DONE if done else MISSED} {words}" for words, done in self.clauses] + [self.summary]
+
+
+def verdict(flight: Flight) -> Verdict:
+    """What the judge says of a flight, by what the parser makes of its instruction."""
+    task = flight.task
+    parsed = parse(task.instruction, task.layout, task.start_xy)
+    if parsed.unclear or not parsed.meaning:
+        missing = bool(parsed.unclear) and set(parsed.unclear) <= set(absent(task.instruction, task.layout).names)
+        return Verdict(f"not judged: {_not(parsed.unclear, 'in the layout' if missing else 'understood')}", None)
+    judged = judge(parsed.meaning, flight.path, task.start_yaw, task.layout)
+    clauses = tuple(
+        (clause_words(clause, task.layout, done, last=place == len(parsed.meaning) - 1), done)
+        for place, (clause, done) in enumerate(zip(parsed.meaning, judged.done, strict=True))
+    )
+    if judged.followed and parsed.unknown:
+        rest = "all else was done, says the judge"
+        return Verdict(f"not judged: {_not(parsed.unknown, 'understood')}; {rest}", None, clauses)
+    return Verdict(f"{_counted(judged.done)}, says the judge{_doubt(parsed)}", judged.followed, clauses)
+
+
+def _counted(done: Sequence[bool]) -> str:
+    if all(done):
+        return "everything that was said was done"
+    if len(done) == 1:
+        return "what was said was not done"
+    return f"{sum(done)} of {len(done)} things that were said were done"
+
+
+def _doubt(parsed: Parsed) -> str:
+    """What else could change the verdict."""
+    doubts = [f"by {_quoted(parsed.ambiguous[:1])} another one may be meant"] if parsed.ambiguous else []
+    doubts += [_not(parsed.unknown, "understood")] if parsed.unknown else []
+    return "".join(f"; {doubt}" for doubt in doubts)
+
+
+def _not(texts: Sequence[str], what: str) -> str:
+    """`"boat", "barrel" are not understood`; of nothing in particular, the instruction."""
+    return f"{_quoted(texts) or 'the instruction'} {'are' if len(texts) > 1 else 'is'} not {what}"
+
+
+def _quoted(texts: Sequence[str]) -> str:
+    return ", ".join(f'"{text[: LONGEST - 1]}…"' if len(text) > LONGEST else f'"{text}"' for text in texts)
+
+
+_VERBS: dict[Kind, tuple[str, str]] = {
+    "turn": ("turn", "turned"),
+    "turn_around": ("turn", "turned"),
+    "turn_to": ("turn", "turned"),
+    "pass": ("pass", "passed"),
+    "circle": ("circle", "circled"),
+    "hug": ("keep", "kept"),
+    "reach": ("reach", "reached"),
+    "reach_side": ("get", "got"),
+    "reach_fence": ("reach", "reached"),
+    "reach_between": ("get", "got"),
+    "face": ("face", "faced"),
+    "abeam": ("get", "got"),
+    "leave": ("leave", "left"),
+}
+"""What is done, and was done; all else is flown."""
+
+_PLACES = {"front": "in front of", "behind": "behind", "left": "to the left of", "right": "to the right of"}
+_OTHER = {"left": "right", "right": "left"}
+
+
+def clause_words(clause: Clause, layout: Layout, done: bool, last: bool = False) -> str:
+    """A clause as what was done or was not: "passed the barrel on its left", "did not turn around".
+
+    Args:
+        clause: What was to be done.
+        layout: Where.
+        done: Whether it was.
+        last: Whether nothing comes after it: whatever is reached then is where the flight comes to rest.
+    """
+    verb, past = _VERBS.get(clause.kind, ("fly", "flew"))
+    rest = _rest(clause, layout)
+    if last and clause.kind.startswith(("reach", "abeam", "face")):
+        verb, past = "come to rest", "came to rest"
+        rest = f"facing {rest}" if clause.kind == "face" else rest
+        rest = f"at {rest}" if clause.kind in ("reach", "reach_fence") else rest
+    return f"{past} {rest}" if done else f"did not {verb} {rest}"
+
+
+def _rest(clause: Clause, layout: Layout) -> str:
+    """What stands behind the verb."""
+    things = [_thing(entry, layout) for entry in clause.references]
+    thing, side = things[0] if things else "", clause.side or ""
+    amount = clause.amount or 0.0
+    both = " and ".join(things)
+    # Who passes a barrel on its left, as seen by who looks at it, has it on the right.
+    rests: dict[Kind, str] = {
+        "turn": f"{side} by {math.degrees(amount):.0f}°",
+        "turn_around": "around",
+        "turn_to": f"to {thing}",
+        "straight": "straight on",
+        "forward": f"{amount:.2g} m straight on",
+        "curve": f"in a curve to the {side}",
+        "pass": f"{thing} on its {_OTHER.get(side, '')}",
+        "circle": f"{thing} {'counterclockwise' if side == 'left' else 'clockwise'} by {math.degrees(amount):.0f}°",
+        "hug": f"close to {thing}, with it on the {side}",
+        "between": f"between {both}",
+        "toward": f"towards {thing}",
+        "reach": thing,
+        "reach_side": f"{_PLACES.get(side, '')} {thing}",
+        "reach_fence": thing,
+        "reach_between": f"between {both}",
+        "face": thing,
+        "abeam": f"beside {thing}, with it on the {side}",
+        "along": f"along {thing}, with it on the {side}",
+        "leave": f"{thing} behind",
+    }
+    return rests[clause.kind]
+
+
+def _thing(reference: Reference, layout: Layout) -> str:
+    return (
+        f"the {reference} fence" if isinstance(reference, str) else f"the {layout.landmarks[reference].kind.nouns[0]}"
+    )
