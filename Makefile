@@ -6,17 +6,20 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 INSTRUCTION ?= turn around, pass the barrel on its left and stop in front of the boat
+SEED ?= 38
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fly test lint check pictures bench clean
+.PHONY: help setup fly test lint check pictures licences audit bench clean
 
 help:
 	@echo "make fly     set up, fly one instruction on the CPU, say where the film is"
-	@echo "             (make fly INSTRUCTION=\"go to the pumpkin\" to give your own)"
+	@echo "             (make fly INSTRUCTION=\"go to the pumpkin\" SEED=3 to give your own)"
 	@echo "make test    set up, then ruff, mypy and the tests: about 11 minutes on two cores"
 	@echo "             (make test JOBS=8 to share them among more)"
 	@echo "make check   make test and the long checks"
 	@echo "make pictures  draw the picture sheets in docs/ again"
+	@echo "make licences  list the licences of what wordwing needs in docs/ again"
+	@echo "make audit   ask whether vulnerabilities of what wordwing needs are known"
 	@echo "make clean   remove what make has made"
 
 setup: $(READY)
@@ -30,7 +33,7 @@ $(READY): pyproject.toml constraints.txt
 
 fly: export SAY := $(INSTRUCTION)
 fly: $(READY)
-	@$(BIN)/wordwing fly "$$SAY"
+	@$(BIN)/wordwing fly "$$SAY" --seed $(SEED)
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -47,7 +50,7 @@ pictures: $(READY)
 	$(BIN)/wordwing data show landmarks --out docs/landmarks
 	$(BIN)/wordwing data show frames --domain sim --corpus field --out docs/frames-sim.png
 	$(BIN)/wordwing data show frames --domain lab --corpus cage --out docs/frames-lab.png
-	$(BIN)/wordwing fly "turn around, pass the barrel on its left and stop in front of the boat" --seed 3 --out out/picture
+	$(BIN)/wordwing fly "turn around, pass the barrel on its left and stop in front of the boat" --seed 38 --out out/picture
 	cp out/picture/filmstrip.png docs/flight.png
 	$(BIN)/python benchmarks/own_sentences.py pvn2-sureal docs/own-sentences.webp
 	$(BIN)/python benchmarks/studio_pictures.py
@@ -56,8 +59,17 @@ pictures: $(READY)
 	$(BIN)/wordwing data show examples --corpus field --out docs/examples-field.webp
 	$(BIN)/wordwing data show examples --corpus cage --out docs/examples-cage.webp
 
+licences: $(READY)
+	$(BIN)/python benchmarks/licences.py > docs/licences.md
+
+# Strictly: what could not be looked up is not safe for that.
+audit:
+	$(PYTHON) -m venv $(VENV)-audit
+	$(VENV)-audit/bin/python -m pip install --quiet pip-audit
+	$(VENV)-audit/bin/pip-audit --strict --no-deps --disable-pip --requirement constraints.txt
+
 bench: $(READY)
 	$(BIN)/wordwing bench sim
 
 clean:
-	rm -rf $(VENV) out build dist
+	rm -rf $(VENV) $(VENV)-audit out build dist

@@ -63,8 +63,14 @@ def main(
         device: "cpu" or "cuda"; by default CUDA where there is one.
     """
     where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    base = replace(gpu(), data=DataConfig(corpora=tuple(map(str, data)), dev=dev, limit=limit, lab="none"), seed=seed)
     network, vocabulary = load_network(policy)
+    recipe = gpu()
+    base = replace(
+        recipe,
+        data=DataConfig(corpora=tuple(map(str, data)), dev=dev, limit=limit, lab="none"),
+        model=replace(recipe.model, stage1=network.config.stage1),
+        seed=seed,
+    )
     material = load_material(base.data, where)
     # The policy reads by its own vocabulary, which may be of other corpora.
     examples = example_set(material.datasets, material.training, vocabulary, where)

@@ -13,6 +13,7 @@ from small_policy import CONFIG
 from wordwing.baselines import Average, Oracle, Stop
 from wordwing.evaluation.rollout import Flight, fly_tasks, start_poses
 from wordwing.frames import Pose
+from wordwing.language.judge import judge
 from wordwing.learning.examination import Examination, Marks, mean_interval
 from wordwing.learning.gold import GoldConfig, gold_visitation
 from wordwing.model.policy import LearnedPolicy
@@ -118,6 +119,34 @@ def test_figures_are_means_over_flights_and_then_over_corpora(examination):
     assert figures["dev/field_success"] == 0
     assert figures["dev/success"] == pytest.approx(1 / 3)
     assert figures["dev/emd"] == pytest.approx(0.65)
+
+
+def test_what_was_followed_is_logged_beside_oracles_share_where_meanings_are_known(examination, run):
+    figures = examination.figures(examination.fly(Oracle()))
+    known = [dataset.name for dataset, part in zip(run.material.datasets, run.material.dev, strict=True)
+             if part[0].segment.meaning]  # fmt: skip
+    assert known == ["cage", "field"]  # people's sentences have none
+    assert "dev/house_followed" not in figures
+    shares = []
+    for name in known:
+        dataset, part = next(
+            (dataset, part)
+            for dataset, part in zip(run.material.datasets, run.material.dev, strict=True)
+            if dataset.name == name
+        )
+        done = []
+        for one in part:
+            [flight] = fly_tasks(Oracle(), Simulator(1, draw=False), [dataset.task(one)])
+            scores = judge(one.segment.meaning, flight.path, one.segment.start_yaw, dataset.layout(one.layout)).clauses
+            done.append(min(scores) >= 0.5)
+        shares.append(np.mean(done))
+        assert figures[f"dev/{name}_followed"] == figures[f"dev/{name}_followed_by_oracle"] == shares[-1] > 0.5
+    assert figures["dev/followed"] == figures["dev/followed_by_oracle"] == pytest.approx(np.mean(shares))
+
+
+def test_who_stays_follows_less_than_oracle(examination, stopped):
+    figures = examination.figures(stopped)
+    assert figures["dev/followed"] < figures["dev/followed_by_oracle"]
 
 
 @pytest.mark.parametrize("count", [2, 10, 300])

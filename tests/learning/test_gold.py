@@ -243,3 +243,38 @@ def test_looking_twice_loses_nothing_twice(rng):
     twice, once = observed_part(observed_part(gold, first), second), observed_part(gold, first & second)
     assert torch.allclose(twice.cells, once.cells)
     assert torch.allclose(twice.unobserved, once.unobserved, atol=1e-6)
+
+
+def test_each_phase_is_the_gold_of_its_part_of_the_points(rng):
+    x, y, yaw = 0.4, -0.3, 1.0
+    points = even_points([bent_path(rng, x, y)])
+    gold = gold_visitation(points, start_at(x, y, yaw), GoldConfig(), phases=4)
+    assert gold.phases is not None
+    for number in range(4):
+        part = gold_visitation(points[:, 16 * number : 16 * (number + 1)], start_at(x, y, yaw), GoldConfig())
+        assert torch.allclose(gold.phases[:, number], part.trajectory, atol=1e-6)
+    whole = gold_visitation(points, start_at(x, y, yaw), GoldConfig())
+    assert torch.equal(gold.trajectory, whole.trajectory)
+    assert torch.equal(gold.goal, whole.goal)
+
+
+def test_a_phase_off_the_map_is_where_the_path_left_it():
+    path = np.array([(-2.3, -2.3), (2.3, 2.3)])  # 6.5 m along the diagonal, of which the map shows 4.7
+    gold = gold_visitation(even_points([path]), start_at(-2.3, -2.3, math.pi / 4), GoldConfig(), phases=4)
+    assert gold.phases is not None
+    assert torch.allclose(gold.phases.sum((2, 3)), torch.ones(1, 4), atol=1e-5)
+    assert torch.equal(gold.phases[:, 3], gold.goal)
+
+
+def test_what_of_a_phase_is_not_observed_is_its_own_share_of_the_unobserved(rng):
+    points = even_points([bent_path(rng, 0.5, 0.5)])
+    gold = gold_visitation(points, start_at(0.5, 0.5, 1.0), GoldConfig(), phases=4)
+    observed = torch.zeros(1, 64, 64, dtype=torch.bool)
+    observed[:, :32] = True
+    known = observed_part(gold, observed)
+    assert gold.phases is not None
+    assert known.phases is not None
+    assert known.phases_unobserved is not None
+    assert torch.equal(known.phases, gold.phases * observed)
+    assert torch.allclose(known.phases.sum((2, 3)) + known.phases_unobserved, torch.ones(1, 4), atol=1e-5)
+    assert known.phases_unobserved.max() - known.phases_unobserved.min() > 0.1

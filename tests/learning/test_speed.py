@@ -1,10 +1,12 @@
 import json
+from dataclasses import replace
 
 import pytest
 import torch
 
 from wordwing.cli import main
-from wordwing.learning.speed import Plan, _report
+from wordwing.learning.recipes import gpu
+from wordwing.learning.speed import SMALL, Plan, _report, _WorkA
 
 FIGURES = (
     "Process A alone, contexts/s",
@@ -66,3 +68,12 @@ def test_bench_learn_measures_both_processes_alone_and_together(run, capsys):
     assert 1 <= found["decisions of a flight"]["value"] <= 50
     assert found["Process A alone, contexts/s"]["contexts"] == 64, "8 executions of 8 pictures"
     assert found["Process B alone, environment steps/s"]["flights"] == 16
+
+
+def test_the_batches_of_the_recipe_gpu_are_measured_with_its_mirrored_flights(run):
+    recipe = gpu()
+    config = replace(
+        recipe, supervised=replace(recipe.supervised, executions=2, common=1, discriminator_pictures=2), data=SMALL.data
+    )
+    work = _WorkA(run.network(), run.material, config, Plan("cpu", 1.0, False, "cage", None, 0, "gpu"))
+    assert work() == 4 * 4, "two executions, one of the cage and one of the lab, of four pictures"

@@ -356,3 +356,36 @@ def test_four_instructions_from_one_place_are_told_apart(tmp_path):
             least += entropy_of(gold[index[row // 2], which], observed) / len(seen.observed)
     assert blind - least > 1
     assert least < reached < least + 0.3 * (blind - least)
+
+
+def test_the_average_of_stage_1_is_the_exponential_one_of_all_its_weights(run):
+    teacher = teacher_of(run, replace(SMALL, average=0.6))
+    name = "text.lstm.weight_hh_l0"
+    expected = copies(teacher.network.stage1)[name].double()
+    for update in range(1, 16):
+        teacher.update()
+        decay = min(0.6, (1 + update) / (10 + update))
+        expected = decay * expected + (1 - decay) * copies(teacher.network.stage1)[name].double()
+    found = copies(teacher.averaged.stage1)[name]
+    assert torch.allclose(found.double(), expected, atol=1e-6)
+    assert not torch.allclose(found, copies(teacher.network.stage1)[name], atol=1e-5)
+    assert teacher.averaged.stage2 is teacher.network.stage2
+
+
+def test_the_average_does_not_change_what_is_learned(run):
+    plain, averaged = teacher_of(run), teacher_of(run, replace(SMALL, average=0.9))
+    for _update in range(2):
+        plain.update()
+        averaged.update()
+    assert plain.averaged is plain.network
+    assert moved(averaged.network.stage1, copies(plain.network.stage1)) == set()
+
+
+def test_in_the_last_quarter_fewer_executions_have_more_pictures(run):
+    config = replace(SMALL, executions=4, common=2, late_pictures=4)
+    teacher, seen = teacher_of(run, config), []
+    objective = teacher._objective
+    teacher._objective = lambda **given: seen.append(given["contexts"].pose.position.shape[:2]) or objective(**given)
+    for progress in (0.0, 0.74, 0.75, 1.0):
+        teacher.update(progress)
+    assert seen == [(8, 2), (8, 2), (4, 4), (4, 4)]

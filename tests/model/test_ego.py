@@ -1,5 +1,7 @@
 """The drone's own view of its maps against scipy's affine transformation and hand-placed masses."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -199,3 +201,17 @@ def test_a_lost_pose_sees_nan_and_not_an_empty_map(rng, part, value):
     turned = turn(maps, poses)
     assert turned[1].isnan().all()
     assert turned[0].isfinite().all()
+
+
+def test_phases_seen_one_by_one_are_together_as_much_as_the_trajectory(rng):
+    poses, goal = random_poses(rng, 2), blobs(rng.uniform(-1, 1, (2, 2)))
+    phases = torch.stack([blobs(rng.uniform(-1, 1, (2, 2))) for _ in range(4)], dim=1)
+    plan = Visitation(phases.mean(1), goal, torch.zeros(2, 2), phases, torch.zeros(2, 4))
+    masks = torch.from_numpy(rng.random((2, 64, 64)) < 0.3)
+    whole, ordered = (ego_view(plan, masks, ~masks, poses, ordered=order) for order in (False, True))
+    for seen, expected in ((ordered.close, whole.close), (ordered.whole, whole.whole)):
+        assert seen.shape[1] == expected.shape[1] + 3
+        assert torch.allclose(seen[:, :4].sum(1), expected[:, 0], atol=1e-6)
+        assert torch.allclose(seen[:, 4:], expected[:, 1:], atol=1e-6)
+    alone = ego_view(replace(plan, trajectory=phases[:, 2]).unordered, masks, ~masks, poses)
+    assert torch.allclose(4 * ordered.close[:, 2], alone.close[:, 0], atol=1e-6)

@@ -10,12 +10,12 @@ from scipy.spatial.transform import Rotation
 from torch import Tensor
 
 from randomly import random_poses
-from small_policy import VOCABULARY, small_network
+from small_policy import CONFIG, ORDERED, VOCABULARY, small_network
 from wordwing.errors import WordwingError
 from wordwing.evaluation.rollout import SETTLE_STEPS, fly_tasks
 from wordwing.frames import Pose, start_frame
 from wordwing.interface import Observation
-from wordwing.model.policy import LearnedPolicy, State
+from wordwing.model.policy import LearnedPolicy, ModelConfig, State
 from wordwing.model.text import Tokens
 from wordwing.model.visitation import Visitation
 from wordwing.sim.simulator import Simulator
@@ -38,8 +38,8 @@ def seen(rng: np.random.Generator, count: int = 3) -> Observation:
     return Observation(image, random_poses(rng, count), torch.zeros(count))
 
 
-def flying(rng: np.random.Generator, seed: int = 0) -> tuple[LearnedPolicy, Pose]:
-    policy, start = LearnedPolicy(small_network(seed), VOCABULARY), random_poses(rng, len(TEXTS))
+def flying(rng: np.random.Generator, config: ModelConfig = CONFIG) -> tuple[LearnedPolicy, Pose]:
+    policy, start = LearnedPolicy(small_network(config=config), VOCABULARY), random_poses(rng, len(TEXTS))
     policy.reset(TEXTS, start)
     return policy, start
 
@@ -86,8 +86,9 @@ def test_what_it_has_seen_and_read_decides_what_it_does(rng):
     assert not torch.allclose(policy.act(darker).setpoint.yaw_rate, first.yaw_rate, atol=1e-4)
 
 
-def test_one_flight_that_begins_anew_is_a_fresh_flight_and_the_others_do_not_notice(rng):
-    (policy, start), observations = flying(rng), [seen(rng) for _ in range(4)]
+@pytest.mark.parametrize("config", [CONFIG, ORDERED], ids=["pvn2", "phases and words"])
+def test_one_flight_that_begins_anew_is_a_fresh_flight_and_the_others_do_not_notice(rng, config):
+    (policy, start), observations = flying(rng, config), [seen(rng) for _ in range(4)]
     alone, undisturbed = LearnedPolicy(policy.network, VOCABULARY), LearnedPolicy(policy.network, VOCABULARY)
     undisturbed.reset(TEXTS, start)
     for observation in observations[:2]:
@@ -138,7 +139,7 @@ def test_a_decision_leaves_what_it_was_given_as_it_was(rng):
     assert first[0].map.sights.sum() > state.map.sights.sum()
 
 
-@pytest.mark.parametrize(("logit", "stops"), [(0.0, False), (1e-3, True), (-1e-3, False), (torch.nan, False)])
+@pytest.mark.parametrize(("logit", "stops"), [(0.0, False), (1e-3, True), (-1e-3, False)])
 def test_it_stops_where_the_probability_is_above_a_half(rng, logit, stops):
     policy = always(logit)
     policy.reset(TEXTS, random_poses(rng, 3))
@@ -151,7 +152,6 @@ def test_it_stops_where_the_probability_is_above_a_half(rng, logit, stops):
         ((0.5, -0.5), (0.35, -0.5)),
         ((7.0, 9.0), (0.7, 1.0)),
         ((-7.0, -9.0), (0.0, -1.0)),
-        ((torch.nan, torch.inf), (0.0, 1.0)),
     ],
 )
 def test_setpoints_are_the_means_within_the_limits(rng, mean, setpoint):
@@ -160,6 +160,16 @@ def test_setpoints_are_the_means_within_the_limits(rng, mean, setpoint):
     action = policy.act(seen(rng))
     assert action.setpoint.forward.tolist() == pytest.approx([setpoint[0]] * 3)
     assert action.setpoint.yaw_rate.tolist() == pytest.approx([setpoint[1]] * 3)
+
+
+@pytest.mark.parametrize(
+    "decision", [(torch.nan, 0.5, 0.5), (0.0, torch.nan, 0.5), (0.0, 0.5, -torch.inf), (0.0, 1e30, 0.0)]
+)
+def test_a_decision_that_makes_no_sense_is_refused(rng, decision):
+    policy = always(*decision)
+    policy.reset(TEXTS, random_poses(rng, 3))
+    with pytest.raises(WordwingError, match=r"the policy's decision makes no sense .* its weights are damaged"):
+        policy.act(seen(rng))
 
 
 def test_the_beliefs_are_those_of_the_last_decision(rng):

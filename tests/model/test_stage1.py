@@ -84,6 +84,7 @@ VARIANTS = {
     "wide": Stage1Config(lingunet=LingUNetConfig.wide()),
     "no image": Stage1Config(blank="image"),
     "no instruction": Stage1Config(blank="instruction"),
+    "phases and words": Stage1Config(lingunet=LingUNetConfig(attention=4), phases=4),
 }
 
 
@@ -115,6 +116,16 @@ def test_padding_makes_no_difference():
     _, found = flights.fly(policy, index)
     assert found.view.whole.shape == expected.view.whole.shape
     assert same(found, expected, index)
+
+
+@torch.no_grad()
+def test_words_behind_the_last_one_make_no_difference_to_cells_that_attend():
+    policy, flights, index = network(VARIANTS["phases and words"]), Flights(3), torch.arange(3)
+    _, expected = flights.fly(policy, index)
+    noise = torch.arange(12) >= flights.lengths[:, None]
+    flights.words = torch.where(noise, 7, flights.words)
+    _, found = flights.fly(policy, index)
+    assert all(torch.equal(a, b) for a, b in zip(outputs(found), outputs(expected), strict=True))
 
 
 @torch.no_grad()
@@ -253,8 +264,9 @@ def untouched(module: nn.Module) -> list[str]:
     return found
 
 
-def test_the_visitation_loss_reaches_every_parameter_of_stage_1_in_both_domains():
-    policy, flights = network(), Flights(4)
+@pytest.mark.parametrize("variant", ["pvn2", "phases and words"])
+def test_the_visitation_loss_reaches_every_parameter_of_stage_1_in_both_domains(variant):
+    policy, flights = network(VARIANTS[variant]), Flights(4)
     # Every norm takes the mean of a channel away, and with it what the first bias adds.
     cancelled = [f"vision.{domain}.stem.bias" for domain in ("sim", "lab")]
     _, sim = flights.fly(policy, torch.arange(4), "sim")

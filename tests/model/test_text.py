@@ -17,9 +17,16 @@ VOCABULARY = Vocabulary(
 TEXTS = ["go to the anvil", "turn left", "go right of the gorilla then turn to the anvil", "left"]
 
 
-def encoder(config: TextConfig | None = None) -> InstructionEncoder:
+class Embedding(InstructionEncoder):
+    """Without the token states."""
+
+    def forward(self, tokens: Tokens) -> torch.Tensor:
+        return super().forward(tokens)[0]
+
+
+def encoder(config: TextConfig | None = None) -> Embedding:
     torch.manual_seed(0)
-    return InstructionEncoder(config or TextConfig(), len(VOCABULARY))
+    return Embedding(config or TextConfig(), len(VOCABULARY))
 
 
 def test_the_text_network_has_as_many_parameters_as_the_authors():

@@ -203,3 +203,62 @@ def test_the_log_probabilities_end_with_the_unobserved():
     assert torch.equal(logs[..., -1].exp(), found.unobserved)
     assert torch.equal(logs[..., 64 * 3 + 5].exp(), found.cells[:, :, 3, 5])
     assert torch.equal(logs[..., :-1].isfinite(), observed.flatten(1)[:, None].expand(-1, 2, -1))
+
+
+def ordered_scores(phases: int = 4) -> tuple[Scores, torch.Tensor]:
+    """Scores of phases and goal, and about a third of the cells observed."""
+    generator = torch.Generator().manual_seed(2)
+    cells = 2 * torch.randn(3, phases + 1, 64, 64, generator=generator)
+    observed = torch.rand(3, 64, 64, generator=generator) < 0.3
+    return Scores(cells, 2 * torch.randn(3, phases + 1, generator=generator)), observed
+
+
+def ordered_gold(observed: torch.Tensor, phases: int = 4) -> Visitation:
+    """Every phase another distribution; the trajectory is their mean."""
+    parts = [random_gold(observed, seed) for seed in range(phases)]
+    ordered = torch.stack([part.trajectory for part in parts], dim=1)
+    unobserved = torch.stack([part.unobserved[:, 0] for part in parts], dim=1)
+    return Visitation(ordered.mean(1), parts[0].goal, parts[0].unobserved, ordered, unobserved)
+
+
+def test_every_phase_is_a_softmax_of_its_own_and_the_trajectory_is_their_mean():
+    scores, observed = ordered_scores()
+    found = visitation(scores, observed)
+    assert found.phases is not None
+    assert found.phases_unobserved is not None
+    for i in range(3):
+        expected = np.array([softmax(gathered(scores, observed, i, j)) for j in range(5)])
+        assert np.allclose(found.phases[i][:, observed[i]], expected[:4, :-1], rtol=1e-4, atol=1e-9)
+        assert np.allclose(found.phases_unobserved[i], expected[:4, -1], rtol=1e-4)
+        assert np.allclose(found.trajectory[i][observed[i]], expected[:4, :-1].mean(0), rtol=1e-4, atol=1e-9)
+        assert np.allclose(found.goal[i][observed[i]], expected[4, :-1], rtol=1e-4, atol=1e-9)
+        assert np.allclose(found.unobserved[i], [expected[:4, -1].mean(), expected[4, -1]], rtol=1e-4)
+        assert not found.phases[i][:, ~observed[i]].any()
+
+
+def test_the_cross_entropy_of_an_ordered_trajectory_is_the_mean_over_its_phases():
+    scores, observed = ordered_scores()
+    gold = ordered_gold(observed)
+    found, least = cross_entropy(scores, observed, gold), entropy(gold)
+    assert gold.phases is not None
+    assert found.shape == least.shape == (3, 2)
+    for i in range(3):
+        losses, entropies = [], []
+        for k in range(4):
+            logs = np.log(softmax(gathered(scores, observed, i, k)))
+            wanted = np.append(gold.phases[i, k][observed[i]].double(), 0.25)
+            losses.append(-(wanted * logs).sum())
+            entropies.append(-(wanted[wanted > 0] * np.log(wanted[wanted > 0])).sum())
+        assert found[i, 0].item() == pytest.approx(np.mean(losses), rel=1e-4)
+        assert least[i, 0].item() == pytest.approx(np.mean(entropies), rel=1e-4)
+
+
+def test_without_its_order_gold_is_compared_with_the_trajectory_as_a_whole():
+    scores, observed = ordered_scores()
+    gold, whole = ordered_gold(observed), visitation(scores, observed)
+    found = cross_entropy(scores, observed, gold.unordered)
+    for i in range(3):
+        logs = np.log(np.append(whole.trajectory[i][observed[i]].double(), whole.unobserved[i, 0].double()))
+        wanted = np.append(gold.trajectory[i][observed[i]].double(), 0.25)
+        assert found[i, 0].item() == pytest.approx(-(wanted * logs).sum(), rel=1e-4)
+    assert torch.equal(found[:, 1], cross_entropy(scores, observed, gold)[:, 1])

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import torch
 
 from wordwing.benchmarking import device_title
+from wordwing.errors import WordwingError
 from wordwing.learning.config import RunConfig
 from wordwing.learning.material import Material
-from wordwing.model.checkpoint import CARD, policy_folder
+from wordwing.model.checkpoint import policy_folder, read_card
 from wordwing.release import release
 
 MADE, MEASURED = "## How it was made", "## Measured while it was trained"
@@ -105,6 +106,6 @@ def _stage2(config: RunConfig, work: Work) -> str:
 def _begun(policy: str) -> str:
     """How the policy was made that a run went on from."""
     try:
-        return how_made((policy_folder(policy) / CARD).read_text("utf-8")) or "Nothing is known of it."
-    except OSError:
+        return how_made(read_card(policy)) or "Nothing is known of it."
+    except WordwingError:
         return "Nothing is known of it."

@@ -6,13 +6,14 @@ Losses do not tell: an execution betrays its goal by where it goes. A flight of 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from wordwing.baselines import Average
+from wordwing.baselines import Average, Oracle
 from wordwing.evaluation.animation import MAP_SIZE, still_states
 from wordwing.evaluation.drawing import MAP_EXTENT
 from wordwing.evaluation.metrics import emd, final_distance, succeeded
@@ -20,6 +21,8 @@ from wordwing.evaluation.rollout import Flight, fly_tasks, start_poses
 from wordwing.evaluation.systems import habit_of
 from wordwing.evaluation.thinking import thinking_frames, thinking_strip
 from wordwing.interface import Policy
+from wordwing.language.judge import judge
+from wordwing.language.semantics import Meaning
 from wordwing.learning.first_look import Assessment, FirstLooks, assess
 from wordwing.learning.gold import GoldConfig
 from wordwing.learning.material import Material
@@ -43,6 +46,8 @@ class Marks:
     """[n] metres."""
     distance: NDArray[np.float64]
     """[n] from the end of the demonstration, metres."""
+    followed: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
+    """[m] whether everything that was said was done, for the flights of known meaning."""
 
     @property
     def success(self) -> float:
@@ -50,11 +55,17 @@ class Marks:
         return float(succeeded(self.distance).mean())
 
     @classmethod
-    def of(cls, flights: list[Flight]) -> Marks:
-        """Measure flights."""
+    def of(cls, flights: Sequence[Flight], meanings: Sequence[Meaning | None] = ()) -> Marks:
+        """Measure flights; of each the meaning, where it is known."""
+        judged = [
+            judge(meaning, flight.path, flight.task.start_yaw, flight.task.layout).followed
+            for flight, meaning in zip(flights, meanings, strict=False)
+            if meaning
+        ]
         return cls(
             np.array([emd(flight.path, flight.task.gold_path) for flight in flights]),
             np.array([final_distance(flight.path, flight.task.gold_path) for flight in flights]),
+            np.array(judged, bool),
         )
 
 
@@ -74,9 +85,15 @@ class Examination:
             dataset.name: [dataset.task(one) for one in part]
             for dataset, part in zip(material.datasets, material.dev, strict=True)
         }
+        # A meaning's numbers are those of a whole layout, not of a window of a scene.
+        self.meanings: dict[str, list[Meaning | None]] = {
+            dataset.name: [one.segment.meaning if one.window is None else None for one in part]
+            for dataset, part in zip(material.datasets, material.dev, strict=True)
+        }
         self.steps = {dataset.name: dataset.steps for dataset in material.datasets}
         self._looks: dict[tuple[str, str], FirstLooks] = {}
         self._average: dict[str, Marks] = {}
+        self._oracle: dict[str, Marks] = {}
 
     def fly(self, policy: Policy) -> dict[str, Marks]:
         """Fly all of them as at test time: safety rule on, down to rest."""
@@ -89,9 +106,16 @@ class Examination:
             self._average = {name: self._marks(Average(*habits[name]), name) for name in self.tasks}
         return self._average
 
-    def _marks(self, policy: Policy, name: str) -> Marks:
+    def oracle(self) -> dict[str, Marks]:
+        """ORACLE's marks; flown once."""
+        if not self._oracle:
+            self._oracle = {name: self._marks(Oracle(), name, draw=False) for name in self.tasks}
+        return self._oracle
+
+    def _marks(self, policy: Policy, name: str, draw: bool = True) -> Marks:
         tasks = self.tasks[name]
-        return Marks.of(fly_tasks(policy, Simulator(len(tasks), self.device), tasks, max_steps=self.steps[name]))
+        simulator = Simulator(len(tasks), self.device, draw=draw)
+        return Marks.of(fly_tasks(policy, simulator, tasks, max_steps=self.steps[name]), self.meanings[name])
 
     def gap(self, marks: dict[str, Marks]) -> tuple[float, float, float]:
         """By how much EMD is smaller than AVERAGE's in the same flights, metres: mean and 95 % interval."""
@@ -99,13 +123,19 @@ class Examination:
         return mean_interval(np.concatenate([average[name].emd - marks[name].emd for name in marks]))
 
     def figures(self, marks: dict[str, Marks]) -> dict[str, float]:
-        """To log."""
+        """To log; who followed everything that was said is known where meanings are, ORACLE's share beside it."""
         figures = {}
+        oracle = self.oracle() if any(len(given.followed) for given in marks.values()) else {}
         for name, given in marks.items():
             figures[f"dev/{name}_success"] = given.success
             figures[f"dev/{name}_emd"] = float(given.emd.mean())
             figures[f"dev/{name}_distance"] = float(given.distance.mean())
+            if len(given.followed):
+                figures[f"dev/{name}_followed"] = float(given.followed.mean())
+                figures[f"dev/{name}_followed_by_oracle"] = float(oracle[name].followed.mean())
         figures["dev/success"] = float(np.mean([given.success for given in marks.values()]))
+        for who in ("followed", "followed_by_oracle") if oracle else ():
+            figures[f"dev/{who}"] = float(np.mean([figures[key] for key in figures if key.endswith(f"_{who}")]))
         figures["dev/emd"] = float(np.mean([given.emd.mean() for given in marks.values()]))
         return figures
 
@@ -132,7 +162,7 @@ class Examination:
         viewer.reset([task.layout], start_poses([task]))
         overhead = viewer.overhead(MAP_SIZE, MAP_EXTENT)[0].cpu().numpy()
         frames = list(thinking_frames(flight, overhead, name, states=still_states(flight)))
-        return np.asarray(thinking_strip(flight, frames, name).convert("RGB"))
+        return np.asarray(thinking_strip(flight, frames, overhead, name).convert("RGB"))
 
 
 def _understood(label: str, found: Assessment) -> dict[str, float]:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from wordwing.devices import precision
 from wordwing.frames import Pose, start_frame
-from wordwing.interface import FLIGHT_HEIGHT
+from wordwing.interface import FLIGHT_HEIGHT, Domain
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.learning.gold import GoldConfig, even_points, gold_visitation, observed_part
 from wordwing.model.grid import START_GRID
@@ -23,6 +23,7 @@ from wordwing.model.policy import PolicyNetwork
 from wordwing.model.records import each
 from wordwing.model.text import Tokens
 from wordwing.model.visitation import Scores, Visitation, cross_entropy, entropy, visitation
+from wordwing.sim.scene import PackedLayouts
 from wordwing.sim.simulator import Simulator
 from wordwing.world.tasks import Task
 
@@ -37,7 +38,7 @@ class FirstLooks:
     tokens: Tokens
     """[N]."""
     image: Tensor
-    """[N, K, 72, 128, 3] uint8, of `sim`."""
+    """[N, K, 72, 128, 3] uint8, as drawn of `sim`."""
     pose: Pose
     """[N, K] where they are from, world frame."""
     start: Pose
@@ -58,7 +59,8 @@ class FirstLooks:
         for begin in range(0, len(tasks), WORLDS):
             layouts = [task.layout for task in tasks[begin : begin + WORLDS]]
             simulator = Simulator(len(layouts), device)
-            seen = [simulator.reset(layouts, pose[begin : begin + WORLDS, turn]).image for turn in range(headings)]
+            packed = PackedLayouts.pack(layouts, device)
+            seen = [simulator.reset(packed, pose[begin : begin + WORLDS, turn]).image for turn in range(headings)]
             images.append(torch.stack(seen, dim=1))
         return cls(
             tokens=Tokens.encode([task.instruction for task in tasks], vocabulary, device),
@@ -93,18 +95,18 @@ class Outcome:
 
     @property
     def loss(self) -> Tensor:
-        """[N, 2] cross-entropies of trajectory and goal, nats."""
+        """[N, 2] cross-entropies of trajectory and goal, nats; of the trajectory the mean over its phases."""
         return cross_entropy(self.scores, self.observed, self.gold)
 
 
-def predict(network: PolicyNetwork, looks: FirstLooks, config: GoldConfig) -> Outcome:
-    """Look, and plan once."""
+def predict(network: PolicyNetwork, looks: FirstLooks, config: GoldConfig, domain: Domain = "sim") -> Outcome:
+    """Look, and plan once; pictures may be another domain's than those that were drawn."""
     state = network.begin(looks.tokens, looks.start)
     for turn in range(looks.image.shape[1]):
-        state, _features = network.observe(state, looks.image[:, turn], looks.pose[:, turn], "sim")
+        state, _features = network.observe(state, looks.image[:, turn], looks.pose[:, turn], domain)
     _grounding_map, scores = network.plan(state)
     support = network.stage1.support(state.observed)
-    gold = gold_visitation(looks.points, looks.start, config)
+    gold = gold_visitation(looks.points, looks.start, config, network.config.stage1.phases)
     in_view = observed_part(gold, state.observed)
     return Outcome(scores, support, observed_part(gold, support), in_view.unobserved[:, 1])
 
@@ -181,6 +183,8 @@ def assess(network: PolicyNetwork, looks: FirstLooks, gold: GoldConfig, batch: i
         best = START_GRID.centres(device).flatten(0, 1)[plan.goal.flatten(1).argmax(1)]  # [B, 2]
         end = start_frame(part.start).unapply(torch.nn.functional.pad(part.points[:, -1], (0, 1)))[:, :2]
         error = (best - end).norm(dim=1)
-        figures = (outcome.loss, entropy(outcome.gold), error, plan.unobserved[:, 1], outcome.goal_unobserved)
+        whole = outcome.gold.unordered  # so that networks with and without phases are compared by the same figures
+        loss = cross_entropy(outcome.scores, outcome.observed, whole)
+        figures = (loss, entropy(whole), error, plan.unobserved[:, 1], outcome.goal_unobserved)
         parts.append([figure.float().cpu() for figure in figures])
     return Assessment(*(torch.cat(column) for column in zip(*parts, strict=True)))

@@ -8,7 +8,7 @@ what lies on ground that the drone has not observed yet becomes p_oob.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -39,13 +39,14 @@ def even_points(paths: Sequence[Floats]) -> Tensor:
     )
 
 
-def gold_visitation(points: Tensor, start: Pose, config: GoldConfig) -> Visitation:
+def gold_visitation(points: Tensor, start: Pose, config: GoldConfig, phases: int = 1) -> Visitation:
     """What a path asks for when all has been observed; p_oob is zero.
 
     Args:
         points: [N, P, 2] along N paths, first to last, world frame, metres.
         start: [N] start poses, world frame.
         config: The blur.
+        phases: Equal parts of the points, in order, that the trajectory is also wanted for; 1 for none.
     """
     frame = start_frame(start)[:, None]
     points = frame.unapply(torch.nn.functional.pad(points, (0, 1)))[..., :2]  # [N, P, 2] start frame
@@ -61,14 +62,27 @@ def gold_visitation(points: Tensor, start: Pose, config: GoldConfig) -> Visitati
     goal = end[:, 0, :, None] * end[:, 1, None, :]
     arena = arena_cells(start)
     none = points.new_zeros(len(points), 2)
-    return Visitation(_normalised(trajectory * arena), _normalised(goal * arena), none)
+    gold = Visitation(_normalised(trajectory * arena), _normalised(goal * arena), none)
+    if phases == 1:
+        return gold
+    rows, columns = ((along[:, :, k] * weights).unflatten(1, (phases, -1)) for k in (0, 1))
+    parts = torch.einsum("nkpi,nkpj->nkij", rows, columns) * arena[:, None]  # [N, phases, 64, 64]
+    # A phase that lies off the map is, for the map, where the path left it.
+    lost = parts.sum((2, 3), keepdim=True) == 0
+    ordered = torch.where(lost, gold.goal[:, None], _normalised(parts))
+    return replace(gold, phases=ordered, phases_unobserved=none.new_zeros(len(none), phases))
 
 
 def observed_part(gold: Visitation, observed: Tensor) -> Visitation:
     """What of it a drone can know that has observed cells [N, 64, 64]; the rest becomes p_oob."""
     trajectory, goal = gold.trajectory * observed, gold.goal * observed
     lost = torch.stack([gold.trajectory - trajectory, gold.goal - goal], dim=1).sum((2, 3))
-    return Visitation(trajectory, goal, gold.unobserved + lost)
+    known = Visitation(trajectory, goal, gold.unobserved + lost)
+    if gold.phases is None or gold.phases_unobserved is None:
+        return known
+    phases = gold.phases * observed[:, None]
+    hidden = gold.phases_unobserved + (gold.phases - phases).sum((2, 3))
+    return replace(known, phases=phases, phases_unobserved=hidden)
 
 
 def _cell_masses(points: Tensor, deviation: float) -> Tensor:
@@ -80,4 +94,4 @@ def _cell_masses(points: Tensor, deviation: float) -> Tensor:
 
 
 def _normalised(masses: Tensor) -> Tensor:
-    return (masses / masses.sum((1, 2), keepdim=True).clamp(min=1e-100)).float()
+    return (masses / masses.sum((-2, -1), keepdim=True).clamp(min=1e-100)).float()

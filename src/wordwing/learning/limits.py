@@ -9,9 +9,16 @@ from typing import Any
 
 from wordwing.errors import WordwingError
 from wordwing.learning.config import RunConfig
-from wordwing.model.checkpoint import RANGES
+from wordwing.model.checkpoint import RANGES, wrong_switches
 
-ZERO_TOO = {"seed", "data.seed", "schedule.warm_up", "schedule.cloned", "schedule.updates_each"}
+ZERO_TOO = {
+    "seed",
+    "data.seed",
+    "supervised.late_pictures",
+    "schedule.warm_up",
+    "schedule.cloned",
+    "schedule.updates_each",
+}
 """Whole numbers that may be 0; all others are at least 1."""
 
 AT_MOST = {
@@ -19,6 +26,7 @@ AT_MOST = {
     "supervised.executions": 10_000,
     "supervised.common": 10_000,
     "supervised.contexts.pictures": 1000,
+    "supervised.late_pictures": 1000,
     "supervised.discriminator_updates": 1000,
     "supervised.discriminator_pictures": 10_000,
     "reinforcement.flights": 1_000_000,
@@ -56,6 +64,7 @@ SHARES = {
     "supervised.discriminator_rate",
     "supervised.learning_rate",
     "supervised.weight_decay",
+    "supervised.average",
     "reinforcement.unlike",
     "reinforcement.ppo.late_entropy",
     "reinforcement.ppo.learning_rate",
@@ -89,6 +98,8 @@ def check_settings(config: RunConfig) -> None:
         )
     if stage2.first_deviation <= stage2.min_deviation:
         raise WordwingError("--set: model.stage2.first_deviation must be above model.stage2.min_deviation")
+    if wrong := wrong_switches(config.model):
+        raise WordwingError(f"--set: {wrong}")
 
 
 def settings_of(record: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -102,10 +102,10 @@ def outlook(network: PolicyNetwork, contexts: Contexts, reading: Reading) -> Out
     return Outlook(features, semantic_maps, grounding_map, observed, sight.in_view, scores)
 
 
-def gold_of(contexts: Contexts, config: GoldConfig) -> Visitation:
+def gold_of(contexts: Contexts, config: GoldConfig, phases: int = 1) -> Visitation:
     """f* of C contexts, before it is masked by what has been observed."""
     pictures = contexts.pose.position.shape[1]
-    whole = gold_visitation(contexts.examples.points, contexts.examples.start, config)
+    whole = gold_visitation(contexts.examples.points, contexts.examples.start, config, phases)
     repeated: Visitation = each(lambda tensor: tensor.repeat_interleave(pictures, 0), whole)
     return repeated
 
@@ -115,7 +115,7 @@ class Losses:
     """Of E executions, each the mean over its contexts, before weighting."""
 
     trajectory: Tensor
-    """[E] cross-entropy of d^p, nats."""
+    """[E] cross-entropy of d^p, nats; the mean over its phases."""
     goal: Tensor
     """[E] cross-entropy of d^g, nats."""
     object: Tensor
@@ -142,7 +142,8 @@ def losses(
     """Compare what stage 1 makes of the contexts with what was meant and with what stands around."""
     executions, pictures = contexts.pose.position.shape[:2]
     support = network.stage1.support(seen.observed)
-    divergence = cross_entropy(seen.scores, support, observed_part(gold_of(contexts, gold), support))  # [C, 2]
+    wanted = observed_part(gold_of(contexts, gold, network.config.stage1.phases), support)
+    divergence = cross_entropy(seen.scores, support, wanted)  # [C, 2]
     divergence = divergence.unflatten(0, (executions, pictures)).mean(1)  # [E, 2]
     recognised, grounded = _auxiliary(heads, contexts, seen)
     spoken = heads.spoken(reading.instruction_embedding).float()

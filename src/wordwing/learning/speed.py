@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import queue
 import time
 from collections.abc import Callable
@@ -16,14 +17,16 @@ import torch
 from wordwing.benchmarking import device_title
 from wordwing.devices import find_device
 from wordwing.errors import WordwingError
+from wordwing.interrupts import blocked
 from wordwing.learning.config import DataConfig, RunConfig
 from wordwing.learning.executions import Executions, LabExecutions
-from wordwing.learning.material import Material, first_executions, load_material, open_datasets
-from wordwing.learning.recipes import paper
+from wordwing.learning.material import Material, first_executions, load_material, open_datasets, other_sayings
+from wordwing.learning.recipes import RECIPES, paper
 from wordwing.learning.reinforcement import Reinforcement
 from wordwing.learning.reward import rewards
 from wordwing.learning.supervised import Supervised
 from wordwing.model.policy import PolicyNetwork
+from wordwing.pool import die_with
 
 PAPER_CONTEXTS, WARM_CONTEXTS, PAPER_FLIGHTS = 16e6, 9.3e6, 400e3
 """What the authors trained on: contexts in all, those before Process B began, and flights."""
@@ -51,6 +54,8 @@ class Plan:
     corpus: str
     limit: int | None
     seed: int
+    recipe: str = "paper"
+    """Whose batches, on CUDA."""
 
 
 def bench_learn(plan: Plan) -> None:
@@ -61,9 +66,11 @@ def bench_learn(plan: Plan) -> None:
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(2, timeout=WAIT)
     results: Any = context.Queue()
-    children = [context.Process(target=_child, args=(name, plan, barrier, results)) for name in ("a", "b")]
-    for child in children:
-        child.start()
+    given = (plan, barrier, results, os.getpid())
+    children = [context.Process(target=_child, args=(name, *given)) for name in ("a", "b")]
+    with blocked():
+        for child in children:
+            child.start()
     figures: dict[str, dict[str, Any]] = {}
     try:
         while len(figures) < 2:
@@ -86,6 +93,8 @@ def _data(plan: Plan) -> DataConfig:
 
 def _report(a: dict[str, Any], b: dict[str, Any], device: torch.device, plan: Plan) -> None:
     where = {"device": device_title(device, 1), "compiled": plan.compiled, "corpus": plan.corpus}
+    if plan.recipe != "paper":
+        where["recipe"] = plan.recipe
 
     def say(figure: str, value: float, **more: Any) -> None:
         print(json.dumps({"figure": figure, "value": round(value, 3), **more, **where}), flush=True)
@@ -106,12 +115,13 @@ def _report(a: dict[str, Any], b: dict[str, Any], device: torch.device, plan: Pl
     say("the paper's budget, minutes", (starting + warm + joint) / 60, warm_up=round(warm / 60, 2), **budget)
 
 
-def _child(name: str, plan: Plan, barrier: Any, results: Any) -> None:
+def _child(name: str, plan: Plan, barrier: Any, results: Any, parent: int) -> None:
     """One of the two processes: get ready, be measured alone, then together with the other."""
+    die_with(parent)
     began = time.monotonic()
     device = torch.device(plan.device)
     torch.set_num_threads(1)  # on the CPU two processes with two threads each would be in each other's way
-    config = paper() if device.type == "cuda" else SMALL
+    config = RECIPES[plan.recipe]() if device.type == "cuda" else SMALL
     material = load_material(_data(plan), device)
     torch.manual_seed(plan.seed)
     network = PolicyNetwork(config.model, len(material.vocabulary)).to(device)
@@ -137,7 +147,9 @@ class _WorkA:
     def __init__(self, network: PolicyNetwork, material: Material, config: RunConfig, plan: Plan) -> None:
         executions = first_executions(material, config.data)
         lab = _noise(material, executions) if "cage" in material.examples.corpora else None
-        self.teacher = Supervised(network, material.examples, executions, lab, config.supervised, 0, plan.compiled)
+        sayings = other_sayings(material, config.data, config.supervised.contexts.mirrored > 0)
+        parts = material.examples, executions, lab, config.supervised
+        self.teacher = Supervised(network, *parts, 0, plan.compiled, sayings)
 
     def __call__(self) -> int:
         self.teacher.update()

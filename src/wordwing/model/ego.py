@@ -33,9 +33,9 @@ class EgoView:
     """What the control network knows; the drone is in the middle of each map and looks up."""
 
     close: Tensor
-    """[N, 2, 16, 16] probability of trajectory and goal in each cell."""
+    """[N, P + 1, 16, 16] probability of trajectory and goal in each cell; P phases of it, or 1 for it as a whole."""
     whole: Tensor
-    """[N, 4, 24, 24] probability of trajectory and goal, share unexplored, share at the boundary, of coarse cells."""
+    """[N, P + 3, 24, 24] the same of coarse cells, then the share unexplored and the share at the boundary."""
     unobserved: Tensor
     """[N, 2] p_oob of trajectory and goal."""
 
@@ -55,7 +55,9 @@ def turn(maps: Tensor, pose: Pose) -> Tensor:
     return START_GRID.sample(maps, points).masked_fill(lost, torch.nan)
 
 
-def ego_view(visitation: Visitation, unexplored: Tensor, boundary: Tensor, pose: Pose) -> EgoView:
+def ego_view(
+    visitation: Visitation, unexplored: Tensor, boundary: Tensor, pose: Pose, ordered: bool = False
+) -> EgoView:
     """What a drone makes of its plan and of its surroundings.
 
     Args:
@@ -63,11 +65,15 @@ def ego_view(visitation: Visitation, unexplored: Tensor, boundary: Tensor, pose:
         unexplored: [N, 64, 64] bool, cells of the arena that have not been observed, start frame.
         boundary: B^W [N, 64, 64] bool, start frame.
         pose: [N] of the drones, start frame.
+        ordered: Whether the phases of the trajectory are seen one by one; together they are as much as it is.
     """
     masks = torch.stack([unexplored, boundary], dim=1).float()
-    maps = turn(torch.cat([visitation.cells, masks], dim=1), pose)  # [N, 4, 96, 96]
+    plan = visitation.cells
+    if ordered and visitation.phases is not None:
+        plan = torch.cat([visitation.phases / visitation.phases.shape[1], plan[:, 1:]], dim=1)
+    maps = turn(torch.cat([plan, masks], dim=1), pose)  # [N, P + 3, 96, 96]
     margin = (EGO_GRID.cells - CLOSE_CELLS) // 2
-    close = maps[:, :2, margin:-margin, margin:-margin].clone()  # which keeps nothing of the maps alive
+    close = maps[:, :-2, margin:-margin, margin:-margin].clone()  # which keeps nothing of the maps alive
     shares = functional.avg_pool2d(maps, POOL)
-    amounts = POOL * POOL * shares[:, :2]
-    return EgoView(close, torch.cat([amounts, shares[:, 2:]], dim=1), visitation.unobserved)
+    amounts = POOL * POOL * shares[:, :-2]
+    return EgoView(close, torch.cat([amounts, shares[:, -2:]], dim=1), visitation.unobserved)

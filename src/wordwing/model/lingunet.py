@@ -5,6 +5,10 @@
     H_k = UPSCALE(CONV^U_k([H_{k+1}, G_k])),   H_{L+1} nothing   twice the size each
     h   = AVGPOOL(CONV^h(H_2))                                  the score of what has not been observed
 
+With `LingUNetConfig.attention` the cells of the coarsest maps also attend to the words, which the paper has not:
+
+    F_k ← F_k + ATTEND_k(F_k, h_1 … h_l)                        before the text kernels filter it
+
 The scores are (H_1, h). Each CONV is two 3×3 convolutions. In the authors' software nine tenths of the cost are H_2,
 256 channels wide; `LingUNetConfig.wide` has it, and the default is as wide there as everywhere else (docs/results.md
 compares them).
@@ -19,11 +23,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from wordwing.model.layers import convolution, filter_by_text, instance_norm, leaky, single_precision
+from wordwing.model.attention import WordAttention, Words
+from wordwing.model.grid import START_GRID
+from wordwing.model.layers import convolution, filter_by_text, instance_norm, leaky, quieten, single_precision
 from wordwing.model.visitation import Scores
-
-OUTPUTS = 2
-"""Distributions: trajectory and goal."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,8 @@ class LingUNetConfig:
     """Channels of G_k below level L, where it is as wide as F_k."""
     last: int = 48
     """Channels of H_2."""
+    attention: int = 0
+    """How many of the coarsest levels attend to the words; none in the paper."""
 
     @classmethod
     def wide(cls) -> LingUNetConfig:
@@ -77,15 +82,15 @@ class Up(nn.Module):
 class UnobservedHead(nn.Module):
     """h = AVGPOOL(CONV^h(H_2)): one score for each distribution."""
 
-    def __init__(self, inputs: int) -> None:
+    def __init__(self, inputs: int, outputs: int = 2) -> None:
         super().__init__()
         self.first = convolution(inputs, 16, stride=2)
-        self.second = convolution(16, OUTPUTS, stride=2)
+        self.second = convolution(16, outputs, stride=2)
         # Some 400 cells are in view at first, so p_oob starts near a half instead of near nothing.
-        _quieten(self.second, bias=6.0)
+        quieten(self.second, bias=6.0)
 
     def forward(self, features: Tensor) -> Tensor:
-        """[N, inputs, 32, 32] to [N, 2], in single precision: around 6, bf16 has steps of 0.03."""
+        """[N, inputs, 32, 32] to [N, outputs], in single precision: around 6, bf16 has steps of 0.03."""
         hidden = leaky(self.first(features)).float()
         with single_precision(features.device):
             return self.second(hidden).mean(dim=(2, 3))
@@ -94,7 +99,7 @@ class UnobservedHead(nn.Module):
 class LingUNet(nn.Module):
     """Scores of all cells and of the unobserved, from maps and an instruction."""
 
-    def __init__(self, config: LingUNetConfig, inputs: int, hidden: int, *, unobserved: bool) -> None:
+    def __init__(self, config: LingUNetConfig, inputs: int, hidden: int, *, unobserved: bool, outputs: int = 2) -> None:
         """Build the network.
 
         Args:
@@ -102,19 +107,23 @@ class LingUNet(nn.Module):
             inputs: Channels of F_0.
             hidden: Length of the instruction embedding.
             unobserved: Whether there is the head for p_oob, as in PVN2.
+            outputs: Distributions: trajectory and goal, or as many phases of the trajectory and the goal.
         """
         super().__init__()
         levels, width = range(1, config.levels + 1), config.channels
         top = config.levels
         self.filtered = {k: width if k == top else config.filtered for k in levels}
-        self.outputs = {k: {1: OUTPUTS, 2: config.last}.get(k, width) for k in levels}
+        self.outputs = {k: {1: outputs, 2: config.last}.get(k, width) for k in levels}
         # Level L has 2×2 cells, too few to take a mean and a variance of.
         self.down = nn.ModuleList(Down(inputs if k == 1 else width, width, norm=k < top) for k in levels)
         self.kernel = nn.ModuleList(nn.Linear(hidden, self.filtered[k] * width) for k in levels)
         above = {k: 0 if k == top else self.outputs[k + 1] for k in levels}
         self.up = nn.ModuleList(Up(above[k] + self.filtered[k], self.outputs[k]) for k in levels)
-        _quieten(self.up[0].second)  # type: ignore[arg-type]
-        self.head = UnobservedHead(self.outputs[2]) if unobserved else None
+        quieten(self.up[0].second)  # type: ignore[arg-type]
+        self.head = UnobservedHead(self.outputs[2], outputs) if unobserved else None
+        self.attention = nn.ModuleList(
+            WordAttention(width, hidden, START_GRID.cells >> k) for k in levels if k > top - config.attention
+        )
 
     def kernels(self, instruction_embedding: Tensor) -> list[Tensor]:
         """K_1 … K_L of N instructions [N, hidden]: [N, filtered, channels] each."""
@@ -123,12 +132,23 @@ class LingUNet(nn.Module):
             for k, linear in enumerate(self.kernel, start=1)
         ]
 
-    def forward(self, maps: Tensor, kernels: Sequence[Tensor]) -> Scores:
-        """Maps F_0 [N, inputs, 64, 64] and kernels to scores."""
+    def words(self, states: Tensor, known: Tensor) -> Words | None:
+        """What the attending levels see of token states [N, W, hidden], of which `known` [N, W] bool are words."""
+        if not self.attention:
+            return None
+        levels = tuple(layer.keys_and_values(states) for layer in self.attention)  # type: ignore[operator]
+        return Words(levels, known)
+
+    def forward(self, maps: Tensor, kernels: Sequence[Tensor], words: Words | None = None) -> Scores:
+        """Maps F_0 [N, inputs, 64, 64], kernels and, where levels attend to them, words to scores."""
         skips = []
         features = maps
-        for down, kernel in zip(self.down, kernels, strict=True):
+        first = len(self.down) - len(self.attention)  # below it levels do not attend
+        for number, (down, kernel) in enumerate(zip(self.down, kernels, strict=True)):
             features = down(features)
+            if words is not None and number >= first:
+                attend, level = self.attention[number - first], words.levels[number - first]
+                features = features + attend(features, level, words.known)
             skips.append(filter_by_text(features, kernel))
         top = len(skips)
         found = self.up[top - 1](skips[top - 1])  # H_L
@@ -139,10 +159,3 @@ class LingUNet(nn.Module):
                 unobserved = self.head(found)
             found = self.up[k - 1](torch.cat([found, instance_norm(skips[k - 1])], dim=1))
         return Scores(found, unobserved)
-
-
-def _quieten(last: nn.Conv2d, bias: float = 0.0) -> None:
-    """Let an untrained network hardly prefer any place: a tenth of the weights."""
-    with torch.no_grad():
-        last.weight.mul_(0.1)
-        nn.init.constant_(last.bias, bias)  # type: ignore[arg-type]

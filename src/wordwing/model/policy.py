@@ -12,8 +12,9 @@ from torch.nn import functional
 
 from wordwing.camera import Camera
 from wordwing.devices import find_device, precision
+from wordwing.errors import WordwingError
 from wordwing.frames import Pose, in_start_frame, start_frame
-from wordwing.interface import Action, Domain, Observation
+from wordwing.interface import MAX_FORWARD, MAX_YAW_RATE, Action, Domain, Observation
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.model.ego import EgoView, ego_view
 from wordwing.model.grid import START_GRID
@@ -21,9 +22,12 @@ from wordwing.model.mapping import MappingConfig, SemanticMap, arena_cells, boun
 from wordwing.model.records import each
 from wordwing.model.stage1 import Reading, Stage1, Stage1Config
 from wordwing.model.stage2 import Control, Stage2, Stage2Config
-from wordwing.model.text import Tokens
+from wordwing.model.text import MAX_WORDS, Tokens
 from wordwing.model.vision import STRIDE
 from wordwing.model.visitation import Scores, Visitation, visitation
+
+ABSURD = 1000.0
+"""Times the fastest flight or turn that no sound policy decides on; what is merely too fast is flown at the limit."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +140,7 @@ class PolicyNetwork(nn.Module):
         unexplored = arena & ~observed
         if not self.config.stage1.observability:
             unexplored, boundary = torch.zeros_like(unexplored), torch.zeros_like(boundary)
-        return ego_view(plan, unexplored, boundary, pose)
+        return ego_view(plan, unexplored, boundary, pose, ordered=self.config.stage2.phases > 1)
 
     def forward(self, state: State, image: Tensor, pose: Pose, domain: Domain) -> tuple[State, Beliefs]:
         """One decision of N drones.
@@ -226,6 +230,8 @@ class LearnedPolicy:
         if len(instructions) != len(start):
             raise ValueError(f"{len(instructions)} instructions for {len(start)} drones")
         tokens = Tokens.encode(instructions, self.vocabulary, self.device)
+        if self.network.config.stage1.lingunet.attention:
+            tokens = tokens.padded(MAX_WORDS)  # words of flights that begin later must fit in beside these
         with precision(self.device):
             fresh = self.network.begin(tokens, start.to(self.device))
         if worlds is None:
@@ -247,6 +253,7 @@ class LearnedPolicy:
         with precision(self.device):
             self.state, self.beliefs = self.network(self.state, image, pose, self.domain)
         control = self.beliefs.control
+        check_decisions(self.beliefs, pose)
         setpoint = control.setpoint.to(observation.image.device)
         stop = control.stop_probability > self.network.config.stop_threshold
         return Action(setpoint, stop.to(observation.image.device))
@@ -263,3 +270,20 @@ class LearnedPolicy:
         best = centres[plan.goal.flatten(1).argmax(1)]  # [N, 2] start frame
         place = start_frame(self.state.start).apply(functional.pad(best, (0, 1)))[:, :2]
         return torch.cat([place, plan.unobserved[:, 1:].to(place)], 1)
+
+
+def check_decisions(beliefs: Beliefs, pose: Pose) -> None:
+    """Raise a `WordwingError` if decisions at poses [N] make no sense: weights may be finite and absurd all the same.
+
+    Who has lost its pose decides on NaN, and hovers.
+    """
+    control, plan = beliefs.control, beliefs.visitation
+    believed = torch.cat([plan.cells.flatten(1), plan.unobserved, control.stop_logit[:, None]], 1)
+    sound = (control.mean.abs() <= ABSURD).all(1) & believed.isfinite().all(1)
+    sound |= ~torch.cat([pose.position, pose.quaternion], 1).isfinite().all(1)
+    if not sound.all():
+        forward, yaw_rate = control.mean[(~sound).nonzero()[0, 0]].tolist()
+        raise WordwingError(
+            f"the policy's decision makes no sense (forward {MAX_FORWARD * forward:.3g} m/s, "
+            f"yaw rate {MAX_YAW_RATE * yaw_rate:.3g} rad/s), so it is not flown; its weights are damaged"
+        )

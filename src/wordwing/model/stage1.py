@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from wordwing.interface import Domain
+from wordwing.model.attention import Words
 from wordwing.model.grounding import Grounding
 from wordwing.model.lingunet import LingUNet, LingUNetConfig
 from wordwing.model.records import each
@@ -32,6 +33,8 @@ class Stage1Config:
     """Whether LingUNet also sees the observability mask M."""
     blank: Literal["nothing", "instruction", "image"] = "nothing"
     """An input that is kept from it, for the ablations without language and without vision."""
+    phases: int = 1
+    """Equal parts of the way, in order, that d^p is predicted for one by one; the paper has one d^p."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class Reading:
     """K_G [N, 8, C]."""
     lingunet: tuple[Tensor, ...]
     """K_1 … K_L, [N, filtered, channels] each."""
+    words: Words | None = None
+    """What LingUNet's cells attend to, where they do."""
 
     def __getitem__(self, index: Tensor | slice) -> Reading:
         """Some of the instructions, or each as often as it has contexts."""
@@ -61,7 +66,9 @@ class Stage1(nn.Module):
         self.text = InstructionEncoder(config.text, vocabulary_size)
         self.grounding = Grounding(hidden, channels, config.grounding)
         inputs = channels + config.grounding + config.mask_input
-        self.lingunet = LingUNet(config.lingunet, inputs, hidden, unobserved=config.observability)
+        self.lingunet = LingUNet(
+            config.lingunet, inputs, hidden, unobserved=config.observability, outputs=config.phases + 1
+        )
 
     def see(self, image: Tensor, domain: Domain) -> Tensor:
         """F^C [N, 32, 18, 32] of pictures [N, 72, 128, 3] uint8."""
@@ -83,8 +90,13 @@ class Stage1(nn.Module):
         """Understand N instructions."""
         if self.config.blank == "instruction":
             tokens = tokens.blank()
-        embedding = self.text(tokens)
-        return Reading(embedding, self.grounding.kernels(embedding), tuple(self.lingunet.kernels(embedding)))
+        embedding, states = self.text(tokens)
+        return Reading(
+            embedding,
+            self.grounding.kernels(embedding),
+            tuple(self.lingunet.kernels(embedding)),
+            self.lingunet.words(states, tokens.known),
+        )
 
     def ground(self, semantic_map: Tensor, reading: Reading) -> Tensor:
         """R^W [N, 8, 64, 64] of semantic maps [N, 32, 64, 64]."""
@@ -102,7 +114,7 @@ class Stage1(nn.Module):
         maps = [semantic_map, grounding_map]
         if self.config.mask_input:
             maps.append(observed[:, None].to(semantic_map.dtype))
-        return self.lingunet(torch.cat(maps, dim=1), reading.lingunet)
+        return self.lingunet(torch.cat(maps, dim=1), reading.lingunet, reading.words)
 
     def support(self, observed: Tensor) -> Tensor:
         """[N, 64, 64] bool: the cells that distributions reach over; for PVN all of them."""

@@ -40,6 +40,8 @@ class Stage2Config:
     """Mean forward velocity to begin with, as a share of the greatest."""
     first_stop: float = -3.0
     """Stop logit to begin with: a flight of an untrained policy then has 21 decisions on average, as ORACLE's have."""
+    phases: int = 1
+    """Of the trajectory that it sees one by one: as many as stage 1 predicts, or 1 for the trajectory as a whole."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,8 @@ class ControlNetwork(nn.Module):
     def __init__(self, config: Stage2Config, outputs: int) -> None:
         super().__init__()
         self.config = config
-        self.close = convolution(2, config.filters, stride=2)
-        self.whole = convolution(2, config.filters, stride=3, padding=0)
+        self.close = convolution(config.phases + 1, config.filters, stride=2)
+        self.whole = convolution(config.phases + 1, config.filters, stride=3, padding=0)
         self.masks = convolution(2, config.filters, stride=3, padding=0)
         # q_1 and q_2 of the paper: drawn once, saved, never learned.
         self.register_buffer("directions", torch.randn(2, config.embedding))
@@ -93,7 +95,7 @@ class ControlNetwork(nn.Module):
 
     def forward(self, view: EgoView) -> Tensor:
         """[N, outputs], in single precision: PPO compares what two of them say to a hundredth."""
-        plan, masks = view.whole[:, :2], view.whole[:, 2:]
+        plan, masks = view.whole[:, :-2], view.whole[:, -2:]
         with single_precision(masks.device):
             maps = (
                 self.close(self.config.close_gain * view.close),

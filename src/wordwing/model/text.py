@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from wordwing.errors import WordwingError
 from wordwing.language.tokenizer import PAD, UNKNOWN, Vocabulary, tokenize
@@ -49,6 +50,15 @@ class Tokens:
             words[number, : len(row)] = torch.tensor(row)
         return cls(words.to(device), torch.tensor([len(row) for row in rows]).to(device))
 
+    @property
+    def known(self) -> Tensor:
+        """[N, W] bool, where there is a word and no padding."""
+        return torch.arange(self.words.shape[1], device=self.words.device) < self.lengths[:, None]
+
+    def padded(self, width: int) -> Tokens:
+        """The same, W at least `width`."""
+        return Tokens(functional.pad(self.words, (0, max(0, width - self.words.shape[1]))), self.lengths)
+
     def blank(self) -> Tokens:
         """The same number of instructions, none of which says anything."""
         unknown = torch.ones_like(self.lengths)
@@ -69,8 +79,12 @@ class InstructionEncoder(nn.Module):
             else:
                 nn.init.zeros_(weights)
 
-    def forward(self, tokens: Tokens) -> Tensor:
-        """[N, hidden] of N instructions; how far they are padded makes no difference."""
+    def forward(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
+        """**u** [N, hidden] of N instructions and their token states [N, W, hidden].
+
+        **u** is the state of the last word: how far instructions are padded makes no difference. States behind the
+        last word mean nothing.
+        """
         states, _last = self.lstm(self.dropout(self.words(tokens.words)))  # [N, W, hidden]
         last = (tokens.lengths - 1)[:, None, None].expand(-1, 1, states.shape[-1])
-        return self.dropout(states.gather(1, last)[:, 0])
+        return self.dropout(states.gather(1, last)[:, 0]), states
