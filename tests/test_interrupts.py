@@ -13,10 +13,12 @@ from interrupting import Running, command
 LINE = "wordwing: interrupted\n"
 
 COMPILED = """
+ready()
 hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)  # half an hour without a look at signals
 """
 
 DEAF = """
+Path("working").touch()
 while True:
     try:
         time.sleep(60)
@@ -28,15 +30,16 @@ WRITING = """
 from wordwing.files import replacing, replacing_folder
 with replacing("file.json") as file, replacing_folder("folder") as folder:
     (folder / "part").touch()
-    os.rename("working", "writing")
+    ready()
     hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
 """
 
 PARENT = """
 import subprocess
-inside = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+subprocess.Popen(["sleep", "600"])
 with interrupts.blocked():
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    subprocess.Popen(["sleep", "600"])
+ready()
 hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
 """
 
@@ -44,6 +47,7 @@ SAVING = """
 with interrupts.Deferred(lambda: print("saving", flush=True)) as interrupt:
     try:
         with interrupt.breakable():
+            ready()
             time.sleep(600)
     except KeyboardInterrupt:
         assert interrupt.came
@@ -55,9 +59,7 @@ with interrupts.Deferred(lambda: print("saving", flush=True)) as interrupt:
 
 ENDING = """
 import atexit
-Path("working").unlink()
 def linger():
-    Path("working").touch()
     import deaf
 atexit.register(linger)
 """
@@ -67,8 +69,10 @@ import hashlib, os, sys, time
 from pathlib import Path
 from wordwing import interrupts
 
-def work():
+def ready():
     Path("working").touch()
+
+def work():
 {work}
 
 with interrupts.answered():
@@ -82,7 +86,7 @@ with interrupts.answered():
 
 def started(work: str, folder: Path) -> Running:
     """A process that does some work, once it does."""
-    (folder / "deaf.py").write_text(f"import time\n{DEAF}")
+    (folder / "deaf.py").write_text(f"import time\nfrom pathlib import Path\n{DEAF}")
     source = folder / "script.py"
     source.write_text(SCRIPT.format(work="\n".join(f"    {line}" for line in work.splitlines())))
     before = os.getcwd()
@@ -96,7 +100,7 @@ def started(work: str, folder: Path) -> Running:
 
 
 WORK = {
-    "sleeping": "time.sleep(600)",
+    "sleeping": "ready()\ntime.sleep(600)",
     "compiled code": COMPILED,
     "catching everything": DEAF,
     "importing": "import deaf",
@@ -114,10 +118,9 @@ def test_it_ends_with_one_line_whatever_a_process_does(work, tmp_path):
 
 def test_what_is_being_written_is_removed(tmp_path):
     with started(WRITING, tmp_path) as running:
-        running.wait_until((tmp_path / "writing").exists)
         running.interrupt()
         assert running.end() == LINE
-    assert {path.name for path in tmp_path.iterdir()} == {"script.py", "deaf.py", "writing", "stdout", "stderr"}
+    assert {path.name for path in tmp_path.iterdir()} == {"script.py", "deaf.py", "working", "stdout", "stderr"}
 
 
 def test_who_defers_it_is_not_ended_before_the_work_is_done(tmp_path):

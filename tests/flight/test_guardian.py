@@ -79,11 +79,21 @@ def test_messages_and_the_version_are_asked_for():
 
 def test_lost_requests_are_sent_again_and_then_left():
     autopilot = HandMadeAutopilot("px4")
-    autopilot.deaf = {511, 512}
+    autopilot.deaf = {511}
     autopilot.until(Phase.READY)
     autopilot.ticks(20.0)
     rounds = [t for t, m in autopilot.got if m.get_type() == "COMMAND_LONG" and m.command == 511 and m.param1 == 32]
     assert len(rounds) == 3
+
+
+def test_an_autopilot_that_has_not_told_its_version_is_asked_again_and_not_armed():
+    """It may be the lab or a real drone."""
+    autopilot = HandMadeAutopilot("px4")
+    autopilot.deaf = {512}
+    autopilot.ticks(20.0)
+    assert autopilot.guardian.state(autopilot.now).unready == ("the autopilot has not told its version yet",)
+    autopilot.deaf = set()
+    autopilot.until(Phase.READY)
 
 
 @BOTH

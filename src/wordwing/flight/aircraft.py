@@ -163,6 +163,8 @@ class Aircraft:
         if self.prearm is False or (dialect.wants_prearm_bit and not checked):
             said = f' ("{self.words}")' if self.words else ""
             reasons.append(f"the autopilot's own checks before arming are not passed{said}")
+        if self.version is None:  # by which the lab is known from a real drone
+            reasons.append("the autopilot has not told its version yet")
         return reasons
 
     def _hint(self) -> str:

@@ -122,6 +122,8 @@ child = os.fork()
 if child == 0:
     os.setsid()
     time.sleep(1000)
+while os.getsid(child) != child:
+    time.sleep(0.01)
 print(input('Type "write" to write them: '), input('Type "fly 7" to arm it: '), child, flush=True)
 try:
     time.sleep(1000)
