@@ -45,8 +45,8 @@ JUMP, DRIFT = 0.6, 0.02
 NEAR, NEAR_MOST = 0.5, 0.6
 """How far from a fence flights along it are, metres, and may be when something goes wrong."""
 
-FULL_SPEED = 0.55
-"""A drone that is told to fly at 0.7 m/s does so when it is faster than this, m/s."""
+FULL_SPEED, RUN_UP = 0.55, 1.2
+"""A drone that is told to fly at 0.7 m/s does so when it is faster than this, m/s, after so many metres."""
 
 Fly = Callable[[Trial], Iterable[Result]]
 
@@ -361,7 +361,12 @@ class MocapFaultFlight:
         )
 
     def _there(self, trial: Trial) -> Callable[[], bool]:
-        return lambda: trial.point.speed > FULL_SPEED and (not self.near or to_fence(trial.point) <= NEAR_MOST)
+        def there() -> bool:
+            point = trial.point
+            flown = math.dist((point.x, point.y), self.start[:2])
+            return flown > RUN_UP and point.speed > FULL_SPEED and (not self.near or to_fence(point) <= NEAR_MOST)
+
+        return there
 
     def scenario(self) -> Scenario:
         """This flight for the list."""
