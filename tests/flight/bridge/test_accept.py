@@ -32,11 +32,12 @@ from wordwing.flight.bridge.accept.judging import (
     to_fence,
 )
 from wordwing.flight.bridge.accept.running import chosen, run_all
-from wordwing.flight.bridge.accept.scenarios import MOCAP_FAULT_FLIGHTS, Scenario
+from wordwing.flight.bridge.accept.scenarios import MOCAP_FAULT_FLIGHTS, Scenario, flown_setpoints
 from wordwing.flight.bridge.accept.script import Script, Step
 from wordwing.flight.bridge.accept.table import summarise, to_text
 from wordwing.flight.bridge.accept.trial import AcceptConfig, Terminal, TrialError
 from wordwing.flight.bridge.bridge import Recording, TruePoint
+from wordwing.flight.logs import Entry
 from wordwing.frames import Pose
 from wordwing.interface import Observation
 
@@ -90,6 +91,13 @@ def test_the_judge_goes_by_the_true_path() -> None:
     assert stopped_at(flown, 0.5) == 3  # type: ignore[arg-type]
     assert stopped_at(flown, 3.5) is None  # type: ignore[arg-type]
     assert point_at(flown, 9.0).time == 3  # type: ignore[arg-type]
+
+
+def test_a_flight_that_was_broken_off_before_it_turned_is_not_judged() -> None:
+    ahead = Entry(1.0, "decision", {"forward": 0.5, "yaw_rate": 0.0})
+    end = Entry(2.0, "phase", {"text": "landing: motion capture is lost"})
+    with pytest.raises(TrialError, match="landing: motion capture is lost"):
+        flown_setpoints(SimpleNamespace(events=lambda: [ahead, end]))  # type: ignore[arg-type]
 
 
 def test_half_of_the_motion_capture_flights_are_within_60_cm_of_a_fence_and_the_wrong_pose_is_further_inside() -> None:

@@ -22,7 +22,7 @@ from wordwing.flight.bridge.accept.judging import (
     within,
 )
 from wordwing.flight.bridge.accept.script import Step
-from wordwing.flight.bridge.accept.trial import Trial
+from wordwing.flight.bridge.accept.trial import Trial, TrialError
 from wordwing.flight.bridge.faults import MocapDrift, MocapFreeze, MocapJump
 from wordwing.flight.bridge.truth import Autopilot
 from wordwing.flight.served.faults import Fault, FrozenCamera, PoseDropout
@@ -110,8 +110,8 @@ def first_flight(trial: Trial) -> Iterable[Result]:
     yield Result("parameters", f"{len(written)} stock values refused and written: {', '.join(written)}", bool(written))
     taking, hovering = trial.phase_at("taking off"), trial.phase_at("holding")
     armed = next((time for time, _mode, armed in trial.bridge.recording.modes if armed), None)
-    assert taking is not None
-    assert armed is not None
+    if taking is None or armed is None:
+        raise TrialError("it was never armed")
     yield Result("arming", f"armed {duration(elapsed(armed, taking))} after the order", True)
     path = [point for point in trial.bridge.recording.path if point.time >= armed]
     up = [point for point in path if hovering is not None and point.time <= hovering]
@@ -123,7 +123,7 @@ def first_flight(trial: Trial) -> Iterable[Result]:
         hovering is not None and drift < 0.25 and highest < 1.0,
         values={"sideways": drift, "highest": highest},
     )
-    yield _setpoints(trial)
+    yield flown_setpoints(trial)
     heights = [height for _error, height in errors]
     true = [point_at(trial, e.values["image_time"]).z for e in events if e.kind == "observation"]
     yield Result(
@@ -135,7 +135,8 @@ def first_flight(trial: Trial) -> Iterable[Result]:
     )
     ordered = next((e.time for e in events if e.kind == "order" and e.values["text"] == "land"), None)
     down = trial.disarmed_at(ordered or armed)
-    assert ordered is not None
+    if ordered is None:
+        raise TrialError("the policy never came to its STOP")
     slid = math.hypot(*_between(trial, ordered, trial.now))
     yield Result(
         "STOP, land, disarm",
@@ -151,11 +152,13 @@ def _between(trial: Trial, begin: float, end: float) -> tuple[float, float]:
     return b.x - a.x, b.y - a.y
 
 
-def _setpoints(trial: Trial) -> Result:
+def flown_setpoints(trial: Trial) -> Result:
     """Whether forward is forward and left is left, by the decisions that were flown."""
     decided = [(e.time, e.values["forward"], e.values["yaw_rate"]) for e in trial.events() if e.kind == "decision"]
     ahead = [time for time, forward, _turn in decided if forward > 0.4]
     left = [time for time, _forward, turn in decided if turn > 0.4]
+    if not ahead or not left:
+        raise TrialError(f"it was down before it had flown ahead and turned: {trial.events()[-1].values.get('text')}")
     begin = ahead[-1] - 1.5  # it has sped up by then
     dx, dy = _between(trial, begin, ahead[-1])
     aside = math.degrees(math.remainder(math.atan2(dy, dx) - point_at(trial, begin).yaw, math.tau))
