@@ -103,6 +103,25 @@ def test_a_drone_that_turns_stays_inside_too(turn):
     assert simulate(Fence(), motion(1.2, 1.2, 0.3), turn, 12.0) <= 2.35 - 0.35 + 0.03
 
 
+@pytest.mark.parametrize("heading", [0.0, math.pi / 2, math.pi, -math.pi / 2])
+@pytest.mark.parametrize("side", [-1, 1])
+def test_a_drone_that_drifts_to_a_fence_beside_it_is_led_back(heading, side):
+    """Blown by 0.15 m/s, it would be outside after 3 s."""
+    safety, ahead, left = Safety(Limits(), Fence()), -2.0, side * 1.9
+    lefts = []
+    for _ in range(100):
+        x, y = ahead * math.cos(heading) - left * math.sin(heading), ahead * math.sin(heading) + left * math.cos(heading)
+        sent, back = safety.grant(0.7, 0.0, motion(x, y, heading, 0.7), 0.05)
+        ahead += 0.05 * sent.forward.item()
+        left += 0.05 * (side * 0.15 + back)
+        lefts.append(side * left)
+    assert max(lefts) == pytest.approx(2.35 - 0.35 + 0.15 / 2, abs=0.01)
+    _sent, back = safety.grant(0.7, 0.0, motion(-1.0, 1.99, 0.0, 0.7), 0.05)
+    assert back == 0.0  # as near as it may be
+    _sent, back = safety.grant(0.7, 0.0, motion(0.0, 2.34, 0.0, 0.7), 0.05)
+    assert back == pytest.approx(-0.2)  # and no faster
+
+
 def test_margins_are_for_flying_at_a_fence_and_for_flying_along_it():
     fence = Fence(ahead=0.5, aside=0.2, edge=0.1)
     at = fence.bounds(motion(1.0, 1.0, 0.0).pose, setpoint(0.5))

@@ -53,6 +53,8 @@ class Limits:
     """m/s for each metre that a drone is away from where it came to rest."""
     hold_speed: float = 0.2
     """m/s of that at most, in any direction."""
+    return_gain: float = 2.0
+    """m/s, `hold_speed` at most, for each metre that a drone which flies along a fence is nearer to it than it may be."""
     hold_slack: float = 0.03
     """Metres that it may be away before anything is done about it."""
     ceiling: float = 1.5
@@ -204,7 +206,8 @@ class Safety:
     def grant(self, forward: float, yaw_rate: float, motion: Motion, seconds: float) -> tuple[Setpoint, float]:
         """The setpoint [1] that may be sent, and a velocity to the left, m/s.
 
-        A drone that is not to move, or may not, is held where it came to rest, also while it turns.
+        A drone that is not to move, or may not, is held where it came to rest, also while it turns. One that flies
+        along a fence and drifts to it is led back.
 
         Args:
             forward: Wished velocity, m/s.
@@ -222,7 +225,7 @@ class Safety:
         self._forward, self._yaw_rate = float(granted.forward[0]), yaw_rate
         if self._forward >= STANDING:
             self._rest = None
-            return granted, 0.0
+            return granted, self._return(motion)
         forward, left = self._hold(motion)
         return Setpoint(torch.tensor([forward]), granted.yaw_rate), left
 
@@ -236,7 +239,7 @@ class Safety:
             inside = self.rule.fence.half - self.rule.fence.ahead
             self._rest = clamped(x, -inside, inside), clamped(y, -inside, inside)
         if self._rest is None:
-            return 0.0, 0.0
+            return 0.0, self._return(motion)
         away_x, away_y = self._rest[0] - x, self._rest[1] - y
         away = math.hypot(away_x, away_y)
         if not away > limits.hold_slack:
@@ -245,6 +248,18 @@ class Safety:
         yaw = float(motion.pose.yaw[0])
         cos, sin = math.cos(yaw), math.sin(yaw)
         return share * (away_x * cos + away_y * sin), share * (away_y * cos - away_x * sin)
+
+    def _return(self, motion: Motion) -> float:
+        """The velocity to the left that leads a drone back from a fence beside it, m/s.
+
+        The rule only slows a drone down. One that is blown to a fence, or whose autopilot does not know how it drifts
+        (PX4's simulator: by 0.2 m/s), would come nearer until it has come to rest.
+        """
+        fence, yaw, left = self.rule.fence, float(motion.pose.yaw[0]), 0.0
+        for place, to_left in zip(motion.pose.xy[0].tolist(), (-math.sin(yaw), math.cos(yaw)), strict=True):
+            beyond = max(0.0, abs(place) - (fence.half - fence.aside))
+            left -= self.limits.return_gain * math.copysign(beyond, place) * to_left
+        return clamped(left, -self.limits.hold_speed, self.limits.hold_speed)
 
     def climb(self, height: float) -> float:
         """The vertical velocity that brings the drone to its height, m/s, up."""

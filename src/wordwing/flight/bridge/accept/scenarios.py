@@ -45,6 +45,9 @@ JUMP, DRIFT = 0.6, 0.02
 NEAR, NEAR_MOST = 0.5, 0.6
 """How far from a fence flights along it are, metres, and may be when something goes wrong."""
 
+SIGN = 30.0
+"""Degrees off its heading that a drone may fly: a wrong sign or frame would be 60 or more."""
+
 FULL_SPEED, RUN_UP = 0.55, 1.2
 """A drone that is told to fly at 0.7 m/s does so when it is faster than this, m/s, after so many metres."""
 
@@ -168,7 +171,7 @@ def flown_setpoints(trial: Trial) -> Result:
     return Result(
         "setpoints and yaw sign",
         f"0.5 m/s forward: {speed:.2f} m/s, {aside:+.0f}° off; 0.5 rad/s left: {rate:+.2f} rad/s",
-        abs(aside) < 15 and 0.35 < speed < 0.65 and 0.35 < rate < 0.65,
+        abs(aside) < SIGN and 0.35 < speed < 0.65 and 0.35 < rate < 0.65,
     )
 
 
