@@ -103,6 +103,21 @@ def test_a_drone_that_turns_stays_inside_too(turn):
     assert simulate(Fence(), motion(1.2, 1.2, 0.3), turn, 12.0) <= 2.35 - 0.35 + 0.03
 
 
+def test_a_drone_that_answers_late_brakes_at_a_fence():
+    """As PX4's simulator does: zero velocity alone would bring it 0.1 m nearer."""
+    safety, x, speed = Safety(Limits(), Fence()), -1.5, 0.0
+    sent, furthest = [], x
+    for _ in range(400):
+        granted, _left = safety.grant(0.7, 0.0, motion(x, 0.0, 0.0, speed), 0.05)
+        sent.append(granted.forward.item())
+        speed += 0.05 * (sent[-1] - speed)  # it takes a second
+        x += 0.05 * speed
+        furthest = max(furthest, x)
+    assert furthest < 2.35 - 0.35 + 0.03
+    assert min(sent) >= -0.2
+    assert abs(speed) < 0.05  # and then it stays there
+
+
 @pytest.mark.parametrize("heading", [0.0, math.pi / 2, math.pi, -math.pi / 2])
 @pytest.mark.parametrize("side", [-1, 1])
 def test_a_drone_that_drifts_to_a_fence_beside_it_is_led_back(heading, side):
@@ -110,7 +125,10 @@ def test_a_drone_that_drifts_to_a_fence_beside_it_is_led_back(heading, side):
     safety, ahead, left = Safety(Limits(), Fence()), -2.0, side * 1.9
     lefts = []
     for _ in range(100):
-        x, y = ahead * math.cos(heading) - left * math.sin(heading), ahead * math.sin(heading) + left * math.cos(heading)
+        x, y = (
+            ahead * math.cos(heading) - left * math.sin(heading),
+            ahead * math.sin(heading) + left * math.cos(heading),
+        )
         sent, back = safety.grant(0.7, 0.0, motion(x, y, heading, 0.7), 0.05)
         ahead += 0.05 * sent.forward.item()
         left += 0.05 * (side * 0.15 + back)

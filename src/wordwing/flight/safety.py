@@ -54,7 +54,7 @@ class Limits:
     hold_speed: float = 0.2
     """m/s of that at most, in any direction."""
     return_gain: float = 2.0
-    """m/s, `hold_speed` at most, for each metre that a drone which flies along a fence is nearer to it than it may be."""
+    """m/s, `hold_speed` at most, for each metre that a drone is nearer to a fence beside it than it may be."""
     hold_slack: float = 0.03
     """Metres that it may be away before anything is done about it."""
     ceiling: float = 1.5
@@ -226,20 +226,22 @@ class Safety:
         if self._forward >= STANDING:
             self._rest = None
             return granted, self._return(motion)
-        forward, left = self._hold(motion)
+        forward, left = self._hold(motion, at_a_fence=forward >= STANDING)
         return Setpoint(torch.tensor([forward]), granted.yaw_rate), left
 
-    def _hold(self, motion: Motion) -> tuple[float, float]:
+    def _hold(self, motion: Motion, *, at_a_fence: bool) -> tuple[float, float]:
         """The velocity that keeps a drone where it came to rest, m/s, forward and left.
 
-        Zero velocity is no position hold: PX4 drifted by 0.2 to 0.7 m on it.
+        Zero velocity is no position hold: PX4 drifted by 0.2 to 0.7 m on it. Nor is it a brake: PX4's simulator flew on
+        for 0.28 m after it, to 0.11 m from a fence. A drone that the fence has stopped brakes until it is at rest.
         """
         limits, (x, y) = self.limits, motion.pose.xy[0].tolist()
         if self._rest is None and math.hypot(*motion.velocity[:2].tolist()) < AT_REST:
             inside = self.rule.fence.half - self.rule.fence.ahead
             self._rest = clamped(x, -inside, inside), clamped(y, -inside, inside)
         if self._rest is None:
-            return 0.0, self._return(motion)
+            speed = float(motion.velocity[:2] @ _heading(motion.pose.yaw)[0])
+            return -clamped(speed, 0.0, limits.hold_speed) if at_a_fence else 0.0, self._return(motion)
         away_x, away_y = self._rest[0] - x, self._rest[1] - y
         away = math.hypot(away_x, away_y)
         if not away > limits.hold_slack:

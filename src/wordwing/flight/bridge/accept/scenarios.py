@@ -237,7 +237,7 @@ def ctrl_c(trial: Trial) -> Iterable[Result]:
     trial.terminal.interrupt()
     result = _landing_result(trial, "Ctrl-C", begin, None, 1.0)
     status = trial.wait_for_end(20.0)
-    yield replace(result, seen=f"{result.seen}, exit status {status}")
+    yield replace(result, seen=f"{result.seen}, exit status {status}", holds=result.holds and status == 130)
 
 
 def pilot_killed(trial: Trial) -> Iterable[Result]:

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from wordwing import interrupts
 from wordwing.errors import WordwingError
 from wordwing.flight.flying import fly_drone
 from wordwing.flight.options import DroneOptions
@@ -115,9 +116,10 @@ def main() -> None:
         print(f"wordwing: {error}", file=sys.stderr)
         raise SystemExit(error.status) from None
     except KeyboardInterrupt:
-        print("wordwing: interrupted", file=sys.stderr)
-        raise SystemExit(130) from None
+        interrupts.announce()
+        raise SystemExit(interrupts.STATUS) from None
 
 
 if __name__ == "__main__":
-    main()
+    with interrupts.answered():
+        main()
