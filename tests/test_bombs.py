@@ -41,6 +41,14 @@ def folder(tmp_path_factory) -> Path:
     (policy / "vocab.txt").write_bytes(WORDS + b"".join(b"w%x\n" % number for number in range(1_500_000)))
     weights = save_policy(place / "weights") / "model.safetensors"
     bombs.sparse(weights, weights.read_bytes(), 300_000_000)
+    policy = save_policy(place / "network")
+    shape = json.loads((policy / "config.json").read_text())
+    shape["model"]["stage1"] |= {
+        "vision": {"channels": 256},
+        "text": {"words": 512, "hidden": 256, "dropout": 0.0},
+        "lingunet": {"levels": 6, "channels": 256, "filtered": 128, "last": 512},
+    }
+    (policy / "config.json").write_text(json.dumps(shape))
     dataset = bare_dataset(place / "dataset", [("p", "train", "l")])
     bombs.sparse(dataset.folder / "meta.json", b" ", 300_000_000)
     bombs.write_episodes(place / "episodes.jsonl.xz", 200_000_000)
@@ -56,6 +64,7 @@ def test_no_small_file_fills_the_memory(folder):
         "vocabulary=vocab.txt": "the file has more than 8000000 bytes, so it is no vocabulary",
         "policy=policy": "vocab.txt: the file has more than 8000000 bytes, so it is no vocabulary",
         "policy=weights": "model.safetensors: the file has more than",
+        "policy=network": "with this config.json and vocab.txt it must be",
         "dataset=dataset": "meta.json: the file has more than 1000000 bytes",
         "episodes=episodes.jsonl.xz": "line 1 is longer than 4 MB",
     }

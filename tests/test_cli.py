@@ -248,6 +248,10 @@ def test_bash_completes_commands_and_options_and_offers_nothing_else(typed, offe
     assert all(option.startswith("--") and " " not in option for option in options)
 
 
+def test_a_shell_that_cannot_be_completed_gets_one_sentence(capsys):
+    assert "wants the name of a shell: bash or zsh" in refused(capsys, "--tyro-print-completion", "fish")
+
+
 def test_a_layout_can_be_drawn(tmp_path, capsys):
     file = tmp_path / "yard.json"
     file.write_text('{"schema": 1, "arena": 4.7, "landmarks": [{"name": "Barrel", "x": 0, "y": 1}]}')

@@ -12,7 +12,7 @@ from original_files import entry, release, workspace
 from small_evaluation import bare_dataset
 from small_study import small_study
 from wordwing.cli import main
-from wordwing.data.dataset import Source, write_dataset
+from wordwing.data.dataset import Dataset, Source, write_dataset
 from wordwing.data.importers.drif import import_drif
 from wordwing.data.importers.lani import import_lani
 from wordwing.data.schema import Paragraph, Segment
@@ -65,6 +65,12 @@ def changed(folder: Path, **values: object) -> Path:
     return folder
 
 
+def test_nothing_that_a_dataset_says_of_itself_commands_a_terminal(tmp_path):
+    told = {"text": "\x1b[31mred", "notes": ["a\x07b"], "splits": {"train": "\x9b2J"}}
+    meta = Dataset(changed(tmp_path / "data", **told)).meta
+    assert (meta["text"], meta["notes"], meta["splits"]) == ("\\x1b[31mred", ["a\\x07b"], {"train": "\\x9b2J"})
+
+
 def files_under(folder: Path) -> set[Path]:
     return {path for path in folder.rglob("*") if path.is_file()}
 
@@ -99,6 +105,15 @@ def test_no_dataset_is_written_under_a_strange_name(tmp_path, source, split):
     assert not (tmp_path / "a").exists()
 
 
+def test_an_import_that_cannot_be_used_does_not_replace_a_dataset(tmp_path):
+    root = workspace(tmp_path / "drif")
+    import_drif(root, tmp_path / "made")
+    (root / "wordwing.json").write_text(json.dumps({"name": "mine", "steps": 20_000}), "utf-8")
+    with pytest.raises(WordwingError, match="a flight would have 20000 steps; it must have from 1 to 10000"):
+        import_drif(root, tmp_path / "made")
+    assert Dataset(tmp_path / "made").meta["source"] == "drif"
+
+
 def test_a_workspace_does_not_name_a_dataset_like_a_path(tmp_path):
     root = workspace(tmp_path / "drif")
     (root / "wordwing.json").write_text(json.dumps({"name": "../../outside"}), "utf-8")
@@ -114,6 +129,19 @@ def test_lanis_file_names_do_not_lead_out_of_its_resources(tmp_path, key, up):
     root = release(tmp_path / "lani", [entry(**names | {key: f"{up}resources/{names[key]}"})])
     with pytest.raises(WordwingError, match=rf'entry 1 \(id 12\): "{key}" is .*\.\.'):
         import_lani(root, tmp_path / "made")
+
+
+@pytest.mark.parametrize("key", ["config_file", "path_file"])
+def test_lanis_file_names_that_no_file_can_have_get_one_sentence(tmp_path, key):
+    root = release(tmp_path / "lani", [entry(**{key: "a/" * 3000 + "x.json"})])
+    with pytest.raises(WordwingError, match=rf'"{key}" is .* lies more than 7 folders deep'):
+        import_lani(root, tmp_path / "made")
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a" * 5000, "a/" * 3000])
+def test_lanis_configuration_may_name_a_folder_that_cannot_be(tmp_path, name):
+    root = release(tmp_path / "lani", resources_dir=name)
+    assert len(list(import_lani(root, tmp_path / "made").paragraphs())) == 1  # found where it is
 
 
 def test_lanis_configuration_does_not_lead_out_of_the_release(tmp_path):

@@ -129,6 +129,8 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _completion(argv: list[str]) -> str:
     """A shell's script for completing commands and options, as tyro makes it."""
+    if argv[1:] not in (["bash"], ["zsh"]):
+        raise WordwingError(f"{argv[0]} wants the name of a shell: bash or zsh")
     script = io.StringIO()
     try:
         with redirect_stdout(script):

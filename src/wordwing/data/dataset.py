@@ -25,7 +25,7 @@ import numpy as np
 from wordwing import __version__
 from wordwing.data.scenes import Scene
 from wordwing.data.schema import Instruction, Paragraph, Window
-from wordwing.errors import WordwingError, shown
+from wordwing.errors import WordwingError, printable, shown
 from wordwing.files import check_replaceable, read_json, read_lines, replacing_folder, safe_name
 from wordwing.frames import ARENA_HALF
 from wordwing.language.alignment import Alignment, align, present
@@ -87,7 +87,7 @@ class Dataset:
         for name in FILES:
             if not (self.folder / name).is_file():
                 raise WordwingError(f"{folder}: there is no {name}; a dataset has {', '.join(FILES)}")
-        self.meta = read_json(self.folder / "meta.json", MAX_META, "meta.json of a dataset")
+        self.meta = _printable(read_json(self.folder / "meta.json", MAX_META, "meta.json of a dataset"))
         schema = self.meta.get("schema") if isinstance(self.meta, dict) else None
         if type(schema) is not int or schema != SCHEMA:
             raise WordwingError(
@@ -271,6 +271,8 @@ def write_dataset(
     folder = Path(folder)
     check_place(folder)
     safe_name(source.name, f"{folder}: the dataset's name")
+    if not 1 <= source.steps <= MAX_STEPS:
+        raise WordwingError(f"{folder}: a flight would have {source.steps} steps; it must have from 1 to {MAX_STEPS}")
     entries = sorted(paragraphs, key=lambda entry: (_SPLITS.get(entry.split, 9), entry.split))
     used = {entry.layout for entry in entries}
     for entry in entries:
@@ -320,6 +322,15 @@ def _arena(layout: Layout | Scene, window: Window | None) -> Layout:
         assert window is not None, "instructions in scenes have windows"
         return layout.cut(window)
     return layout
+
+
+def _printable(value: Any) -> Any:
+    """A JSON document whose texts can be printed: whoever wrote it must not command a terminal."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, list):
+        return [_printable(item) for item in value]
+    return {printable(key): _printable(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def _meta(source: Source, entries: list[Paragraph]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ measured, so that whoever reads a line measures the same.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -37,7 +38,7 @@ DECIMALS = 4
 """Lengths are kept to a tenth of a millimetre, angles to a tenth of a milliradian."""
 
 
-MAX_LINE, MAX_FLIGHTS = 4_000_000, 1_000_000
+MAX_LINE, MAX_FLIGHTS = 4_000_000, 200_000
 """Longest line that is read, bytes, and most lines of a file: what is packed may be a thousand times as much."""
 
 
@@ -199,8 +200,8 @@ def find_episodes(folder: str | Path) -> Path:
 
 
 def count_lines(file: Path) -> int:
-    """How many flights a file has."""
-    return sum(1 for _line in files.read_lines(file, MAX_LINE))
+    """How many flights a file has, or one more than it may have."""
+    return sum(1 for _line in itertools.islice(files.read_lines(file, MAX_LINE), MAX_FLIGHTS + 1))
 
 
 def read_lines(file: Path) -> Iterator[tuple[str, Any]]:

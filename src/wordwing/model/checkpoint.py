@@ -101,8 +101,8 @@ def load_network(policy: str | Path) -> tuple[PolicyNetwork, Vocabulary]:
     folder = policy_folder(policy)
     config = _read_config(folder / CONFIG)
     vocabulary = Vocabulary.load(folder / WORDS)
-    network = PolicyNetwork(config, len(vocabulary))
-    expected = network.state_dict()
+    with torch.device("meta"):  # nothing is made before the weights have turned out to be of its sizes
+        expected = PolicyNetwork(config, len(vocabulary)).state_dict()
     weights = _read_weights(folder / WEIGHTS, MAX_SMALL + sum(4 * tensor.numel() for tensor in expected.values()))
     for name in sorted(expected.keys() | weights.keys()):
         where = f"{folder / WEIGHTS}: the tensor {name}"
@@ -117,6 +117,7 @@ def load_network(policy: str | Path) -> tuple[PolicyNetwork, Vocabulary]:
             raise WordwingError(f"{where} is of {weights[name].dtype}; it must be of {', '.join(map(str, STORED))}")
         if not weights[name].isfinite().all():
             raise WordwingError(f"{where} holds NaN or infinity")
+    network = PolicyNetwork(config, len(vocabulary))
     network.load_state_dict(weights)
     return network, vocabulary
 

@@ -30,8 +30,8 @@ from wordwing.world.paths import Floats
 POSITIONS = ("start_x", "start_z", "end_x", "end_z")
 SPLITS = ("train", "dev", "test")
 
-MAX_ANNOTATIONS = 64_000_000
-"""Largest file of annotations that is read, bytes."""
+MAX_ANNOTATIONS, MAX_PARTS = 64_000_000, 8
+"""Largest file of annotations that is read, bytes, and how many parts the path of a file in it may have."""
 
 
 @dataclass(frozen=True)
@@ -160,5 +160,7 @@ def _file(value: Any, key: str, where: str) -> str:
     if value is not None and not isinstance(value, str):
         raise WordwingError(f'{where}: "{key}" is {shown(value)}; it must be the name of a file')
     parts = (value or "").strip().replace("\\", "/").split("/")
+    if len(parts) > MAX_PARTS:
+        raise WordwingError(f'{where}: "{key}" is {shown(value)}; it lies more than {MAX_PARTS - 1} folders deep')
     what = f'{where}: "{key}" is {shown(value)}, of which a part'
     return "/".join(safe_name(part, what) for part in parts if part not in ("", "."))

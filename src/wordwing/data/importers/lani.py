@@ -103,10 +103,13 @@ def _resources(root: Path, home: Path, entries: list[Entry]) -> Path:
         name = row.get("resources_dir") if isinstance(row, dict) else None
         if isinstance(name, str) and name:
             for place in (root / name, home / name):
-                # A release does not choose what else is read from the disk; --resources does.
-                inside = place.resolve().is_relative_to(root.resolve())
-                if inside and any((place / file).is_file() for file in wanted):
-                    return place
+                try:
+                    # A release does not choose what else is read from the disk; --resources does.
+                    inside = place.resolve().is_relative_to(root.resolve())
+                    if inside and any((place / file).is_file() for file in wanted):
+                        return place
+                except (OSError, ValueError):  # a name that no folder can have
+                    continue
     for here, folders, _ in os.walk(root):
         folders.sort()
         if len(Path(here).relative_to(root).parts) >= DEPTH:
