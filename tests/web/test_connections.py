@@ -1,5 +1,6 @@
-"""Strangers who ask much, wait long, send endless heads or take no answer: others still get in. Over real sockets."""
+"""Strangers who ask much, wait long, send slowly or endlessly or take no answer: others get in. Over real sockets."""
 
+import select
 import socket
 import sqlite3
 import time
@@ -11,8 +12,9 @@ from running_server import wait_until
 from small_study import small_study
 from studio_server import RunningStudio, small_crew
 from study_server import RunningStudy
+from wordwing.studio import server as studio_server
 from wordwing.study import server as study_server
-from wordwing.web import connections
+from wordwing.web import connections, serving
 from wordwing.web.limits import Bucket, Limits, network_of
 
 TOKEN = "a-token-that-nobody-guesses"
@@ -29,6 +31,12 @@ def crew(tmp_path_factory):
 @pytest.fixture
 def study(tmp_path):
     return small_study(tmp_path / "study.db", raters=20)
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    """Who sends slowly is not hung up on while a slow machine still tests."""
+    monkeypatch.setattr(serving, "STRANGERS_PATIENCE", 60)
 
 
 def connected(running, address=("127.0.0.1", 0)) -> socket.socket:
@@ -162,33 +170,91 @@ def test_who_takes_no_answer_is_hung_up_on_and_who_takes_it_slowly_gets_all(stud
         assert len(heard(stalled)) < 20_000_000
 
 
-def test_a_server_without_room_says_so_and_has_room_again(study, monkeypatch):
-    monkeypatch.setattr(study_server, "MAX_REQUESTS", 6)  # three of one address
+def slow(running, path: str, address, *headers: str) -> socket.socket:
+    """Somebody who begins to send something."""
+    connection = connected(running, address)
+    lines = (f"POST {path} HTTP/1.1", f"host: {running.host}", f"origin: {running.url}", "content-length: 9", *headers)
+    connection.sendall("\r\n".join([*lines, "", "{"]).encode())
+    return connection
+
+
+def slow_strangers(running, path: str) -> ExitStack:
+    """25 at each of four addresses; those for whom the server has no room have been answered."""
+    held = ExitStack()
+    made = [held.enter_context(slow(running, path, (f"127.0.0.{2 + number % 4}", 0))) for number in range(100)]
+    wait_until(lambda: len(select.select(made, [], [], 0)[0]) + active(running) == 100)
+    return held
+
+
+def active(running) -> int:
+    """Requests that are being answered."""
+    return running.server.config.app.guard._limits._active.total()
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_server_without_room_for_strangers_says_so_and_has_room_again(study, monkeypatch):
+    monkeypatch.setattr(study_server, "MAX_REQUESTS", 8)  # four of strangers
+    monkeypatch.setattr("wordwing.web.limits.STRANGERS_OF_ONE", 2)
     with RunningStudy(study) as running, ExitStack() as held:
-
-        def slow(address) -> socket.socket:
-            """Somebody whose answers take their time to arrive."""
-            connection = held.enter_context(connected(running, address))
-            lines = ("POST /raters HTTP/1.1", f"host: {running.host}", f"origin: {running.url}", "content-length: 9")
-            connection.sendall("\r\n".join([*lines, "", "{"]).encode())
-            return connection
-
-        limits = running.server.config.app.guard._limits
-        first = [slow(ELSEWHERE) for _one in range(3)]
-        wait_until(lambda: limits._active.total() == 3)
+        first = [held.enter_context(slow(running, "/raters", ELSEWHERE)) for _one in range(2)]
+        wait_until(lambda: active(running) == 2)
         busy = asked(running, "/", ELSEWHERE)
         assert status(busy) == 503
         assert b"retry-after: 5" in busy
         assert b'<meta http-equiv="refresh" content="5">' in busy
         assert status(asked(running, "/")) == 200  # others are not concerned
-        wait_until(lambda: limits._active.total() == 3)
-        [slow(("127.0.0.3", 0)) for _one in range(3)]
-        wait_until(lambda: limits._active.total() == 6)
+        wait_until(lambda: active(running) == 2)
+        for _one in range(2):
+            held.enter_context(slow(running, "/raters", ("127.0.0.3", 0)))
+        wait_until(lambda: active(running) == 4)
         assert status(asked(running, "/")) == 503
         for connection in first:
             connection.close()
-        wait_until(lambda: limits._active.total() == 3)
+        wait_until(lambda: active(running) == 2)
         assert status(asked(running, "/")) == 200
+
+
+@pytest.mark.usefixtures("patient")
+def test_strangers_who_send_slowly_from_many_addresses_keep_no_rater_out(study, monkeypatch):
+    monkeypatch.setattr(study_server, "MAX_REQUESTS", 60)
+    with RunningStudy(study) as running:
+        rater = running.rater()
+        with slow_strangers(running, "/raters"):
+            assert active(running) == 30
+            assert rater.get("/rater")["progress"]["practised"] == 0
+            item = rater.next()
+            for kind in ("film", "still", "legend"):  # which browsers fetch without the secret
+                assert status(asked(running, f"/pictures/{item['id']}/{kind}")) == 200
+            assert rater.answer(item, 1, 2, 3)["progress"]["practised"] == 1
+            assert status(asked(running, "/pictures/0/film")) == 503
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize(("token", "kept"), [(TOKEN, 0), (None, 30)])
+def test_strangers_who_send_slowly_from_many_addresses_keep_no_visitor_out(crew, tmp_path, monkeypatch, token, kept):
+    monkeypatch.setattr(studio_server, "MAX_PAGES", 15)  # 60 requests
+    with RunningStudio(crew, tmp_path, token=token) as studio, studio.http() as visitor:
+        visitor.get(f"/?token={TOKEN}")
+        with slow_strangers(studio, "/layout"):
+            assert active(studio) == kept
+            assert visitor.get("/cards/small0").status_code == 200
+            cookie = "; ".join(f"{name}={value}" for name, value in visitor.cookies.items())
+            with studio.page(additional_headers={"cookie": cookie}) as page:
+                page.say("hello", version=1)
+                assert page.hear()["type"] == "welcome"
+
+
+def test_a_strangers_body_is_not_awaited_as_long_as_a_raters(study, monkeypatch):
+    monkeypatch.setattr(serving, "STRANGERS_PATIENCE", 0.2)
+    with RunningStudy(study) as running:
+        rater = running.rater()
+        bearer = f"authorization: Bearer {rater.token}"
+        path = f"/rater/items/{rater.next()['id']}"
+        with slow(running, path, ELSEWHERE, bearer, "connection: close") as known:
+            with slow(running, "/raters", ELSEWHERE, "connection: close") as stranger:
+                assert b"too long" in heard(stranger)
+            known.sendall(b"        ")
+            assert b"not JSON" in heard(known)
 
 
 def test_a_network_of_ipv6_counts_as_one_address():

@@ -101,8 +101,7 @@ def application(settings: Settings) -> FastAPI:
     _add_films(app, settings.crew)
     app.add_api_websocket_route("/ws", _socket)
     names = Names.of(settings.host, settings.port, settings.names)
-    most = 4 * MAX_PAGES
-    limits = Limits(settings.requests, settings.changes, most, most if settings.names else most // 2)
+    limits = Limits(settings.requests, settings.changes, 4 * MAX_PAGES, bool(settings.names))
     app.guard = Guard(app.unguarded, names, "studio", settings.token, limits)
     return app
 

@@ -104,12 +104,12 @@ def application(service: Service) -> FastAPI:
     add_static(app, STATIC)
     raters = service.study.rater_hashes()
     _add_arrival(app, service, raters)
-    _add_items(app, service.study)
+    shown: set[str] = set()
+    _add_items(app, service.study, shown)
     _add_pictures(app, service.study)
     names = Names.of(service.host, service.port, service.names)
-    of_one = MAX_REQUESTS if service.names else MAX_REQUESTS // 2
-    limits = Limits(service.requests, service.changes, MAX_REQUESTS, of_one)
-    app.guard = Guard(app.unguarded, names, "study", None, limits, partial(_known, raters))
+    limits = Limits(service.requests, service.changes, MAX_REQUESTS, bool(service.names))
+    app.guard = Guard(app.unguarded, names, "study", None, limits, partial(_known, raters, shown))
     return app
 
 
@@ -156,7 +156,11 @@ def _add_arrival(app: FastAPI, service: Service, raters: set[bytes]) -> None:
         return JSONResponse({"rater": token}, 201)
 
 
-def _add_items(app: FastAPI, study: Study) -> None:
+def _add_items(app: FastAPI, study: Study, shown: set[str]) -> None:
+    def show(item: Item) -> dict[str, Any]:
+        shown.add(item.id)
+        return _shown(item)
+
     @app.get("/rater")
     def rater(request: Request) -> Response:
         """How far a rater is, and which items are theirs."""
@@ -168,11 +172,11 @@ def _add_items(app: FastAPI, study: Study) -> None:
     def following(request: Request) -> Response:
         """What the rater has not done yet; null when that is nothing."""
         item = study.next_item(_rater(request))
-        return JSONResponse({"item": None if item is None else _shown(item)})
+        return JSONResponse({"item": None if item is None else show(item)})
 
     @app.get("/rater/items/{item_id}")
     def item(request: Request, item_id: str) -> Response:
-        return JSONResponse({"item": _shown(study.item(_rater(request), item_id))})
+        return JSONResponse({"item": show(study.item(_rater(request), item_id))})
 
     @app.post("/rater/items/{item_id}")
     async def answer(request: Request, item_id: str) -> Response:
@@ -250,8 +254,14 @@ def _rater(request: Request) -> str:
     return token
 
 
-def _known(raters: Collection[bytes], scope: Scope) -> str:
-    """Which rater has sent a request, for the limits; one that another process has let in is a stranger here."""
+def _known(raters: Collection[bytes], shown: Collection[str], scope: Scope) -> str:
+    """Which rater has sent a request, for the limits; one that another process has let in is a stranger here.
+
+    Browsers fetch pictures without the secret: who knows the id of an item that was shown is one of its raters.
+    """
+    _slash, folder, item, *_more = f"{scope['path']}//".split("/")
+    if folder == "pictures" and item in shown:
+        return item
     sent = [value.decode("latin-1") for key, value in scope["headers"] if key.lower() == b"authorization"]
     found = token_hash(_bearer(sent[0] if sent else ""))
     return found.hex() if found in raters else ""

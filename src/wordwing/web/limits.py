@@ -16,6 +16,9 @@ from dataclasses import dataclass, field
 MAX_KEPT = 4096
 """Visitors whose rates are remembered; who has not come for longest is forgotten first."""
 
+STRANGERS_OF_ONE = 20
+"""Requests of strangers at one address that are answered at the same time."""
+
 
 @dataclass
 class Bucket:
@@ -54,11 +57,11 @@ class Limits:
     changes: Callable[[], Bucket] = lambda: Bucket(5, 20)
     """That of all but GET."""
     at_once: int = 400
-    """Requests that are answered at the same time."""
-    at_once_of_one: int = 200
-    """Of one address; where a proxy stands in between, all come from its."""
+    """Requests that are answered at the same time: half of them of one address, and half of strangers."""
+    proxied: bool = False
+    """Whether a proxy stands in between: all come from its address, so that addresses have no limits of their own."""
     _buckets: OrderedDict[tuple[str, str], tuple[Bucket, Bucket]] = field(default_factory=OrderedDict, init=False)
-    _active: Counter[str] = field(default_factory=Counter, init=False)
+    _active: Counter[tuple[bool, str]] = field(default_factory=Counter, init=False)
 
     def take(self, visitor: str, address: str, changing: bool) -> bool:
         """Whether a visitor may ask one more thing now; if so it is counted.
@@ -78,18 +81,26 @@ class Limits:
         return requests.take() and (not changing or changes.take())
 
     @contextmanager
-    def answering(self, address: str) -> Iterator[bool]:
-        """Whether there is room for one more request while the block runs."""
-        if self._active.total() >= self.at_once or self._active[address] >= self.at_once_of_one:
+    def answering(self, address: str, stranger: bool) -> Iterator[bool]:
+        """Whether there is room for one more request while the block runs; strangers always leave half of it.
+
+        Args:
+            address: From where.
+            stranger: Whether nobody knows who.
+        """
+        key, half = (stranger, address), self.at_once // 2
+        of_one = self.at_once if self.proxied else STRANGERS_OF_ONE if stranger else half
+        strangers = sum(count for (strange, _address), count in self._active.items() if strange)
+        if self._active.total() >= self.at_once or self._active[key] >= of_one or (stranger and strangers >= half):
             yield False
             return
-        self._active[address] += 1
+        self._active[key] += 1
         try:
             yield True
         finally:
-            self._active[address] -= 1
-            if not self._active[address]:
-                del self._active[address]
+            self._active[key] -= 1
+            if not self._active[key]:
+                del self._active[key]
 
 
 def network_of(address: str) -> str:

@@ -43,6 +43,9 @@ BUSY = """<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv=
 
 BUSY_SECONDS = 5
 
+STRANGER = "wordwing.stranger"
+"""Where a request's scope says whether a stranger has sent it."""
+
 PERMISSIONS = "accelerometer=(), camera=(), display-capture=(), geolocation=(), gyroscope=(), microphone=(), usb=()"
 
 
@@ -105,7 +108,7 @@ class Guard:
         what: str,
         token: str | None = None,
         limits: Limits | None = None,
-        known: Callable[[Scope], str] = lambda scope: "",
+        known: Callable[[Scope], str] | None = None,
     ) -> None:
         """Guard an application.
 
@@ -115,7 +118,8 @@ class Guard:
             what: What people call it, such as "studio".
             token: What visitors must bring; None where only this machine can reach it.
             limits: Of all that is asked.
-            known: Tells who has sent a request that needs no token, for the limits; "" for strangers.
+            known: Tells who has sent a request that needs no token, for the limits; "" for strangers. Where neither
+                this nor a token tells them apart, those have a stranger's limits who send something.
         """
         self.app, self.names, self.what = app, names, what
         self._token, self._known = token, known
@@ -143,7 +147,9 @@ class Guard:
         if refusal is not None:
             await self._refuse(scope, send, *refusal)
             return
-        with self._limits.answering(address) as room:
+        apart = self._known is not None or scope.get("method") == "POST"
+        scope[STRANGER] = not visitor and apart
+        with self._limits.answering(address, scope[STRANGER]) as room:
             if not room:
                 await self._turn_away(scope, send)
             elif scope["type"] == "websocket":
@@ -157,7 +163,7 @@ class Guard:
     def _visitor(self, scope: Scope, brought: str | None) -> str:
         """Who it is, for the limits; "" for strangers."""
         if self._token is None:
-            return self._known(scope)
+            return self._known(scope) if self._known else ""
         return "visitor" if self._has_cookie(scope) or same(brought or "", self._token) else ""
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -18,13 +18,16 @@ from starlette.requests import ClientDisconnect
 from wordwing.errors import WordwingError
 from wordwing.interrupts import end_soon
 from wordwing.web.connections import HEAD_BYTES, LimitedProtocol
-from wordwing.web.security import Guard, Receive, Scope, Send
+from wordwing.web.security import STRANGER, Guard, Receive, Scope, Send
 
 SHARED = Path(__file__).parent / "static"
 """What all pages look like."""
 
 PATIENCE = 30.0
 """Seconds that a page may take to receive a message, or a body to arrive."""
+
+STRANGERS_PATIENCE = 5.0
+"""Seconds that a stranger's body may take."""
 
 UNTOLD: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 """No telemetry: it would hold addresses and what was typed."""
@@ -75,7 +78,7 @@ async def body(request: Request, most: int) -> bytes:
     """
     parts, total = [], 0
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(STRANGERS_PATIENCE if request.scope[STRANGER] else PATIENCE):
             async for part in request.stream():
                 total += len(part)
                 if total > most:
