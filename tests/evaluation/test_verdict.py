@@ -82,18 +82,94 @@ def test_what_is_not_understood_is_quoted_and_long_quotes_are_cut():
     assert len(verdict(flown("never " * 60 + "go to the boat", *STRAIGHT)).summary) < 100
 
 
-def test_words_that_no_rule_knows_keep_a_flight_from_being_called_perfect():
-    slowly = verdict(flown("slowly go to the boat", *STRAIGHT))
-    assert slowly.clauses == (("came to rest at the boat", True),)
-    assert slowly.followed is None
-    assert slowly.summary.startswith('not judged: "slowly" is not understood')
-    assert verdict(flown("slowly go to the boat", *AWAY)).followed is False
+TO_THE_GORILLA = ((-1.5, 0.0), (-1.5, 1.2))
 
 
-def test_who_ran_out_of_time_is_judged_by_where_the_drone_rests():
-    flight = flown("go to the boat", *STRAIGHT)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "go halfway to the gorilla", "keep your distance to the gorilla", "hold the gorilla at arm's length",
+        "quit going to the gorilla", "run from the boat", "move back from the boat",
+        "go to the opposite corner from the boat", "go to the mirror position of the boat",
+        "go to the boat but keep a metre away", "go 1 metre towards the boat", "go part of the way to the boat",
+        "go to the second boat", "go to second boat", "go to the next boat", "go to the fake imaginary boat",
+        "go to the green boat", "go to the left boat", "go to the thing next to the boat", "go to the boat's shadow",
+        "go to the barrel behind the boat", "go to the gorilla next to the boat", "maybe go to the boat",
+        "slowly go to the boat", "stop before going to the boat", "stop two metres in front of the boat",
+        "go to the boat in five seconds", "pass the barrel on its left at two metres",
+        "pass the barrel on its left and right", "circle the barrel 45 degrees clockwise", "turn left a third",
+        "turn left 30 metres", "turn around three hundred degrees", "go forward two metres minus one",
+        "refrain from going to the boat", "do n't go to the boat", "do nto go to the boat", "don`t go to the boat",
+        "don´t go to the boat", "don t go to the boat", "cancel going to the boat",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("path", [STRAIGHT, AROUND, AWAY, TO_THE_GORILLA])
+def test_a_sentence_with_a_word_that_nothing_explains_is_not_judged_wherever_it_was_flown(text, path):
+    found = verdict(flown(text, *path))
+    assert (found.followed, found.clauses) == (None, ())
+    assert found.summary.startswith("not judged: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "there", "away"),
+    [
+        ("go to the boat", True, False),
+        ("please fly over to the boat and stop there", True, False),
+        ("could you head straight to the small wooden boat now", True, False),
+        ("walk up to the rowboat", True, False),
+        ("stop right in front of the boat", True, False),
+        ("hover near the boat", True, False),
+        ("fly towards the boat", True, False),
+        ("keep going until you reach the boat", True, False),
+        ("pass the barrel on its left", True, False),
+        ("pass the barrel on your right, then stop at the boat", True, False),
+        ("keep the barrel on your right and go to the boat", True, False),
+        ("pass the barrel on its right", False, False),
+        ("go past the barrel with it on your left and stop at the boat", False, False),
+        ("fly straight on", True, False),
+        ("go forward two metres", True, False),
+        ("move away from the gorilla", False, False),
+        ("turn left, then go to the boat", False, False),
+        ("turn around", False, False),
+        ("circle the barrel clockwise", False, False),
+        ("fly between the pumpkin and the barrel", True, False),
+        ("go to the pumpkin", False, False),
+        ("fly along the red fence with it on your left", False, False),
+    ],
+)
+def test_plain_sentences_are_judged(text, there, away):
+    assert verdict(flown(text, *STRAIGHT)).followed is there
+    assert verdict(flown(text, *AWAY)).followed is away
+
+
+def test_beside_a_clause_that_is_not_understood_the_others_have_their_marks():
+    found = verdict(flown("pass the barrel on its left, then hastily go to the boat", *STRAIGHT))
+    assert found.lines == ["✓ passed the barrel on its left", 'not judged: "hastily" is not understood']
+    assert found.followed is None
+    missed = verdict(flown("pass the barrel on its right, then hastily go to the boat", *STRAIGHT))
+    assert (missed.followed, missed.clauses) == (None, (("did not pass the barrel on its right", False),))
+
+
+def test_who_ran_out_of_time_has_not_come_to_rest():
+    flight = flown("pass the barrel on its left and go to the boat", *STRAIGHT)
     flight.ended_by = "steps"
-    assert verdict(flight).followed
+    assert verdict(flight).lines == [
+        "✓ passed the barrel on its left",
+        "✗ was at the boat when its time was up, but had not stopped",
+        "1 of 2 things that were said were done, says the judge",
+    ]
+    assert verdict(flight).followed is False
+    flight = flown("go to the boat", *AWAY)
+    flight.ended_by = "steps"
+    assert verdict(flight).lines[0] == "✗ did not come to rest at the boat"
+
+
+def test_who_was_not_told_where_to_stop_and_ran_out_of_time_is_not_called_perfect():
+    flight = flown("pass the barrel on its left", *STRAIGHT)
+    flight.ended_by = "steps"
+    found = verdict(flight)
+    assert (found.followed, found.clauses) == (None, (("passed the barrel on its left", True),))
+    assert found.summary.startswith("not judged: it had not stopped when its time was up")
 
 
 def test_of_two_things_of_a_name_one_is_taken_and_the_doubt_is_said():

@@ -154,6 +154,7 @@ def test_a_flight_that_the_guardian_ended_is_told_with_its_reason(tmp_path, flow
     assert said[1] == (
         f"small on mavlink:test was broken off after {seconds:.1f} s: landing: the newest pose is 0.25 s old"
     )
+    assert said[2] == "not judged: the flight was broken off"
 
 
 def test_one_missing_picture_leaves_all_of_them_out(tmp_path, flown, policy):

@@ -1,6 +1,7 @@
 """Did a flight do what it was told? Clause by clause: ✓ passed the barrel on its left, ✗ did not turn around.
 
-What is not understood is not judged: rather no verdict than a wrong one.
+What is not understood is not judged: rather no verdict than a wrong one. A clause with a word in it that nothing
+explains gets neither ✓ nor ✗, and then nothing is said of the whole.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from wordwing.language.semantics import Clause, Kind, Reference
 from wordwing.world.layout import Layout
 
 DONE, MISSED = "✓", "✗"
+
+BROKEN_OFF = "not judged: the flight was broken off"
 
 LONGEST = 60
 """Characters of what is quoted."""
@@ -39,21 +42,37 @@ class Verdict:
 
 
 def verdict(flight: Flight) -> Verdict:
-    """What the judge says of a flight, by what the parser makes of its instruction."""
+    """What the judge says of a flight, by what the parser makes of its instruction.
+
+    Who is where it was told to rest when its time is up, but has not stopped, has not come to rest.
+    """
     task = flight.task
     parsed = parse(task.instruction, task.layout, task.start_xy)
     if parsed.unclear or not parsed.meaning:
         missing = bool(parsed.unclear) and set(parsed.unclear) <= set(absent(task.instruction, task.layout).names)
         return Verdict(f"not judged: {_not(parsed.unclear, 'in the layout' if missing else 'understood')}", None)
     judged = judge(parsed.meaning, flight.path, task.start_yaw, task.layout)
+    last = len(parsed.meaning) - 1
+    late = flight.ended_by != "stop"
+    rested = _rests(parsed.meaning[-1])
+    done = [*judged.done[:-1], judged.done[-1] and not (late and rested)]
     clauses = tuple(
-        (clause_words(clause, task.layout, done, last=place == len(parsed.meaning) - 1), done)
-        for place, (clause, done) in enumerate(zip(parsed.meaning, judged.done, strict=True))
+        (
+            f"was {_where(clause, task.layout)} when its time was up, but had not stopped"
+            if late and rested and place == last and judged.done[-1]
+            else clause_words(clause, task.layout, done[place], last=place == last),
+            done[place],
+        )
+        for place, clause in enumerate(parsed.meaning)
+        if place not in parsed.doubtful
     )
-    if judged.followed and parsed.unknown:
-        rest = "all else was done, says the judge"
-        return Verdict(f"not judged: {_not(parsed.unknown, 'understood')}; {rest}", None, clauses)
-    return Verdict(f"{_counted(judged.done)}, says the judge{_doubt(parsed)}", judged.followed, clauses)
+    if parsed.unknown:
+        return Verdict(f"not judged: {_not(parsed.unknown, 'understood')}", None, clauses)
+    if late and all(done):
+        return Verdict(
+            "not judged: it had not stopped when its time was up; all else was done, says the judge", None, clauses
+        )
+    return Verdict(f"{_counted(done)}, says the judge{_doubt(parsed)}", all(done), clauses)
 
 
 def _counted(done: Sequence[bool]) -> str:
@@ -66,9 +85,7 @@ def _counted(done: Sequence[bool]) -> str:
 
 def _doubt(parsed: Parsed) -> str:
     """What else could change the verdict."""
-    doubts = [f"by {_quoted(parsed.ambiguous[:1])} another one may be meant"] if parsed.ambiguous else []
-    doubts += [_not(parsed.unknown, "understood")] if parsed.unknown else []
-    return "".join(f"; {doubt}" for doubt in doubts)
+    return f"; by {_quoted(parsed.ambiguous[:1])} another one may be meant" if parsed.ambiguous else ""
 
 
 def _not(texts: Sequence[str], what: str) -> str:
@@ -112,11 +129,20 @@ def clause_words(clause: Clause, layout: Layout, done: bool, last: bool = False)
     """
     verb, past = _VERBS.get(clause.kind, ("fly", "flew"))
     rest = _rest(clause, layout)
-    if last and clause.kind.startswith(("reach", "abeam", "face")):
-        verb, past = "come to rest", "came to rest"
-        rest = f"facing {rest}" if clause.kind == "face" else rest
-        rest = f"at {rest}" if clause.kind in ("reach", "reach_fence") else rest
+    if last and _rests(clause):
+        verb, past, rest = "come to rest", "came to rest", _where(clause, layout)
     return f"{past} {rest}" if done else f"did not {verb} {rest}"
+
+
+def _rests(clause: Clause) -> bool:
+    """Whether who does a clause last is to come to rest by it."""
+    return clause.kind.startswith(("reach", "abeam", "face"))
+
+
+def _where(clause: Clause, layout: Layout) -> str:
+    """Where a clause has the drone rest: "at the boat", "facing the boat", "behind the boat"."""
+    word = {"face": "facing ", "reach": "at ", "reach_fence": "at "}.get(clause.kind, "")
+    return f"{word}{_rest(clause, layout)}"
 
 
 def _rest(clause: Clause, layout: Layout) -> str:

@@ -21,7 +21,7 @@ from wordwing.evaluation.overhead import overheads
 from wordwing.evaluation.rollout import Flight, beliefs_of, goals_of
 from wordwing.evaluation.systems import BASELINES, load_policy
 from wordwing.evaluation.thinking import thinking_frames, thinking_strip
-from wordwing.evaluation.verdict import verdict
+from wordwing.evaluation.verdict import BROKEN_OFF, verdict
 from wordwing.flight.logs import EVENTS, Entry, load_frame, read_events
 from wordwing.frames import Pose
 from wordwing.interface import CONTROL_PERIOD, Observation
@@ -91,7 +91,9 @@ def _tell(flight: Flight, title: str, told: dict[str, Any], out: Path, say: Call
 
 
 def _judged(flight: Flight, told: dict[str, Any]) -> list[str]:
-    """What the judge says, where it is known what stood in the arena."""
+    """What the judge says of a flight that came to its end, where it is known what stood in the arena."""
+    if "broken off" in told:
+        return [BROKEN_OFF]
     return verdict(flight).lines if told.get("layout") is not None else []
 
 

@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wordwing.errors import WordwingError
+from wordwing.language.explaining import Explained
 from wordwing.language.pieces import ACROSS, Piece, Text, pieces_of
 from wordwing.language.reading import Draft, content, read
 from wordwing.language.reference import Mention, distance
 from wordwing.language.semantics import Clause, Kind, Reference
-from wordwing.language.spelling import BREAKS, known_words
+from wordwing.language.spelling import BREAKS
 from wordwing.world.layout import Layout
 
 MOST_PIECES = 6
@@ -59,7 +60,9 @@ class Parsed:
     ends: bool = False
     """Whether the last clause is the last thing that was said, so that it is known where to stop."""
     unknown: tuple[str, ...] = ()
-    """Words in it that no rule knows, as typed: what they add to its clauses is not in them."""
+    """Words in a row that are not explained (`language.explaining`), as typed: what they add is in no clause."""
+    doubtful: frozenset[int] = frozenset()
+    """The places in the meaning of those clauses."""
 
 
 def parse(text: str, layout: Layout, start: tuple[float, float] | None = None) -> Parsed:
@@ -77,6 +80,7 @@ def parse(text: str, layout: Layout, start: tuple[float, float] | None = None) -
     typed = Text(text, layout)
     chooser = _Chooser(typed, layout, start)
     meaning: list[Clause] = []
+    groups: list[tuple[Sequence[Piece], Kind]] = []
     unclear: list[str] = []
     ends = False
     for group, draft in _grouped(pieces_of(typed), typed):
@@ -84,35 +88,33 @@ def parse(text: str, layout: Layout, start: tuple[float, float] | None = None) -
         missed = _missed(group, draft if clause is not None else None, typed)
         if clause is not None:
             meaning.append(clause)
+            groups.append(([piece for piece in group if not _idle(piece, typed)], clause.kind))
         ends = (ends or clause is not None) and not missed
         unclear += missed
     rest = typed.text[typed.words[-1].stop :].strip(" .,;:!?()\n-") if typed.words else typed.text.strip()
     if any(letter.isalnum() for letter in rest):
         unclear.append(rest[:60])
         ends = False
+    settled = _settled(meaning)
+    kinds = [frozenset((kind, clause.kind)) for (_, kind), clause in zip(groups, settled, strict=True)]
+    explained = Explained(typed, layout, frozenset().union(*kinds))
+    missing = [explained.missing(group, kind) for (group, _), kind in zip(groups, kinds, strict=True)]
     once = dict.fromkeys
     return Parsed(
-        tuple(_settled(meaning)),
+        tuple(settled),
         tuple(once(unclear)),
         tuple(once(chooser.ambiguous)),
         ends,
-        tuple(once(_unknown(typed))),
+        tuple(once(typed.typed(first, last) for places in missing for first, last in _runs(places))),
+        frozenset(place for place, places in enumerate(missing) if places),
     )
 
 
-def _unknown(text: Text) -> list[str]:
-    """Words that no rule knows and that name nothing; what is said of a thing before its name belongs to the name."""
-    naming = {place for entry in text.named for place in range(_noun_phrase(text, entry.first), entry.last + 1)}
-    return [
-        text.typed(place, place)
-        for place, word in enumerate(text.words)
-        if place not in naming and word.text.isalpha() and word.text not in known_words() and word.text not in _COURTESY
-    ]
-
-
-def _noun_phrase(text: Text, name: int) -> int:
-    """Where the adjectives before a name begin: at an article, at most three words before it."""
-    return next((place for place in range(name, max(name - 4, -1), -1) if text.words[place].article), name)
+def _runs(places: Sequence[int]) -> list[tuple[int, int]]:
+    """The first and the last of each row of numbers that follow one another, of sorted ones."""
+    firsts = [place for place in places if place - 1 not in places]
+    lasts = [place for place in places if place + 1 not in places]
+    return list(zip(firsts, lasts, strict=True))
 
 
 Group = tuple[tuple[Piece, ...], Draft | None]
@@ -220,8 +222,12 @@ def _missed(group: Sequence[Piece], draft: Draft | None, text: Text) -> list[str
     if draft is None and any(not entry.candidates for entry in left):
         left = [entry for entry in left if not entry.candidates]
     elif draft is None:
-        pieces = [text.words[piece.first : piece.last + 1] for piece in group]
-        idle = all(word.text in _COURTESY for words in pieces for word in words)
-        idle = idle and not any([word.text for word in words] == ["no"] for words in pieces)
+        idle = all(_idle(piece, text) for piece in group)
         return [] if idle else [text.typed(piece.first, piece.last) for piece in group]
     return [text.typed(entry.first, entry.last) for entry in left]
+
+
+def _idle(piece: Piece, text: Text) -> bool:
+    """Whether a piece needs no clause."""
+    words = [word.text for word in text.words[piece.first : piece.last + 1]]
+    return words != ["no"] and all(word in _COURTESY for word in words)

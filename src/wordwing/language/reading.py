@@ -152,6 +152,8 @@ _ARCS = (
     ),
 )
 _DEGREES = re.compile(r"\b(\d+(?:\.\d+)?) ?deg\w*|\b(30|45|60|90|120|135|270)\b")
+_ANGLE = re.compile(rf"{_DEGREES.pattern}|\b(?:ninety|forty five|thirty)\b")
+_OF_THE_WAY = re.compile(r"(?: degrees?| of way| way| of circle| circle)?\b")
 _NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _METRES = {
     **dict.fromkeys(("step", "steps", "pace", "paces"), UNITS["steps"]),
@@ -365,6 +367,21 @@ def metres_in(text: str) -> float | None:
         return None
     number = _NUMBERS.index(found[1]) if found[1] in _NUMBERS else float(found[1])
     return number * _METRES[found[2]] or None
+
+
+def amounts(text: str, kind: Kind) -> list[tuple[int, int]]:
+    """Where a text speaks of the amount that a clause of some kind takes from it: [begin, end) of its characters."""
+    if kind == "forward":
+        patterns = [*(pattern for pattern, _ in _vague()), _MEASURE]
+    elif kind == "turn":
+        patterns = [_ANGLE]
+    else:
+        patterns = [pattern for pattern, _ in _ARCS] if kind == "circle" else []
+    found = next((found for pattern in patterns if (found := pattern.search(text))), None)
+    if found is None:
+        return []
+    more = _OF_THE_WAY.match(text, found.end())
+    return [(found.start(), more.end() if more else found.end())]
 
 
 @cache

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from wordwing.language.naming import BESIDE, FENCE_NAMES, lexicon
+from wordwing.language.naming import BESIDE, CLOSE, FENCE_NAMES, lexicon
 from wordwing.language.semantics import COLOURS, Reference
 from wordwing.language.spelling import BREAKS, Word, known_words, name_key
 from wordwing.world.catalogue import catalogue, landmark
@@ -31,6 +31,19 @@ _PAINTS = frozenset(
 )  # fmt: skip
 _FENCES = {name.format("").strip() for name in FENCE_NAMES} | {"barrier"}
 _NOT_ADJECTIVES = BREAKS | {"and", "with", "of", "on", "in", "to", "by", "between"}
+_NOT_LOOKS = _NOT_ADJECTIVES | {
+    "its",
+    "for",
+    "from",
+    "one",
+    "two",
+    "four",
+    "several",
+    "thing",
+    "end",
+    "without",
+    "that",
+}
 _RELATION = re.compile(
     rf"(?:is )?(?:{'|'.join(BESIDE)}|(?:in )?front of|behind|across from|opposite|against|above|under|"
     r"(?:(?:just|directly) )?(?:(?:to|on|at) )?(?:left|right)(?: side)? of)"
@@ -56,6 +69,8 @@ class Mention:
     others: tuple[Reference, ...] = ()
     """What it could mean at a pinch, the likeliest first."""
     pronoun: bool = False
+    placed: bool = True
+    """Whether it is there, and near whatever it is said to be near."""
 
     @property
     def key(self) -> object:
@@ -180,6 +195,12 @@ def _something(words: Sequence[Word], at: int, layout: Layout) -> Mention | None
 
 
 @cache
+def looks(kind: str) -> frozenset[str]:
+    """Adjectives, and parts of names, that are ever said of a kind of landmark before its name."""
+    return _words_for(kind) - _NOT_LOOKS
+
+
+@cache
 def _words_for(kind: str) -> frozenset[str]:
     names = lexicon().get(kind)
     said = [*landmark(kind).nouns, *(names.names + names.looks + names.contrast if names else ())]
@@ -197,7 +218,9 @@ def _located(what: Mention, where: Mention, words: Sequence[Word], layout: Layou
     candidates = what.candidates or where.candidates
     if len(candidates) > 1 and known:
         candidates = (min(candidates, key=lambda i: min(distance(i, j, layout) for j in where.candidates)),)
-    return Mention(what.first, where.last, (*what.phrase, *between, *where.phrase), candidates)
+    near = known and " ".join(between).removeprefix("is ") in BESIDE
+    placed = near and min(distance(candidates[0], j, layout) for j in where.candidates) <= CLOSE
+    return Mention(what.first, where.last, (*what.phrase, *between, *where.phrase), candidates, placed=placed)
 
 
 def distance(thing: Reference, other: Reference | tuple[float, float], layout: Layout) -> float:

@@ -34,7 +34,7 @@ _SHORTHAND = {
     "righthand": "right", "leftward": "left", "rightward": "right", "leftwards": "left", "rightwards": "right",
     "towards": "toward", "forwards": "forward", "backwards": "backward", "1/4": "quarter", "1/2": "half",
     "3/4": "three quarters", "metres": "meters", "metre": "meter", "ft": "feet", "centre": "center",
-    "centred": "center", "centered": "center", "it's": "it is", "it'll": "it will",
+    "centred": "center", "centered": "center", "it's": "it is", "it'll": "it will", "n't": "not",
 }  # fmt: skip
 _JOINED = {
     ("you", "turn"): "uturn",
@@ -102,7 +102,7 @@ class Word:
 
 def plain(text: str) -> str:
     """A text in one encoding of its letters; what `Word` counts characters of."""
-    return unicodedata.normalize("NFKC", text).replace("’", "'")
+    return re.sub("[’‘ʼ`´]", "'", unicodedata.normalize("NFKC", text.replace("´", "'")))
 
 
 def words_of(text: str, layout: Layout) -> list[Word]:
