@@ -151,3 +151,12 @@ def test_a_feed_that_stands_still_while_the_drone_leans_is_not_believed():
     path = Path()
     path.fly(1.0, (0.0, 0.0))
     assert "lean" in path.fly(1.0, (0.2, 0.0), lambda _position: np.zeros(3))
+
+
+def test_velocities_are_those_of_the_path():
+    watch = MocapWatch(Estimate())
+    assert watch.velocity() is None
+    for time in np.arange(0.0, 0.5, 0.025):
+        assert (watch.velocity() is None) == (time <= 0.15 + 1e-9)
+        watch.add(time, (0.3 * time, -0.2 * time, 0.7), LEVEL, time)
+    assert watch.velocity() == pytest.approx((0.3, -0.2))

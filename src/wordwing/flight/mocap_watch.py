@@ -19,6 +19,9 @@ GRAVITY = 9.81
 MEMORY = 2.0
 """How far back poses are remembered, seconds."""
 
+MOMENT = 0.15
+"""Over how long a velocity is measured, seconds."""
+
 TINY = 1e-6
 """Sums of ticks are not exact, seconds."""
 
@@ -107,6 +110,14 @@ class MocapWatch:
         """Seconds since the newest pose was measured; infinite without one."""
         newest = self._poses.newest
         return math.inf if newest is None else now - newest[0]
+
+    def velocity(self) -> tuple[float, float] | None:
+        """How it moves along x and y, m/s; None without a pose now and one a moment ago."""
+        newest = self._poses.newest
+        before = None if newest is None else self._poses.at(newest[0] - MOMENT)
+        if newest is None or before is None:
+            return None
+        return (newest[1][0] - before[0]) / MOMENT, (newest[1][1] - before[1]) / MOMENT
 
     def rate(self, now: float) -> float:
         """Poses a second, over the last second."""

@@ -27,6 +27,9 @@ STANDING = 0.05
 AT_REST = 0.15
 """A drone that is slower has come to rest, m/s."""
 
+NOISE = 0.01
+"""Corrections that are slower are not sent, m/s."""
+
 MARGIN = 0.35
 """Metres that a real drone keeps from the fences."""
 
@@ -53,6 +56,8 @@ class Limits:
     """m/s for each metre that a drone is away from where it came to rest."""
     hold_speed: float = 0.2
     """m/s of that at most, in any direction."""
+    damping: float = 1.0
+    """m/s, `hold_speed` at most, against each m/s that a drone moves without having been told to."""
     return_gain: float = 2.0
     """m/s, `hold_speed` at most, for each metre that a drone is nearer to a fence beside it than it may be."""
     hold_slack: float = 0.03
@@ -225,7 +230,7 @@ class Safety:
         self._forward, self._yaw_rate = float(granted.forward[0]), yaw_rate
         if self._forward >= STANDING:
             self._rest = None
-            return granted, self._return(motion)
+            return granted, self._aside(motion)
         forward, left = self._hold(motion, at_a_fence=forward >= STANDING)
         return Setpoint(torch.tensor([forward]), granted.yaw_rate), left
 
@@ -236,32 +241,35 @@ class Safety:
         for 0.28 m after it, to 0.11 m from a fence. A drone that the fence has stopped brakes until it is at rest.
         """
         limits, (x, y) = self.limits, motion.pose.xy[0].tolist()
-        if self._rest is None and math.hypot(*motion.velocity[:2].tolist()) < AT_REST:
+        ahead, aside = _body(motion, *motion.velocity[:2].tolist())
+        if self._rest is None and math.hypot(ahead, aside) < AT_REST:
             inside = self.rule.fence.half - self.rule.fence.ahead
             self._rest = clamped(x, -inside, inside), clamped(y, -inside, inside)
         if self._rest is None:
-            speed = float(motion.velocity[:2] @ _heading(motion.pose.yaw)[0])
-            return -clamped(speed, 0.0, limits.hold_speed) if at_a_fence else 0.0, self._return(motion)
-        away_x, away_y = self._rest[0] - x, self._rest[1] - y
-        away = math.hypot(away_x, away_y)
-        if not away > limits.hold_slack:
-            return 0.0, 0.0
-        share = min(limits.hold_gain, limits.hold_speed / away)
-        yaw = float(motion.pose.yaw[0])
-        cos, sin = math.cos(yaw), math.sin(yaw)
-        return share * (away_x * cos + away_y * sin), share * (away_y * cos - away_x * sin)
+            left = self._aside(motion)
+            most = math.sqrt(max(limits.hold_speed**2 - left**2, 0.0))
+            return -clamped(limits.damping * ahead, 0.0, most) if at_a_fence else 0.0, left
+        away = self._rest[0] - x, self._rest[1] - y
+        back, left = _body(motion, *away) if math.hypot(*away) > limits.hold_slack else (0.0, 0.0)
+        gain, damping = limits.hold_gain, limits.damping
+        return self._bounded(gain * back - damping * ahead, gain * left - damping * aside)
 
-    def _return(self, motion: Motion) -> float:
-        """The velocity to the left that leads a drone back from a fence beside it, m/s.
+    def _bounded(self, forward: float, left: float) -> tuple[float, float]:
+        """The velocity of a correction, m/s, no faster than it may be; what would be nothing but noise is nothing."""
+        speed = math.hypot(forward, left)
+        share = min(1.0, self.limits.hold_speed / speed) if speed > NOISE else 0.0
+        return share * forward, share * left
+
+    def _aside(self, motion: Motion) -> float:
+        """The velocity to the left that keeps a drone from slipping sideways, and from a fence beside it, m/s.
 
         The rule only slows a drone down. One that is blown to a fence, or whose autopilot does not know how it drifts
         (PX4's simulator: by 0.2 m/s), would come nearer until it has come to rest.
         """
-        fence, yaw, left = self.rule.fence, float(motion.pose.yaw[0]), 0.0
-        for place, to_left in zip(motion.pose.xy[0].tolist(), (-math.sin(yaw), math.cos(yaw)), strict=True):
-            beyond = max(0.0, abs(place) - (fence.half - fence.aside))
-            left -= self.limits.return_gain * math.copysign(beyond, place) * to_left
-        return clamped(left, -self.limits.hold_speed, self.limits.hold_speed)
+        limits, bound = self.limits, self.rule.fence.half - self.rule.fence.aside
+        beyond = (math.copysign(max(0.0, abs(place) - bound), place) for place in motion.pose.xy[0].tolist())
+        left = -limits.return_gain * _body(motion, *beyond)[1]
+        return self._bounded(0.0, left - limits.damping * _body(motion, *motion.velocity[:2].tolist())[1])[1]
 
     def climb(self, height: float) -> float:
         """The vertical velocity that brings the drone to its height, m/s, up."""
@@ -280,6 +288,12 @@ def quickened(before: float, wished: float, most: float) -> float:
     """A speed that is at most `most` faster than before, whichever its direction; slower at once."""
     allowed = abs(before) + most if before * wished > 0 else most
     return math.copysign(min(abs(wished), allowed), wished)
+
+
+def _body(motion: Motion, x: float, y: float) -> tuple[float, float]:
+    """A horizontal vector of the world frame as the drone sees it: forward and left."""
+    yaw = float(motion.pose.yaw[0])
+    return x * math.cos(yaw) + y * math.sin(yaw), y * math.cos(yaw) - x * math.sin(yaw)
 
 
 def _heading(yaw: Tensor) -> Tensor:

@@ -95,7 +95,8 @@ class Watch:
             reasons.append(f"the drone is {motion.height:.2f} m above the floor; it must stand on it")
         if _tilt(motion) > self.limits.start_tilt:
             reasons.append(f"the drone is tilted by {math.degrees(_tilt(motion)):.0f}°; it must stand level")
-        speed = float(torch.linalg.vector_norm(motion.velocity))
+        told = estimate.newest()
+        speed = max(float(torch.linalg.vector_norm(motion.velocity)), math.hypot(*told.velocity) if told else 0.0)
         if speed > self.limits.start_speed:
             reasons.append(f"the drone moves at {speed:.1f} m/s; it must stand still")
         return reasons

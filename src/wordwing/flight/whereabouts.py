@@ -27,7 +27,10 @@ class ArenaFrame(Protocol):
 
 
 class Whereabouts:
-    """Reads an `Estimate` through an arena; heights are those of motion capture, which does not drift."""
+    """Reads an `Estimate` through an arena; heights and velocities are those of motion capture.
+
+    The autopilot's heights drift, and it may not know how it moves: PX4's simulator was wrong by 0.2 m/s.
+    """
 
     def __init__(self, arena: ArenaFrame, estimate: Estimate, mocap: MocapWatch) -> None:
         self._arena = arena
@@ -39,7 +42,8 @@ class Whereabouts:
         moment = self._estimate.newest()
         if moment is None:
             return None
-        velocity = self._arena.velocity(torch.tensor(moment.velocity, dtype=torch.float64))
+        x, y = self._mocap.velocity() or moment.velocity[:2]
+        velocity = self._arena.velocity(torch.tensor([x, y, moment.velocity[2]], dtype=torch.float64))
         return motion_of(self._pose(moment), velocity, moment.rates)
 
     def newest(self) -> tuple[float, tuple[float, ...]] | None:
