@@ -41,10 +41,10 @@ lint: $(READY)
 	$(BIN)/mypy
 
 test: lint
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) --dist loadfile -m "not long"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not long"
 
 check: lint
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 pictures: $(READY)
 	$(BIN)/wordwing data show landmarks --out docs/landmarks

@@ -1,10 +1,21 @@
 """What most tests need."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
+
+FIRST = ("test_wire.py", "test_page.py")
+"""Files of few tests that mostly wait: last, they would leave all cores but one idle."""
 
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """A generator that is the same in every run, and another one for every test."""
     return np.random.default_rng(list(request.node.name.encode()))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files first, so that workers end together."""
+    sizes = Counter(item.path for item in items)
+    items.sort(key=lambda item: (item.path.name not in FIRST, -sizes[item.path], item.path))
