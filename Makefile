@@ -14,7 +14,7 @@ SEED ?= 38
 help:
 	@echo "make fly     set up, fly one instruction on the CPU, say where the film is"
 	@echo "             (make fly INSTRUCTION=\"go to the pumpkin\" SEED=3 to give your own)"
-	@echo "make test    set up, then ruff, mypy and the tests: about 11 minutes on two cores"
+	@echo "make test    set up, then ruff, mypy and the tests: about 8 minutes on two cores"
 	@echo "             (make test JOBS=8 to share them among more)"
 	@echo "make check   make test and the long checks"
 	@echo "make pictures  draw the picture sheets in docs/ again"

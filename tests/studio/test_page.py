@@ -111,10 +111,11 @@ def pixel(page: "Page", x: float, y: float) -> tuple[float, float]:
 
 
 def test_the_verdict_is_clause_by_clause_and_denials_are_not_judged(page):
-    page.fill("#text", "turn around and go to the barrel")
+    page.fill("#text", "go to the barrel and turn around")
     page.press("#text", "Enter")
     until(page, "ended")
-    expect(page.locator(".clauses li")).to_have_text(["did not turn around", "came to rest at the barrel"])
+    expect(page.locator(".clauses li.done")).to_have_text(["reached the barrel"])
+    expect(page.locator(".clauses li:not(.done)")).to_have_text(["did not turn around"])
     expect(page.locator(".verdict")).to_have_attribute("data-followed", "false")
     page.fill("#text", "anywhere except near the barrel")
     page.press("#text", "Enter")
@@ -165,13 +166,14 @@ def test_enter_flies_a_sentence_and_says_how_it_went(page):
     until(page, "ended")
     expect(page.locator(".quote")).to_have_text("go to the barrel")
     expect(page.locator(".verdict")).to_contain_text("after 3.6 s")  # 12 decisions of 0.3 s
-    expect(page.locator(".verdict")).to_contain_text("m. Everything that was said was done, says the judge.")
-    expect(page.locator(".verdict")).to_have_attribute("data-followed", "true")
-    expect(page.locator(".clauses li.done")).to_have_text(["came to rest at the barrel"])
+    expect(page.locator(".verdict")).to_contain_text("m. What was said was not done, says the judge.")
+    expect(page.locator(".verdict")).to_have_attribute("data-followed", "false")
+    late = "was at the barrel when its time was up, but had not stopped"
+    expect(page.locator(".clauses li")).to_have_text([late])
     expect(page.locator(".now")).to_have_text("5.4 s · at rest")  # and 6 control periods until rest
     expect(page.locator("#announce")).to_contain_text("small0: Had not stopped")
     [ending] = episode(page)["lanes"][0]["endings"]
-    assert ending["clauses"] == [{"words": "came to rest at the barrel", "done": True}]
+    assert ending["clauses"] == [{"words": late, "done": False}]
     states = episode(page)["lanes"][0]["states"]
     assert len(states) == 19
     assert all(len(state["pose"]) == 6 for state in states)

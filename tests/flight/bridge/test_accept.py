@@ -126,6 +126,7 @@ def test_a_tlog_is_read_up_to_half_a_packet_at_its_end(tmp_path: Path) -> None:
 ASKS = """
 import os, signal, sys, time
 assert sys.stdin.isatty()
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests run in a shell's background
 child = os.fork()
 if child == 0:
     os.setsid()
