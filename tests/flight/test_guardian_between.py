@@ -26,7 +26,7 @@ def test_while_a_person_thinks_about_the_confirmation_heartbeats_go_on():
     autopilot = HandMadeAutopilot("ardupilot")
     autopilot.until(Phase.READY)
     autopilot.pilot = False  # the pilot waits for the terminal; its connection is open
-    assert kinds(autopilot.ticks(10.0)).count("HEARTBEAT") == 10
+    assert kinds(autopilot.ticks(10.0)).count("HEARTBEAT") == 20
     autopilot.guardian.order(Gone(), autopilot.now)
     assert "HEARTBEAT" not in kinds(autopilot.ticks(3.0))
 
@@ -197,7 +197,7 @@ def test_after_a_takeover_heartbeats_go_on_without_the_pilots_process_until_the_
     autopilot.tick(Gone())
     came = autopilot.ticks(30.0)
     assert {message.get_type() for message in came} == {"HEARTBEAT"}
-    assert len(came) == pytest.approx(30, abs=1)
+    assert len(came) == pytest.approx(60, abs=1)
     assert autopilot.guardian.state(autopilot.now).done  # for the pilot's process
     assert not autopilot.guardian.finished(autopilot.now)
     autopilot.armed = False

@@ -48,7 +48,7 @@ def test_flown_at_a_fence_it_stops_at_the_margin(personality):
     flight.fly(0.7, 0.0, 9.0)
     assert flight.phase is Phase.FLYING
     assert 1.6 < flight.furthest < 2.15
-    assert flight.guardian.state(flight.now).setpoint[0] == 0.0
+    assert abs(flight.guardian.state(flight.now).setpoint[0]) < 0.05  # it is held there
 
 
 def fly_into(personality: str, fault) -> GuardedFlight:
