@@ -36,7 +36,7 @@ TICK = 0.05
 """Seconds between two calls of `tick`."""
 
 HEARTBEAT_EVERY = 0.5
-"""Seconds between two heartbeats of ours: ArduPilot lands when it has heard none for up to 3, and links lose packets."""
+"""Seconds between two heartbeats of ours: ArduPilot lands after at most 3 without one, and links lose packets."""
 
 HEARTBEAT_WITHIN = 0.1
 """How often the autopilot's heartbeat is asked for in the air, where it must be, seconds."""
