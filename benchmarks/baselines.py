@@ -7,15 +7,15 @@ import json
 
 import numpy as np
 
-from wordwing.baselines import Average, Oracle, OracleConfig
-from wordwing.baselines.average import HABITS
 from wordwing.data.corpora import corpus
 from wordwing.data.dataset import Dataset
 from wordwing.data.demonstrations.sim import fly_sim
-from wordwing.evaluation.metrics import emd, final_distance, succeeded
-from wordwing.evaluation.rollout import fly_tasks
 from wordwing.evaluation.systems import average_habit
+from wordwing.execution.metrics import emd, final_distance, succeeded
+from wordwing.execution.runner import fly_tasks
 from wordwing.interface import Policy
+from wordwing.policies import Average, Oracle, OracleConfig
+from wordwing.policies.average import HABITS
 from wordwing.sim.simulator import Simulator
 from wordwing.world.paths import path_length
 

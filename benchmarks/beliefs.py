@@ -15,7 +15,7 @@ import numpy as np
 import tyro
 
 from wordwing.evaluation.episodes import find_episodes, read_episodes
-from wordwing.evaluation.metrics import succeeded
+from wordwing.execution.metrics import succeeded
 
 
 def main(folders: Annotated[list[Path], tyro.conf.Positional], /) -> None:

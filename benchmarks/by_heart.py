@@ -16,7 +16,7 @@ import torch
 import tyro
 
 from wordwing.data.dataset import Dataset
-from wordwing.evaluation.metrics import succeeded
+from wordwing.execution.metrics import succeeded
 from wordwing.intervals import wilson
 from wordwing.learning.examination import LOOKS_OF
 from wordwing.learning.first_look import FirstLooks, assess

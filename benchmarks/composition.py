@@ -25,8 +25,8 @@ import tyro
 
 from wordwing.data.dataset import Dataset
 from wordwing.data.schema import Instruction
-from wordwing.evaluation.metrics import succeeded
 from wordwing.evaluation.report.bootstrap import Resampling
+from wordwing.execution.metrics import succeeded
 from wordwing.learning.config import RunConfig
 from wordwing.learning.first_look import FirstLooks, assess
 from wordwing.learning.gold import GoldConfig

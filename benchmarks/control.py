@@ -20,7 +20,7 @@ import numpy as np
 import torch
 import tyro
 
-from wordwing.evaluation.rollout import fly_tasks
+from wordwing.execution.runner import fly_tasks
 from wordwing.learning.config import DataConfig, RunConfig
 from wordwing.learning.examination import Marks
 from wordwing.learning.examples import example_set

@@ -19,7 +19,7 @@ import torch
 import tyro
 
 from wordwing.data.dataset import Dataset
-from wordwing.evaluation.metrics import succeeded
+from wordwing.execution.metrics import succeeded
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.learning.first_look import Assessment, FirstLooks, assess, fit, predict
 from wordwing.learning.gold import GoldConfig

@@ -20,11 +20,11 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Polygon, Wedge
 from PIL import Image
 
 from wordwing.camera import Camera
-from wordwing.evaluation.drawing import FLOWN, GREY, INK, LIGHT, PAPER, VERMILLION
 from wordwing.files import replacing
 from wordwing.flight.arena import Arena
 from wordwing.frames import Pose, world_to_ned
 from wordwing.interface import FLIGHT_HEIGHT
+from wordwing.viz.drawing import FLOWN, GREY, INK, LIGHT, PAPER, VERMILLION
 from wordwing.world.fences import FENCES
 
 EXAMPLE = Arena(north=4.3, east=3.6, heading_deg=35.0, floor_down=0.15)

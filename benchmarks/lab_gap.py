@@ -17,15 +17,15 @@ import tyro
 from wordwing.data.dataset import Dataset
 from wordwing.data.demonstrations.lab import flight_seed
 from wordwing.evaluation.evaluate import Settings
-from wordwing.evaluation.rollout import Flight, fly_tasks
-from wordwing.flight.lab import LabConfig, LabVehicle
+from wordwing.execution.runner import Flight, fly_tasks
 from wordwing.flight.pilot import fly_vehicle
 from wordwing.interface import Domain, Observation
+from wordwing.lab.autopilot import AutopilotConfig
+from wordwing.lab.flight import LabFlightConfig
+from wordwing.lab.vehicle import LabConfig, LabVehicle
+from wordwing.lab.wind import WindConfig
 from wordwing.learning.examination import Marks
 from wordwing.model.policy import LearnedPolicy
-from wordwing.sim.lab.autopilot import AutopilotConfig
-from wordwing.sim.lab.flight import LabFlightConfig
-from wordwing.sim.lab.wind import WindConfig
 from wordwing.sim.simulator import Simulator
 from wordwing.world.paths import path_length
 

@@ -18,8 +18,8 @@ from torch.nn import functional
 
 from composition import LOOKS, chosen
 from wordwing.data.dataset import Dataset
-from wordwing.evaluation.metrics import succeeded
 from wordwing.evaluation.report.bootstrap import Resampling
+from wordwing.execution.metrics import succeeded
 from wordwing.frames import start_frame
 from wordwing.interface import Domain
 from wordwing.learning.first_look import FirstLooks, predict

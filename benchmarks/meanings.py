@@ -22,7 +22,7 @@ from wordwing.commands.progress import bar
 from wordwing.data.dataset import Dataset
 from wordwing.data.schema import Instruction
 from wordwing.data.subsets import instructions_of
-from wordwing.evaluation.metrics import SUCCESS_DISTANCE
+from wordwing.execution.metrics import SUCCESS_DISTANCE
 from wordwing.intervals import wilson
 from wordwing.language.semantics import COLOURS, KINDS, Clause, Reference
 from wordwing.world.layout import Layout

@@ -24,14 +24,14 @@ from wordwing.camera import Camera
 from wordwing.data.dataset import Dataset
 from wordwing.data.demonstrations import Demonstrations
 from wordwing.errors import WordwingError
-from wordwing.evaluation.drawing import BLUISH_GREEN, VERMILLION, font, save
 from wordwing.evaluation.report.bootstrap import Resampling
-from wordwing.evaluation.sheets import contact_sheet
 from wordwing.frames import Pose
 from wordwing.interface import Domain
 from wordwing.intervals import wilson
 from wordwing.learning.naming import REACH, LinearProbe, Sightings, see_landmarks, sightings, take_pictures
 from wordwing.model.checkpoint import load_network, policy_folder
+from wordwing.viz.drawing import BLUISH_GREEN, VERMILLION, font, save
+from wordwing.viz.sheets import contact_sheet
 from wordwing.world.catalogue import catalogue
 from wordwing.world.layout import Layout
 

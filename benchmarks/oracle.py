@@ -8,12 +8,12 @@ import sys
 
 import numpy as np
 
-from wordwing.baselines import Oracle
-from wordwing.evaluation.metrics import emd, final_distance, succeeded
-from wordwing.evaluation.rollout import Flight, fly_tasks
-from wordwing.flight.lab import LabVehicle
+from wordwing.execution.metrics import emd, final_distance, succeeded
+from wordwing.execution.runner import Flight, fly_tasks
 from wordwing.flight.pilot import fly_vehicle
 from wordwing.intervals import wilson
+from wordwing.lab.vehicle import LabVehicle
+from wordwing.policies import Oracle
 from wordwing.sim.simulator import Simulator
 from wordwing.world.tasks import Task, sample_tasks
 

@@ -17,15 +17,15 @@ import tyro
 from PIL import Image
 
 from wordwing.evaluation.demo import fly_once
-from wordwing.evaluation.drawing import save
-from wordwing.evaluation.sheets import contact_sheet
-from wordwing.evaluation.staging import stage
 from wordwing.evaluation.systems import load_policy
-from wordwing.evaluation.thinking import thinking_frames
-from wordwing.evaluation.verdict import DONE, MISSED, verdict
+from wordwing.execution.verdict import DONE, MISSED, verdict
 from wordwing.interface import CONTROL_PERIOD
 from wordwing.language.marking import marks, slips, unknown_words
+from wordwing.language.staging import stage
 from wordwing.model.policy import LearnedPolicy
+from wordwing.viz.drawing import save
+from wordwing.viz.sheets import contact_sheet
+from wordwing.viz.thinking import thinking_frames
 
 SENTENCES = (
     "Could you hover over to the big orange pumpkin please?",

@@ -14,14 +14,14 @@ from itertools import cycle
 import numpy as np
 import torch
 
-from wordwing.baselines import Average, Oracle
-from wordwing.baselines.average import HABITS
-from wordwing.benchmarking import device_title, rate_of
+from wordwing.bench import device_title, rate_of
 from wordwing.data.generating import Chunk, make
 from wordwing.evaluation.episodes import Episode, rounded
 from wordwing.evaluation.measures import measure
-from wordwing.evaluation.metrics import emd, evenly, ndtw
-from wordwing.evaluation.rollout import fly_tasks
+from wordwing.execution.metrics import emd, evenly, ndtw
+from wordwing.execution.runner import fly_tasks
+from wordwing.policies import Average, Oracle
+from wordwing.policies.average import HABITS
 from wordwing.sim.simulator import Simulator
 from wordwing.world.tasks import Task
 

@@ -16,9 +16,8 @@ import numpy as np
 import torch
 import tyro
 
-from wordwing.baselines.oracle import Oracle
 from wordwing.data.dataset import Dataset
-from wordwing.evaluation.rollout import start_poses
+from wordwing.execution.runner import start_poses
 from wordwing.frames import ARENA_HALF, start_frame
 from wordwing.interface import Action, Observation
 from wordwing.learning.emd import SparseMap, stop_emd
@@ -28,6 +27,7 @@ from wordwing.model.checkpoint import load_network
 from wordwing.model.policy import Beliefs, PolicyNetwork
 from wordwing.model.records import each
 from wordwing.model.text import Tokens
+from wordwing.policies.oracle import Oracle
 from wordwing.sim.simulator import Simulator
 from wordwing.world.paths import path_length
 from wordwing.world.tasks import Task

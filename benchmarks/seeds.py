@@ -14,11 +14,11 @@ import numpy as np
 import tyro
 
 from wordwing.evaluation.demo import STEPS
-from wordwing.evaluation.rollout import fly_tasks
-from wordwing.evaluation.staging import stage
 from wordwing.evaluation.systems import load_policy
-from wordwing.evaluation.verdict import verdict
+from wordwing.execution.runner import fly_tasks
+from wordwing.execution.verdict import verdict
 from wordwing.language.parsing import parse
+from wordwing.language.staging import stage
 from wordwing.sim.simulator import Simulator
 
 

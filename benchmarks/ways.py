@@ -27,8 +27,8 @@ from torch.nn import functional
 from composition import LOOKS, chosen
 from wordwing.data.dataset import Dataset
 from wordwing.data.schema import Instruction
-from wordwing.evaluation.metrics import emd
 from wordwing.evaluation.report.bootstrap import Resampling
+from wordwing.execution.metrics import emd
 from wordwing.frames import start_frame
 from wordwing.language.judge import judge
 from wordwing.learning.first_look import FirstLooks, predict

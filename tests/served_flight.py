@@ -8,12 +8,12 @@ from typing import Any
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from wordwing.camera import CameraConfig
-from wordwing.flight.lab import LabConfig
 from wordwing.flight.served.vehicle import ServedLab
+from wordwing.lab.camera import LabCameraConfig
+from wordwing.lab.flight import LabFlightConfig
+from wordwing.lab.vehicle import LabConfig
+from wordwing.lab.wind import WindConfig
 from wordwing.lens import LensConfig
-from wordwing.sim.lab.camera import LabCameraConfig
-from wordwing.sim.lab.flight import LabFlightConfig
-from wordwing.sim.lab.wind import WindConfig
 from wordwing.world.layout import Layout
 
 QUICK = LabConfig(

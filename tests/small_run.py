@@ -11,12 +11,12 @@ from torch import Tensor
 
 from small_policy import CONFIG
 from wordwing.data.dataset import Dataset, Source, write_dataset
-from wordwing.data.demonstrations.packing import pack_pose
 from wordwing.data.demonstrations.records import Demonstrations
 from wordwing.data.demonstrations.sim import fly_sim
 from wordwing.data.generating import Chunk, Generated, make
 from wordwing.data.scenes import Scene
 from wordwing.data.schema import Paragraph, Segment, Window
+from wordwing.execution.packing import pack_pose
 from wordwing.frames import Pose
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.learning.config import DataConfig

@@ -24,8 +24,8 @@ def tiny_pictures() -> tuple[bytes, tuple[bytes, bytes]]:
     """Legend, film and still that a browser can show, whatever they are of."""
     from PIL import Image, ImageDraw
 
-    from wordwing.evaluation.animation import write_video
     from wordwing.study.animation import webp
+    from wordwing.viz.animation import write_video
 
     drawn = []
     for step in range(6):

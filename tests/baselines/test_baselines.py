@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from wordwing.baselines import Average, Oracle, OracleConfig, Stop
-from wordwing.evaluation.metrics import emd, final_distance
-from wordwing.evaluation.rollout import SETTLE_STEPS, fly_tasks
+from wordwing.execution.metrics import emd, final_distance
+from wordwing.execution.runner import SETTLE_STEPS, fly_tasks
 from wordwing.frames import Pose
 from wordwing.interface import Observation
+from wordwing.policies import Average, Oracle, OracleConfig, Stop
 from wordwing.sim.simulator import Simulator
 from wordwing.world.layout import Layout
 from wordwing.world.tasks import Task, sample_tasks
@@ -114,8 +114,8 @@ def test_the_oracle_comes_to_rest_at_the_end_of_500_curved_paths(rng):
 @pytest.mark.long
 def test_the_oracle_comes_to_rest_at_the_end_of_40_paths_in_the_lab(rng):
     """At least 95 % within 0.47 m where the body, the wind, the delays and the noise are the lab's."""
-    from wordwing.flight.lab import LabVehicle
     from wordwing.flight.pilot import fly_vehicle
+    from wordwing.lab.vehicle import LabVehicle
 
     ends, distances = [], []
     for seed, task in enumerate(sample_tasks("cage", 40, rng)):

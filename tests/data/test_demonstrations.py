@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 import torch
 
-from wordwing.baselines import Oracle
 from wordwing.commands.demonstrate import demonstrate
 from wordwing.data.dataset import Dataset, Source, write_dataset
 from wordwing.data.demonstrations import Demonstrations, LabDemonstrations, sim
-from wordwing.data.demonstrations.packing import pack_pose, pack_setpoint, unpack_pose, unpack_setpoint
 from wordwing.data.demonstrations.sim import fly_sim
 from wordwing.data.demonstrations.summary import summarise
 from wordwing.data.generating import Chunk, make
 from wordwing.data.schema import Paragraph, Segment
 from wordwing.errors import WordwingError
-from wordwing.evaluation.rollout import SETTLE_STEPS, fly_tasks
+from wordwing.execution.packing import pack_pose, pack_setpoint, unpack_pose, unpack_setpoint
+from wordwing.execution.runner import SETTLE_STEPS, fly_tasks
 from wordwing.frames import Pose, quaternion_from_euler
 from wordwing.interface import Setpoint
+from wordwing.policies import Oracle
 from wordwing.sim.simulator import Simulator
 from wordwing.world.layout import Layout
 from wordwing.world.tasks import Task

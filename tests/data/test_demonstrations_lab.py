@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 
-from wordwing.baselines import Oracle
 from wordwing.commands.demonstrate import demonstrate
 from wordwing.data.dataset import Dataset, Source, write_dataset
 from wordwing.data.demonstrations import LabDemonstrations, lab
@@ -20,8 +19,9 @@ from wordwing.data.demonstrations.records import decode, encode
 from wordwing.data.generating import Chunk, make
 from wordwing.data.schema import Paragraph, Segment, length
 from wordwing.errors import WordwingError
-from wordwing.flight.lab import LabVehicle
 from wordwing.flight.pilot import fly_vehicle
+from wordwing.lab.vehicle import LabVehicle
+from wordwing.policies import Oracle
 from wordwing.world.catalogue import landmarks
 from wordwing.world.samplers import sample_layout
 

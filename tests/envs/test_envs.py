@@ -12,11 +12,11 @@ from numpy.testing import assert_array_equal
 
 from wordwing.envs import ENV_ID, FollowEnv, FollowVectorEnv, register_envs, vector
 from wordwing.errors import WordwingError
-from wordwing.evaluation import metrics
-from wordwing.evaluation.animation import FLOWN, map_pixels
-from wordwing.evaluation.rollout import fly_tasks
+from wordwing.execution import metrics
+from wordwing.execution.runner import fly_tasks
 from wordwing.interface import Action, Setpoint
 from wordwing.sim.simulator import Simulator
+from wordwing.viz.animation import FLOWN, map_pixels
 from wordwing.world.layout import Layout
 from wordwing.world.tasks import Task, sample_tasks
 

@@ -10,8 +10,8 @@ import pytest
 from PIL import Image, ImageFont
 
 from wordwing.cli import main
-from wordwing.evaluation.animation import filmstrip, flight_frames, still_states, write_video
-from wordwing.evaluation.rollout import Flight
+from wordwing.execution.runner import Flight
+from wordwing.viz.animation import filmstrip, flight_frames, still_states, write_video
 from wordwing.world.layout import Layout
 from wordwing.world.samplers import sample_layout
 from wordwing.world.tasks import Task

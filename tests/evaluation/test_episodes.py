@@ -14,7 +14,7 @@ from randomly import random_lakes, random_poses
 from wordwing.errors import WordwingError
 from wordwing.evaluation.episodes import EPISODES, Episode, episode_line, find_episodes, read_episodes, rounded
 from wordwing.evaluation.measures import measure
-from wordwing.evaluation.rollout import Flight
+from wordwing.execution.runner import Flight
 from wordwing.frames import Pose
 from wordwing.language.semantics import Clause
 from wordwing.world.layout import Layout, Placement

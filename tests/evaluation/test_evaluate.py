@@ -11,8 +11,6 @@ import pytest
 
 from killing import victims
 from small_evaluation import save_policy, small_cage
-from wordwing.baselines import Average, Oracle, Stop
-from wordwing.baselines.average import HABITS
 from wordwing.data.dataset import Dataset
 from wordwing.errors import WordwingError
 from wordwing.evaluation import evaluate as flying
@@ -20,11 +18,13 @@ from wordwing.evaluation.episodes import EPISODES, Episode, read_episodes
 from wordwing.evaluation.evaluate import EVALUATION, Settings, evaluate
 from wordwing.evaluation.measures import measure
 from wordwing.evaluation.report.summary import SUMMARY
-from wordwing.evaluation.rollout import fly_tasks
 from wordwing.evaluation.systems import System, find_systems
+from wordwing.execution.runner import fly_tasks
 from wordwing.files import locked
-from wordwing.flight.lab import LabVehicle
 from wordwing.flight.pilot import fly_vehicle
+from wordwing.lab.vehicle import LabVehicle
+from wordwing.policies import Average, Oracle, Stop
+from wordwing.policies.average import HABITS
 from wordwing.sim.simulator import Simulator
 
 LIMIT = 7

@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment, linprog
 from scipy.sparse import eye, kron, vstack
 from scipy.spatial.distance import cdist
 
-from wordwing.evaluation.metrics import (
+from wordwing.execution.metrics import (
     dtw,
     emd,
     evenly,

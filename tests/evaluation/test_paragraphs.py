@@ -12,10 +12,11 @@ from wordwing.data.dataset import Dataset, Source, write_dataset
 from wordwing.data.scenes import Scene
 from wordwing.data.schema import Instruction, Paragraph, Segment, Window
 from wordwing.errors import WordwingError
-from wordwing.evaluation import paragraphs
-from wordwing.evaluation.drawing import FLOWN, INK, PAPER, map_pixels
-from wordwing.evaluation.overhead import Stroke, _apart, draw_map, overheads, readable
-from wordwing.evaluation.paragraphs import (
+from wordwing.language.semantics import Clause
+from wordwing.viz import paragraphs
+from wordwing.viz.drawing import FLOWN, INK, PAPER, map_pixels
+from wordwing.viz.overhead import Stroke, _apart, draw_map, overheads, readable
+from wordwing.viz.paragraphs import (
     COLUMN,
     MAP,
     MARGIN,
@@ -26,7 +27,6 @@ from wordwing.evaluation.paragraphs import (
     paragraph_picture,
     save_small,
 )
-from wordwing.language.semantics import Clause
 from wordwing.world.layout import Layout, Placement
 
 ARENA = Layout((Placement("Barrel", 1.5, 1.5), Placement("Palm1", -1.5, -1.5)))

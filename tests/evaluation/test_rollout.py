@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from wordwing.baselines import Average, Oracle, Stop
-from wordwing.evaluation.rollout import fly_tasks
+from wordwing.execution.runner import fly_tasks
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.model.policy import Beliefs, LearnedPolicy, ModelConfig, PolicyNetwork
+from wordwing.policies import Average, Oracle, Stop
 from wordwing.sim.simulator import Simulator
 from wordwing.world.layout import Layout
 from wordwing.world.tasks import Task

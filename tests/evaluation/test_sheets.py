@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 from scipy import ndimage
 
-from wordwing.evaluation.sheets import (
+from wordwing.viz.sheets import (
     contact_sheet,
     frame_sheet,
     lab_portraits,

@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from wordwing.camera import Camera
-from wordwing.evaluation.sight import goal_ahead, goal_in_sight
 from wordwing.frames import Pose
 from wordwing.sim.render import Renderer
 from wordwing.sim.scene import PackedLayouts, Scene
 from wordwing.world.assets import asset
 from wordwing.world.layout import Layout, Placement
 from wordwing.world.samplers import sample_layout
+from wordwing.world.visibility import goal_ahead, goal_in_sight
 
 EMPTY = Layout(())
 GROUND = -1

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from wordwing.evaluation.staging import stage
 from wordwing.frames import ARENA_HALF
 from wordwing.language.absent import CORPORA, everything, spoken_of
+from wordwing.language.staging import stage
 from wordwing.world.catalogue import landmarks
 from wordwing.world.tasks import StartPose
 

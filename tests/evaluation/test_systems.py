@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 from small_evaluation import bare_dataset, save_policy, small_cage
-from wordwing.baselines import Average, Oracle, Stop
-from wordwing.baselines.average import HABITS, Habit
 from wordwing.data.corpora import corpus
 from wordwing.data.dataset import DERIVED, Dataset
 from wordwing.data.demonstrations.records import Demonstrations
@@ -17,6 +15,8 @@ from wordwing.errors import WordwingError
 from wordwing.evaluation import systems
 from wordwing.evaluation.systems import average_habit, find_systems, habit_of, load_policy
 from wordwing.model.policy import LearnedPolicy
+from wordwing.policies import Average, Oracle, Stop
+from wordwing.policies.average import HABITS, Habit
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,18 @@ import pytest
 import torch
 from PIL import Image
 
-from wordwing.evaluation.animation import still_states
-from wordwing.evaluation.belief_maps import FeatureColours, from_oklab, glowing, ramp, to_oklab
-from wordwing.evaluation.drawing import FLOWN, GOLD, map_pixels
-from wordwing.evaluation.instruments import EDGE, OUTSIDE, SEEN, UNOBSERVED
-from wordwing.evaluation.rollout import Flight
-from wordwing.evaluation.thinking import (
+from wordwing.execution.runner import Flight
+from wordwing.frames import Pose
+from wordwing.language.marking import Mark
+from wordwing.model.ego import EgoView
+from wordwing.model.policy import Beliefs
+from wordwing.model.stage2 import Control
+from wordwing.model.visitation import Scores, Visitation
+from wordwing.viz.animation import still_states
+from wordwing.viz.belief_maps import FeatureColours, from_oklab, glowing, ramp, to_oklab
+from wordwing.viz.drawing import FLOWN, GOLD, map_pixels
+from wordwing.viz.instruments import EDGE, OUTSIDE, SEEN, UNOBSERVED
+from wordwing.viz.thinking import (
     FEATURES,
     GOAL,
     GROUNDING,
@@ -24,12 +30,6 @@ from wordwing.evaluation.thinking import (
     thinking_frames,
     thinking_strip,
 )
-from wordwing.frames import Pose
-from wordwing.language.marking import Mark
-from wordwing.model.ego import EgoView
-from wordwing.model.policy import Beliefs
-from wordwing.model.stage2 import Control
-from wordwing.model.visitation import Scores, Visitation
 from wordwing.world.layout import Layout, Placement
 from wordwing.world.tasks import Task
 

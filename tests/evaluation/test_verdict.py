@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from wordwing.evaluation.rollout import Flight
-from wordwing.evaluation.verdict import clause_words, verdict
+from wordwing.execution.runner import Flight
+from wordwing.execution.verdict import clause_words, verdict
 from wordwing.language.semantics import KINDS, Clause
 from wordwing.world.layout import Layout, Placement
 from wordwing.world.tasks import Task

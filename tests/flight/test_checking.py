@@ -17,10 +17,10 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from command_line import refused
 from served_flight import QUICK
+from wordwing.bench.flight import free_port
 from wordwing.cli import main
 from wordwing.errors import WordwingError
 from wordwing.flight.arena import Arena
-from wordwing.flight.bench import free_port
 from wordwing.flight.checking import (
     MavlinkDrone,
     MovedError,

@@ -15,7 +15,7 @@ from command_line import refused
 from served_flight import CALM
 from wordwing.cli import main
 from wordwing.errors import WordwingError
-from wordwing.evaluation.rollout import Flight
+from wordwing.execution.runner import Flight
 from wordwing.flight.clock import ManualClock
 from wordwing.flight.flying import DryVehicle, approve, confirm, fly_logged, tell
 from wordwing.flight.lockstep import LockstepEyes, LockstepHelm

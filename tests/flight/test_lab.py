@@ -8,16 +8,16 @@ import pytest
 import torch
 from scipy.spatial.transform import Rotation
 
-from wordwing.baselines.oracle import Oracle
 from wordwing.camera import CameraConfig
-from wordwing.flight.lab import LabConfig, LabVehicle
 from wordwing.flight.pilot import fly_vehicle
 from wordwing.frames import ARENA_HALF, Pose
 from wordwing.interface import Observation, Setpoint
+from wordwing.lab.camera import LabCamera, LabCameraConfig
+from wordwing.lab.flight import LabFlightConfig
+from wordwing.lab.vehicle import LabConfig, LabVehicle
+from wordwing.lab.wind import WindConfig
 from wordwing.lens import LensConfig
-from wordwing.sim.lab.camera import LabCamera, LabCameraConfig
-from wordwing.sim.lab.flight import LabFlightConfig
-from wordwing.sim.lab.wind import WindConfig
+from wordwing.policies.oracle import Oracle
 from wordwing.world.layout import Layout, Placement
 from wordwing.world.tasks import sample_tasks
 

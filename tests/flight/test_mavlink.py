@@ -9,7 +9,6 @@ import torch
 
 from served_flight import CALM, QUICK
 from wordwing.errors import WordwingError
-from wordwing.flight.lab import LabConfig
 from wordwing.flight.lockstep import LockstepEyes, LockstepHelm
 from wordwing.flight.logs import FlightLog, read_events
 from wordwing.flight.mavlink import MavlinkVehicle
@@ -20,8 +19,9 @@ from wordwing.flight.served import faults
 from wordwing.flight.served.vehicle import ServedLab
 from wordwing.flight.vehicle import FlightOverError
 from wordwing.interface import Action, Observation, Setpoint
+from wordwing.lab.camera import LabCamera, LabCameraConfig
+from wordwing.lab.vehicle import LabConfig
 from wordwing.lens import Rectifier
-from wordwing.sim.lab.camera import LabCamera, LabCameraConfig
 from wordwing.world.layout import Layout, Placement
 from wordwing.world.tasks import Task
 

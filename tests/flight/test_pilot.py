@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from wordwing.evaluation.rollout import SETTLE_STEPS
+from wordwing.execution.runner import SETTLE_STEPS
 from wordwing.flight.pilot import fly_vehicle
 from wordwing.flight.vehicle import FlightOverError, Vehicle
 from wordwing.frames import Pose

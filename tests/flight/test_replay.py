@@ -13,8 +13,7 @@ from command_line import refused
 from small_policy import VOCABULARY, small_network
 from wordwing.cli import main
 from wordwing.errors import WordwingError
-from wordwing.evaluation.animation import MAP_SIZE
-from wordwing.evaluation.rollout import Flight, fly_tasks
+from wordwing.execution.runner import Flight, fly_tasks
 from wordwing.flight.eyes import Picture
 from wordwing.flight.logs import FlightLog
 from wordwing.flight.matching import MatchedObservation
@@ -23,6 +22,7 @@ from wordwing.frames import Pose
 from wordwing.interface import Setpoint
 from wordwing.model.policy import LearnedPolicy
 from wordwing.sim.simulator import Simulator
+from wordwing.viz.animation import MAP_SIZE
 from wordwing.world.layout import Layout, Placement
 from wordwing.world.tasks import Task
 

@@ -8,9 +8,9 @@ import time
 import pytest
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
+from wordwing.bench.flight import free_port
 from wordwing.flight import sender as module
 from wordwing.flight.arena import Arena
-from wordwing.flight.bench import free_port
 from wordwing.flight.orders import Alive, to_json
 from wordwing.flight.sender import Sender
 from wordwing.flight.setup import Setup

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from wordwing.bench.flight import LabAddresses, served_lab
 from wordwing.cli import main
-from wordwing.flight.bench import LabAddresses, served_lab
 from wordwing.flight.logs import Entry, read_events
 from wordwing.interface import Action, Observation
 from wordwing.model.policy import LearnedPolicy

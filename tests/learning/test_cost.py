@@ -7,9 +7,9 @@ from functools import partial
 import pytest
 import torch
 
+from wordwing.bench import model as cost
+from wordwing.bench.model import Contexts, Flying, Meter, Training, costs, parts_of, step
 from wordwing.cli import main
-from wordwing.learning import cost
-from wordwing.learning.cost import Contexts, Flying, Meter, Training, costs, parts_of, step
 from wordwing.model.lingunet import LingUNetConfig
 from wordwing.model.policy import ModelConfig, PolicyNetwork
 from wordwing.model.stage1 import Stage1Config

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from torch import Tensor
 
+from wordwing.bench import emd as emd_bench
+from wordwing.bench.emd import KINDS, Problems, make_problems
 from wordwing.cli import main
-from wordwing.learning import emd_bench
 from wordwing.learning.emd import KEEP, SparseMap, batched_emd, dirac_emd, emd, exact_emd, stop_emd, visited_weights
-from wordwing.learning.emd_bench import KINDS, Problems, make_problems
 from wordwing.model.records import each
 from wordwing.world.tasks import sample_tasks
 

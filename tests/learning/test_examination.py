@@ -10,13 +10,13 @@ import torch
 from scipy import stats
 
 from small_policy import CONFIG
-from wordwing.baselines import Average, Oracle, Stop
-from wordwing.evaluation.rollout import Flight, fly_tasks, start_poses
+from wordwing.execution.runner import Flight, fly_tasks, start_poses
 from wordwing.frames import Pose
 from wordwing.language.judge import judge
 from wordwing.learning.examination import Examination, Marks, mean_interval
 from wordwing.learning.gold import GoldConfig, gold_visitation
 from wordwing.model.policy import LearnedPolicy
+from wordwing.policies import Average, Oracle, Stop
 from wordwing.sim.simulator import Simulator
 from wordwing.world.layout import Layout
 from wordwing.world.tasks import Task

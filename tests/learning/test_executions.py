@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from small_run import angle_between, random_rollouts
-from wordwing.data.demonstrations.packing import unpack_pose
 from wordwing.data.demonstrations.records import LabDemonstrations, decode, encode
 from wordwing.errors import WordwingError
+from wordwing.execution.packing import unpack_pose
 from wordwing.learning.executions import Executions, LabExecutions
 
 

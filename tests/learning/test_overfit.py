@@ -1,13 +1,13 @@
 import pytest
 import torch
 
-from wordwing.baselines import Oracle
 from wordwing.data.corpora import Job, build
-from wordwing.evaluation.rollout import fly_tasks
+from wordwing.execution.runner import fly_tasks
 from wordwing.learning.examination import Marks
 from wordwing.learning.recipes import changed, quick
 from wordwing.learning.runs import Settings
 from wordwing.learning.sureal import train_synchronously
+from wordwing.policies import Oracle
 from wordwing.sim.simulator import Simulator
 
 SETTINGS = (

@@ -7,8 +7,8 @@ import torch
 
 from tiny_training import here, tiny, with_lab
 from wordwing.commands import train
-from wordwing.data.demonstrations.packing import unpack_pose
 from wordwing.errors import WordwingError
+from wordwing.execution.packing import unpack_pose
 from wordwing.frames import Pose
 from wordwing.learning.config import RunConfig
 from wordwing.learning.limits import check_settings, settings_of

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from small_policy import CONFIG
-from wordwing.data.demonstrations.packing import unpack_pose
-from wordwing.evaluation.rollout import SETTLE_STEPS
+from wordwing.execution.packing import unpack_pose
+from wordwing.execution.runner import SETTLE_STEPS
 from wordwing.frames import Pose
 from wordwing.interface import Setpoint
 from wordwing.learning.emd import KEEP

@@ -4,9 +4,9 @@ from dataclasses import replace
 import pytest
 import torch
 
+from wordwing.bench.learn import SMALL, Plan, _report, _WorkA
 from wordwing.cli import main
 from wordwing.learning.recipes import gpu
-from wordwing.learning.speed import SMALL, Plan, _report, _WorkA
 
 FIGURES = (
     "Process A alone, contexts/s",

@@ -12,7 +12,7 @@ from torch import Tensor
 from randomly import random_poses
 from small_policy import CONFIG, ORDERED, VOCABULARY, small_network
 from wordwing.errors import WordwingError
-from wordwing.evaluation.rollout import SETTLE_STEPS, fly_tasks
+from wordwing.execution.runner import SETTLE_STEPS, fly_tasks
 from wordwing.frames import Pose, start_frame
 from wordwing.interface import Observation
 from wordwing.model.policy import LearnedPolicy, ModelConfig, State

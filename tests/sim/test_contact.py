@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from mujoco_oracle import mujoco_world
-from wordwing.evaluation.rollout import Flight, fly_tasks
+from wordwing.bench.sim import crowded_layout
+from wordwing.execution.runner import Flight, fly_tasks
 from wordwing.frames import Pose
 from wordwing.interface import Action, Observation, Setpoint
-from wordwing.sim.bench import crowded_layout
 from wordwing.sim.dynamics import SUBSTEP, DynamicsConfig, FleetState
 from wordwing.sim.scene import PackedLayouts, Scene
 from wordwing.sim.simulator import Simulator

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from randomly import random_lakes, random_poses
+from wordwing.bench.sim import crowded_layout
 from wordwing.interface import Setpoint
-from wordwing.sim.bench import crowded_layout
 from wordwing.sim.render import RenderConfig
 from wordwing.sim.simulator import Simulator
 from wordwing.world.layout import Layout

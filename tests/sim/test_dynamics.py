@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from wordwing.evaluation.rollout import SETTLE_STEPS
+from wordwing.execution.runner import SETTLE_STEPS
 from wordwing.frames import Pose, wrap_angle
 from wordwing.interface import CONTROL_PERIOD, Setpoint
+from wordwing.lab.flight import LabFlight
 from wordwing.sim.dynamics import ANSWERS, REST, DynamicsConfig, FleetState
 from wordwing.sim.kernels.drone import Airframe
-from wordwing.sim.lab.flight import LabFlight
 from wordwing.sim.scene import Scene
 
 CPU = torch.device("cpu")
@@ -104,8 +104,8 @@ def test_positive_yaw_rate_turns_left_and_the_velocity_follows_the_heading():
 
 @pytest.mark.parametrize(("forward", "yaw_rate"), [(0.5, 0.0), (0.7, 0.0), (0.3, 0.5), (0.6, -0.8)])
 def test_steps_answer_as_the_labs_rigid_body_does(forward, yaw_rate):
-    from wordwing.sim.lab.flight import LabFlightConfig
-    from wordwing.sim.lab.wind import WindConfig
+    from wordwing.lab.flight import LabFlightConfig
+    from wordwing.lab.wind import WindConfig
 
     fleet = Fleet()
     lab = LabFlight(LabFlightConfig(wind=WindConfig(standard_deviation=0.0)))

@@ -8,9 +8,9 @@ import torch
 
 from mujoco_oracle import cast, mujoco_world, slots_of_geoms
 from randomly import random_lakes, random_poses
+from wordwing.bench.sim import crowded_layout
 from wordwing.camera import Camera
 from wordwing.frames import ARENA_HALF, Pose, quaternion_rotate
-from wordwing.sim.bench import crowded_layout
 from wordwing.sim.render import RenderConfig, Renderer
 from wordwing.sim.scene import PackedLayouts, Scene
 from wordwing.world.fences import FENCE_HEIGHT

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from randomly import random_lakes
-from wordwing.sim.bench import crowded_layout
+from wordwing.bench.sim import crowded_layout
 from wordwing.sim.scene import PackedLayouts, Scene
 from wordwing.world.layout import Layout
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from randomly import random_lakes, random_poses
+from wordwing.bench.sim import crowded_layout
 from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF, Pose, wrap_angle
 from wordwing.interface import Setpoint
-from wordwing.sim.bench import crowded_layout
 from wordwing.sim.dynamics import SafetyConfig
 from wordwing.sim.render import RenderConfig
 from wordwing.sim.scene import PackedLayouts

@@ -9,10 +9,10 @@ import torch
 from small_policy import VOCABULARY, small_network
 from studio_server import LAYOUT
 from wordwing.errors import WordwingError
-from wordwing.evaluation.rollout import Flight, fly_tasks, start_poses
-from wordwing.flight.lab import LabVehicle
+from wordwing.execution.runner import Flight, fly_tasks, start_poses
 from wordwing.flight.pilot import fly_vehicle
 from wordwing.interface import Action, Observation, Setpoint
+from wordwing.lab.vehicle import LabVehicle
 from wordwing.model.policy import LearnedPolicy
 from wordwing.sim.simulator import Simulator
 from wordwing.studio.live import LiveFlight, SimDrone, Start

@@ -15,9 +15,9 @@ import torch
 
 from browsing import DESKTOP, PHONE, Visitor, assert_accessible, open_browser
 from studio_server import LAYOUT, START, RunningStudio
-from wordwing.evaluation.drawing import map_pixels
 from wordwing.frames import Pose, start_frame
 from wordwing.model.grid import START_GRID
+from wordwing.viz.drawing import map_pixels
 
 with suppress(ImportError):
     from playwright.sync_api import Browser, Locator, Page, expect

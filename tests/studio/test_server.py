@@ -7,10 +7,10 @@ from websockets.exceptions import ConnectionClosed
 
 from small_policy import VOCABULARY, small_network
 from studio_server import LAYOUT, START, RunningStudio, poses
-from wordwing.evaluation.belief_maps import FeatureColours
-from wordwing.evaluation.rollout import fly_tasks
+from wordwing.execution.runner import fly_tasks
 from wordwing.model.policy import LearnedPolicy
 from wordwing.sim.simulator import Simulator
+from wordwing.viz.belief_maps import FeatureColours
 from wordwing.world.layout import Layout, Placement
 from wordwing.world.tasks import Task
 

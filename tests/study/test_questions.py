@@ -5,7 +5,7 @@ import math
 import pytest
 
 from wordwing.errors import WordwingError
-from wordwing.evaluation.metrics import SUCCESS_DISTANCE
+from wordwing.execution.metrics import SUCCESS_DISTANCE
 from wordwing.study.questions import GUIDELINES, NEAR, QUESTIONS, UNCLEAR, Answers, Practice, feedback
 
 GOOD = {"path": 1, "goal": 5, "efficiency": 3, "unclear": False, "seconds": 2.5}

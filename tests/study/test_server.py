@@ -16,9 +16,9 @@ import pytest
 from running_server import send_raw, wait_until
 from small_study import SYSTEMS, small_study
 from study_server import RunningStudy
+from wordwing.bench.flight import free_port
 from wordwing.commands.study import invitations, serve
 from wordwing.errors import WordwingError
-from wordwing.flight.bench import free_port
 from wordwing.study import database, questions
 from wordwing.study.server import STATIC, Service, invitation
 from wordwing.web.limits import Bucket

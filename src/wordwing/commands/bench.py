@@ -28,7 +28,7 @@ def sim(
             same scenes.
         seed: Chooses layouts and poses.
     """
-    from wordwing.sim.bench import bench_sim
+    from wordwing.bench.sim import bench_sim
 
     bench_sim(worlds, landmarks, device, check_positive("seconds", seconds), compare, check_seed(seed))
 
@@ -53,7 +53,7 @@ def model(
         compile: On CUDA, also measure with torch.compile; compiling takes a minute or two.
         seed: Chooses weights and contexts.
     """
-    from wordwing.learning.cost import bench_model
+    from wordwing.bench.model import bench_model
 
     bench_model(batch, device, check_positive("seconds", seconds), compile, check_seed(seed))
 
@@ -77,7 +77,7 @@ def emd(
         seconds: How long to measure each rate for.
         seed: Chooses demonstrations, plans and flights.
     """
-    from wordwing.learning.emd_bench import bench_emd
+    from wordwing.bench.emd import bench_emd
 
     bench_emd(maps, device, check_positive("seconds", seconds), check_seed(seed))
 
@@ -105,7 +105,7 @@ def learn(
         recipe: Whose batches: 2,048 flights an iteration in paper, 512 in gpu.
         seed: Of corpus and weights.
     """
-    from wordwing.learning.speed import Plan, bench_learn
+    from wordwing.bench.learn import Plan, bench_learn
 
     check_positive("seconds", seconds)
     bench_learn(Plan(device, seconds, compile, corpus, check_limit(limit), check_seed(seed), recipe))
@@ -127,6 +127,6 @@ def flight(
         policy: Who flies.
         seed: Of the layout, the start and gusts.
     """
-    from wordwing.flight.bench import bench_flight
+    from wordwing.bench.flight import bench_flight
 
     bench_flight(check_positive("seconds", seconds), personality, policy, check_seed(seed))

@@ -23,8 +23,8 @@ def landmarks(out: Path = Path("out/landmarks")) -> None:
     Args:
         out: Folder for field.png and house.png; their names and nouns are printed.
     """
-    from wordwing.evaluation.drawing import save
-    from wordwing.evaluation.sheets import lab_portraits, landmark_sheet
+    from wordwing.viz.drawing import save
+    from wordwing.viz.sheets import lab_portraits, landmark_sheet
     from wordwing.world.catalogue import catalogue
     from wordwing.world.catalogue import landmarks as of_corpus
 
@@ -46,8 +46,8 @@ def layout(file: Annotated[Path, tyro.conf.Positional], /, out: Path = Path("out
         file: The layout, a JSON file.
         out: The picture to write.
     """
-    from wordwing.evaluation.drawing import save
-    from wordwing.evaluation.sheets import layout_picture
+    from wordwing.viz.drawing import save
+    from wordwing.viz.sheets import layout_picture
     from wordwing.world.layout import Layout
 
     check_picture(out)
@@ -72,8 +72,8 @@ def frames(
         out: The picture sheet to write.
     """
     from wordwing.errors import WordwingError
-    from wordwing.evaluation.drawing import save
-    from wordwing.evaluation.sheets import frame_sheet
+    from wordwing.viz.drawing import save
+    from wordwing.viz.sheets import frame_sheet
 
     if not 1 <= count <= 200:
         raise WordwingError(f"--count is {count}; 1 to 200 pictures fit on a sheet")
@@ -102,8 +102,8 @@ def paragraph(
         out: The picture to write.
     """
     from wordwing.commands.statistics import opened
-    from wordwing.evaluation.drawing import save
-    from wordwing.evaluation.paragraphs import instructions_page, paragraph_picture
+    from wordwing.viz.drawing import save
+    from wordwing.viz.paragraphs import instructions_page, paragraph_picture
 
     check_picture(out)
     dataset = opened(folder, corpus)
@@ -143,7 +143,7 @@ def examples(
 
     from wordwing.commands.statistics import opened
     from wordwing.errors import WordwingError
-    from wordwing.evaluation.paragraphs import instructions_page, mixed, save_small
+    from wordwing.viz.paragraphs import instructions_page, mixed, save_small
 
     if not 1 <= count <= 200:
         raise WordwingError(f"--count is {count}; 1 to 200 instructions fit on a page")

@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from wordwing.envs.vector import RENDERING, FollowVectorEnv, single
-from wordwing.evaluation.rollout import MAX_STEPS
+from wordwing.execution.runner import MAX_STEPS
 from wordwing.world.catalogue import Corpus
 from wordwing.world.tasks import Task
 

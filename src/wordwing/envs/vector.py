@@ -19,12 +19,12 @@ from PIL import Image, ImageDraw
 
 from wordwing.camera import CameraConfig
 from wordwing.errors import WordwingError, did_you_mean
-from wordwing.evaluation.drawing import FLOWN, MAP_EXTENT, drone_outline, map_pixels
-from wordwing.evaluation.metrics import emd, final_distance, succeeded
-from wordwing.evaluation.rollout import MAX_STEPS, SETTLE_STEPS, start_poses
+from wordwing.execution.metrics import emd, final_distance, succeeded
+from wordwing.execution.runner import MAX_STEPS, SETTLE_STEPS, start_poses
 from wordwing.frames import ARENA_HALF, ARENA_SIZE, Pose
 from wordwing.interface import CONTROL_PERIOD, MAX_FORWARD, MAX_YAW_RATE, Observation, Setpoint
 from wordwing.sim.simulator import Simulator
+from wordwing.viz.drawing import FLOWN, MAP_EXTENT, drone_outline, map_pixels
 from wordwing.world.catalogue import Corpus
 from wordwing.world.tasks import Task, sample_tasks
 

@@ -11,24 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from wordwing.baselines.average import HABITS
 from wordwing.errors import WordwingError
-from wordwing.evaluation.animation import MAP_SIZE, filmstrip, flight_frames, still_states, write_video
-from wordwing.evaluation.metrics import SUCCESS_DISTANCE, emd, final_distance, succeeded
-from wordwing.evaluation.overhead import overheads
 from wordwing.evaluation.report.summary import title
-from wordwing.evaluation.rollout import Flight, fly_tasks
-from wordwing.evaluation.staging import stage
 from wordwing.evaluation.systems import load_policy
-from wordwing.evaluation.thinking import thinking_frames, thinking_strip
-from wordwing.evaluation.verdict import verdict
+from wordwing.execution.metrics import SUCCESS_DISTANCE, emd, final_distance, succeeded
+from wordwing.execution.runner import Flight, fly_tasks
+from wordwing.execution.verdict import verdict
 from wordwing.files import replacing
 from wordwing.interface import CONTROL_PERIOD, Domain, Policy
 from wordwing.language.absent import absent_sentence
 from wordwing.language.marking import Mark, marks, slips, unknown_words
+from wordwing.language.staging import stage
 from wordwing.language.tokenizer import tokenize
 from wordwing.model.policy import LearnedPolicy
+from wordwing.policies.average import HABITS
 from wordwing.sim.simulator import Simulator
+from wordwing.viz.animation import MAP_SIZE, filmstrip, flight_frames, still_states, write_video
+from wordwing.viz.overhead import overheads
+from wordwing.viz.thinking import thinking_frames, thinking_strip
 from wordwing.world.catalogue import Corpus
 from wordwing.world.layout import Layout
 from wordwing.world.paths import path_length
@@ -118,8 +118,8 @@ def fly_once(task: Task, policy: Policy, vehicle: Domain, seed: int = 0) -> tupl
     if vehicle == "sim":
         [flight] = fly_tasks(policy, Simulator(1), [task], max_steps=STEPS, keep_images=True)
     else:
-        from wordwing.flight.lab import LabVehicle
         from wordwing.flight.pilot import fly_vehicle
+        from wordwing.lab.vehicle import LabVehicle
 
         with LabVehicle(task.layout, task.start_xy, task.start_yaw, seed=seed) as drone:
             flight = fly_vehicle(policy, drone, task, max_steps=STEPS, keep_images=True)

@@ -20,7 +20,7 @@ import torch
 from wordwing import files
 from wordwing.data.schema import are_numbers
 from wordwing.errors import WordwingError, shown
-from wordwing.evaluation.rollout import Flight
+from wordwing.execution.runner import Flight
 from wordwing.frames import Pose, euler_from_quaternion, quaternion_from_euler
 from wordwing.interface import Domain
 from wordwing.language.semantics import Clause

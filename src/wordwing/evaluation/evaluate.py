@@ -30,12 +30,12 @@ from wordwing.evaluation import ledger
 from wordwing.evaluation.episodes import DECIMALS, EPISODES, Episode, episode_line, read_lines, rounded
 from wordwing.evaluation.measures import Measures, measure, measures_of
 from wordwing.evaluation.report.summary import SUMMARY, Score, Summary, summarise
-from wordwing.evaluation.rollout import Flight, fly_tasks
 from wordwing.evaluation.systems import System
+from wordwing.execution.runner import Flight, fly_tasks
 from wordwing.files import locked, read_json, replacing
-from wordwing.flight.lab import LabVehicle
 from wordwing.flight.pilot import fly_vehicle
 from wordwing.interface import Domain, Policy
+from wordwing.lab.vehicle import LabVehicle
 from wordwing.pool import shared
 from wordwing.sim.simulator import Simulator
 from wordwing.world.tasks import Task

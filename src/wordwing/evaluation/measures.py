@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from wordwing.evaluation.episodes import Episode
-from wordwing.evaluation.metrics import emd, final_distance, ndtw, nemd, path_distance, sdtw, semd, spl, succeeded
-from wordwing.evaluation.sight import goal_ahead, goal_in_sight
+from wordwing.execution.metrics import emd, final_distance, ndtw, nemd, path_distance, sdtw, semd, spl, succeeded
 from wordwing.language.judge import judge
 from wordwing.world.paths import lengths, path_length
+from wordwing.world.visibility import goal_ahead, goal_in_sight
 
 DECIMALS = 6
 """Metrics are kept to a micrometre, shares to a millionth."""

@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from wordwing.baselines import Average, Oracle, Stop
-from wordwing.baselines.average import HABITS, Habit
 from wordwing.data.dataset import DERIVED, Dataset
-from wordwing.data.demonstrations.packing import unpack_setpoint
 from wordwing.data.demonstrations.records import Demonstrations
 from wordwing.data.demonstrations.sim import fly_sim
 from wordwing.errors import WordwingError, did_you_mean
+from wordwing.execution.packing import unpack_setpoint
 from wordwing.interface import Domain, Policy
 from wordwing.model.checkpoint import CONFIG, WEIGHTS, WORDS, policy_folder, shipped
 from wordwing.model.policy import LearnedPolicy
+from wordwing.policies import Average, Oracle, Stop
+from wordwing.policies.average import HABITS, Habit
 
 Say = Callable[[str], None]
 

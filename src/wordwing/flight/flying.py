@@ -13,8 +13,8 @@ import numpy as np
 
 from wordwing.errors import WordwingError
 from wordwing.evaluation.demo import before_flight
-from wordwing.evaluation.rollout import Flight
 from wordwing.evaluation.systems import BASELINES, load_policy
+from wordwing.execution.runner import Flight
 from wordwing.flight.arena import Arena
 from wordwing.flight.calibration import Calibration
 from wordwing.flight.clock import Clock, SystemClock

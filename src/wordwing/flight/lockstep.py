@@ -14,7 +14,6 @@ from wordwing.flight.clock import ManualClock
 from wordwing.flight.eyes import Picture, Retina
 from wordwing.flight.guardian import TICK, Guardian
 from wordwing.flight.helm import pose_from_numbers
-from wordwing.flight.lab import LabConfig
 from wordwing.flight.matching import PoseTrack
 from wordwing.flight.mavlink import MavlinkVehicle
 from wordwing.flight.messages import Codec
@@ -23,6 +22,7 @@ from wordwing.flight.phases import State
 from wordwing.flight.safety import Fence, Limits, Timeouts
 from wordwing.flight.served.personality import Name
 from wordwing.flight.served.vehicle import ServedLab
+from wordwing.lab.vehicle import LabConfig
 from wordwing.world.layout import Layout
 
 STEP = 0.01

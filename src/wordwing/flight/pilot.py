@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from wordwing.evaluation.rollout import MAX_STEPS, SETTLE_STEPS, Flight, beliefs_of, goals_of
+from wordwing.execution.runner import MAX_STEPS, SETTLE_STEPS, Flight, beliefs_of, goals_of
 from wordwing.flight.vehicle import FlightOverError, Vehicle
 from wordwing.frames import Pose
 from wordwing.interface import CONTROL_PERIOD, Policy, Setpoint

@@ -14,20 +14,20 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from wordwing.errors import WordwingError, printable
-from wordwing.evaluation.animation import MAP_SIZE, filmstrip, flight_frames
 from wordwing.evaluation.demo import ending, write_films
-from wordwing.evaluation.drawing import GREY, LIGHT, font
-from wordwing.evaluation.overhead import overheads
-from wordwing.evaluation.rollout import Flight, beliefs_of, goals_of
 from wordwing.evaluation.systems import BASELINES, load_policy
-from wordwing.evaluation.thinking import thinking_frames, thinking_strip
-from wordwing.evaluation.verdict import BROKEN_OFF, verdict
+from wordwing.execution.runner import Flight, beliefs_of, goals_of
+from wordwing.execution.verdict import BROKEN_OFF, verdict
 from wordwing.flight.logs import EVENTS, Entry, load_frame, read_events
 from wordwing.frames import Pose
 from wordwing.interface import CONTROL_PERIOD, Observation
 from wordwing.language.marking import marks
 from wordwing.model.checkpoint import shipped
 from wordwing.model.policy import LearnedPolicy
+from wordwing.viz.animation import MAP_SIZE, filmstrip, flight_frames
+from wordwing.viz.drawing import GREY, LIGHT, font
+from wordwing.viz.overhead import overheads
+from wordwing.viz.thinking import thinking_frames, thinking_strip
 from wordwing.world.layout import Layout
 from wordwing.world.tasks import Task
 

@@ -39,7 +39,7 @@ class Limits:
     """What a drone on the wire may do."""
 
     forward: float = MAX_FORWARD
-    """m/s; never backwards."""
+    """m/s that a decision may ask for; never backwards."""
     yaw_rate: float = MAX_YAW_RATE
     """rad/s, either way."""
     acceleration: float = 1.5
@@ -211,8 +211,8 @@ class Safety:
     def grant(self, forward: float, yaw_rate: float, motion: Motion, seconds: float) -> tuple[Setpoint, float]:
         """The setpoint [1] that may be sent, and a velocity to the left, m/s.
 
-        A drone that is not to move, or may not, is held where it came to rest, also while it turns. One that flies
-        along a fence and drifts to it is led back.
+        A drone that is not to move, or may not, is held where it came to rest, also while it turns. One that flies is
+        kept from slipping sideways, and led back from a fence beside it.
 
         Args:
             forward: Wished velocity, m/s.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from wordwing.benchmarking import device_title
+from wordwing.bench import device_title
 from wordwing.errors import WordwingError
 from wordwing.learning.config import RunConfig
 from wordwing.learning.material import Material

@@ -13,13 +13,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from wordwing.baselines import Average, Oracle
-from wordwing.evaluation.animation import MAP_SIZE, still_states
-from wordwing.evaluation.drawing import MAP_EXTENT
-from wordwing.evaluation.metrics import emd, final_distance, succeeded
-from wordwing.evaluation.rollout import Flight, fly_tasks, start_poses
 from wordwing.evaluation.systems import habit_of
-from wordwing.evaluation.thinking import thinking_frames, thinking_strip
+from wordwing.execution.metrics import emd, final_distance, succeeded
+from wordwing.execution.runner import Flight, fly_tasks, start_poses
 from wordwing.interface import Policy
 from wordwing.language.judge import judge
 from wordwing.language.semantics import Meaning
@@ -27,8 +23,12 @@ from wordwing.learning.first_look import Assessment, FirstLooks, assess
 from wordwing.learning.gold import GoldConfig
 from wordwing.learning.material import Material
 from wordwing.model.policy import LearnedPolicy, PolicyNetwork
+from wordwing.policies import Average, Oracle
 from wordwing.sim.render import RenderConfig
 from wordwing.sim.simulator import Simulator
+from wordwing.viz.animation import MAP_SIZE, still_states
+from wordwing.viz.drawing import MAP_EXTENT
+from wordwing.viz.thinking import thinking_frames, thinking_strip
 from wordwing.world.tasks import Task
 
 LOOKS = 1000

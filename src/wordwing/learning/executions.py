@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wordwing.data.demonstrations.packing import pack_pose, pack_setpoint, unpack_pose, unpack_setpoint
 from wordwing.data.demonstrations.records import Demonstrations, LabDemonstrations
 from wordwing.errors import WordwingError
+from wordwing.execution.packing import pack_pose, pack_setpoint, unpack_pose, unpack_setpoint
 from wordwing.frames import Pose
 from wordwing.interface import Setpoint
 from wordwing.learning.examples import ExampleSet

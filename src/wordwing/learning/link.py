@@ -51,7 +51,7 @@ class Executed:
     index: Tensor
     """[M] int64, which instructions were followed."""
     rows: Tensor
-    """[sum of lengths, 6] int16, world frame, poses as `wordwing.data.demonstrations.packing` packs them."""
+    """[sum of lengths, 6] int16, world frame, poses as `wordwing.execution.packing` packs them."""
     lengths: Tensor
     """[M] int64, how many poses each rollout has."""
     progress: float

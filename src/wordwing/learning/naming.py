@@ -18,10 +18,10 @@ from torch.nn import functional
 from wordwing.camera import Camera
 from wordwing.frames import Pose
 from wordwing.interface import Domain
+from wordwing.lab.camera import LabCamera
 from wordwing.model.mapping import Sight, project
 from wordwing.model.stage1 import Stage1
 from wordwing.model.vision import STRIDE
-from wordwing.sim.lab.camera import LabCamera
 from wordwing.sim.render import Renderer
 from wordwing.sim.scene import PackedLayouts, Scene
 from wordwing.world.layout import Layout

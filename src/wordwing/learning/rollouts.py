@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wordwing.data.demonstrations.packing import pack_pose
 from wordwing.devices import compile_once, precision
+from wordwing.execution.packing import pack_pose
 from wordwing.frames import ARENA_HALF, Pose, start_frame
 from wordwing.interface import MAX_FORWARD, MAX_YAW_RATE, Observation
 from wordwing.learning.emd import SparseMap, stop_emd

@@ -3,7 +3,7 @@
 The controller is the cascade of PX4 and ArduPilot: a target speed along the heading, shaped by acceleration and
 jerk limits; a velocity loop that asks for tilt; an attitude loop that asks for body rates; rates and
 thrust that answer with a first-order lag. Parameters are chosen so that steps answer as a real ArduCopter's do, and
-as the rigid body of `wordwing.sim.lab` does; both are tested. One thread computes one drone with scalar code, so a
+as the rigid body of `wordwing.lab` does; both are tested. One thread computes one drone with scalar code, so a
 drone's flight does not depend on how many others there are, to the last bit.
 """
 

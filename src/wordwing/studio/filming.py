@@ -12,16 +12,16 @@ import numpy as np
 import torch
 from PIL import Image
 
-from wordwing.evaluation.animation import MAP_SIZE, write_video
 from wordwing.evaluation.demo import STEPS
-from wordwing.evaluation.overhead import overheads
-from wordwing.evaluation.rollout import SETTLE_STEPS
-from wordwing.evaluation.thinking import thinking_frames
+from wordwing.execution.runner import SETTLE_STEPS
 from wordwing.files import replacing
 from wordwing.language.marking import marks
 from wordwing.studio.crew import Crew, load_crew
 from wordwing.studio.live import LiveFlight
 from wordwing.studio.messages import Link, read_link
+from wordwing.viz.animation import MAP_SIZE, write_video
+from wordwing.viz.overhead import overheads
+from wordwing.viz.thinking import thinking_frames
 
 NICE = 15
 """How much this process gives way to the flights of visitors."""

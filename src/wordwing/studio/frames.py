@@ -12,12 +12,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from wordwing.evaluation.belief_maps import Bytes, FeatureColours
-from wordwing.evaluation.instruments import OUTSIDE, UNOBSERVED
 from wordwing.frames import euler_from_quaternion
 from wordwing.model.grid import START_GRID
 from wordwing.model.policy import Beliefs
 from wordwing.studio.live import Moment
+from wordwing.viz.belief_maps import Bytes, FeatureColours
+from wordwing.viz.instruments import OUTSIDE, UNOBSERVED
 
 OBSERVED, ARENA, BOUNDARY = 1, 2, 4
 """Bits of the array "masks": M^W, cells of the arena, B^W."""

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from wordwing.errors import WordwingError
 from wordwing.evaluation.demo import STEPS
-from wordwing.evaluation.overhead import overheads
-from wordwing.evaluation.rollout import SETTLE_STEPS, Flight, beliefs_of, start_poses
-from wordwing.evaluation.verdict import Verdict, verdict
+from wordwing.execution.runner import SETTLE_STEPS, Flight, beliefs_of, start_poses
+from wordwing.execution.verdict import Verdict, verdict
 from wordwing.frames import Pose
 from wordwing.interface import CONTROL_PERIOD, Domain, Observation, Setpoint
 from wordwing.model.policy import Beliefs, LearnedPolicy
 from wordwing.sim.simulator import Simulator
+from wordwing.viz.overhead import overheads
 from wordwing.world.layout import Layout
 from wordwing.world.paths import path_length
 from wordwing.world.tasks import Task
@@ -93,7 +93,7 @@ class LabDrone:
     """A drone in the lab."""
 
     def __init__(self, start: Start) -> None:
-        from wordwing.flight.lab import LabVehicle  # MuJoCo takes its time
+        from wordwing.lab.vehicle import LabVehicle  # MuJoCo takes its time
 
         with _LAB:
             gc.collect()  # a lab of 8 MiB is a ring of objects, which would stay until Python thinks of it

@@ -9,13 +9,13 @@ from typing import Any
 from PIL import Image
 
 from wordwing.data.schema import MAX_TEXT
-from wordwing.evaluation.drawing import MAP_EXTENT
-from wordwing.evaluation.overhead import overheads
 from wordwing.language.absent import CORPORA
 from wordwing.studio.crew import DEFAULT, Crew
 from wordwing.studio.frames import GRID
 from wordwing.studio.live import Start
 from wordwing.studio.messages import VERSION, start_json
+from wordwing.viz.drawing import MAP_EXTENT
+from wordwing.viz.overhead import overheads
 from wordwing.world.catalogue import catalogue
 from wordwing.world.layout import MAX_LANDMARKS, Layout
 

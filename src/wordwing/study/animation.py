@@ -18,14 +18,14 @@ import torch
 from PIL import Image, ImageDraw
 
 from wordwing.camera import Camera, CameraConfig
-from wordwing.evaluation.animation import draw_flown, headings, lit, write_video
-from wordwing.evaluation.drawing import INK, MAP_EXTENT, PAPER, font, map_pixels
-from wordwing.evaluation.overhead import overheads
-from wordwing.evaluation.rollout import Flight
+from wordwing.execution.runner import Flight
 from wordwing.frames import Pose
 from wordwing.interface import FLIGHT_HEIGHT
 from wordwing.sim.render import RenderConfig, Renderer
 from wordwing.sim.scene import PackedLayouts, Scene
+from wordwing.viz.animation import draw_flown, headings, lit, write_video
+from wordwing.viz.drawing import INK, MAP_EXTENT, PAPER, font, map_pixels
+from wordwing.viz.overhead import overheads
 from wordwing.world.fences import FENCES
 from wordwing.world.layout import Layout, Placement
 

@@ -18,13 +18,13 @@ from wordwing.errors import WordwingError, did_you_mean
 from wordwing.evaluation.episodes import Episode, find_episodes, read_episodes
 from wordwing.evaluation.measures import measure
 from wordwing.evaluation.report.summary import NOT_LEARNED, ordered
-from wordwing.evaluation.sight import goal_ahead, goal_in_sight
 from wordwing.files import replacing
 from wordwing.pool import shared
 from wordwing.study.animation import animate, legend, stage, webp
 from wordwing.study.database import Settings, new_database
 from wordwing.study.questions import Practice
 from wordwing.study.store import TOKEN_BYTES
+from wordwing.world.visibility import goal_ahead, goal_in_sight
 
 
 @dataclass(frozen=True)

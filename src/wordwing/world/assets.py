@@ -2,7 +2,7 @@
 
 Every landmark is one file in `landmarks/`, its centre at the origin, its front along +x, standing on z = 0. The
 `sim` look is the file as written. The `lab` look is the same thing built again by somebody else: smaller by up
-to an eighth, every part a few per cent off, and painted with other tints; `wordwing.sim.lab` adds other textures.
+to an eighth, every part a few per cent off, and painted with other tints; `wordwing.lab` adds other textures.
 """
 
 from __future__ import annotations

@@ -11,8 +11,6 @@ from PIL import Image
 
 from small_evaluation import plain_episode
 from small_scores import score
-from wordwing.baselines import Average
-from wordwing.evaluation.animation import write_video
 from wordwing.evaluation.episodes import Episode, rounded
 from wordwing.evaluation.report.gallery import (
     Choice,
@@ -26,8 +24,10 @@ from wordwing.evaluation.report.gallery import (
     reference_of,
 )
 from wordwing.evaluation.report.summary import Origin
-from wordwing.evaluation.rollout import fly_tasks
+from wordwing.execution.runner import fly_tasks
+from wordwing.policies import Average
 from wordwing.sim.simulator import Simulator
+from wordwing.viz.animation import write_video
 from wordwing.world.layout import Layout, Placement
 from wordwing.world.tasks import Task
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from served_flight import QUICK, Companion, empty_lab
+from wordwing.bench.flight import free_port
 from wordwing.cli import main
 from wordwing.commands.lab import sample_start
 from wordwing.errors import WordwingError
-from wordwing.flight.bench import free_port
 from wordwing.flight.checking import places
 from wordwing.flight.served.carrying import Hands, read_place
 from wordwing.flight.served.server import LabServer

@@ -13,10 +13,10 @@ import torch
 
 from served_flight import CALM, QUICK, Companion, empty_lab
 from wordwing.flight.arena import Arena
-from wordwing.flight.lab import LabVehicle
 from wordwing.flight.served.faults import Gale
 from wordwing.flight.served.vehicle import ServedLab
 from wordwing.interface import Setpoint
+from wordwing.lab.vehicle import LabVehicle
 from wordwing.world.layout import Layout
 
 BOTH = pytest.mark.parametrize("personality", ["ardupilot", "px4"])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from wordwing.sim.lab.airframe import Airframe, AirframeConfig, body_axes
+from wordwing.lab.airframe import Airframe, AirframeConfig, body_axes
 
 CONFIG = AirframeConfig()
 CALM = (0.0, 0.0, 0.0)

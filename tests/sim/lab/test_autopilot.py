@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from wordwing.sim.lab.airframe import Airframe, AirframeConfig, State
-from wordwing.sim.lab.autopilot import Autopilot, AutopilotConfig
+from wordwing.lab.airframe import Airframe, AirframeConfig, State
+from wordwing.lab.autopilot import Autopilot, AutopilotConfig
 
 AIRFRAME = AirframeConfig()
 HOVERING = State((0.0, 0.0, 0.7), (1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))

@@ -9,9 +9,9 @@ import torch
 
 from wordwing.camera import Camera, CameraConfig
 from wordwing.frames import Pose, quaternion_from_euler
+from wordwing.lab.camera import LabCamera, LabCameraConfig
+from wordwing.lab.scene import LabScene
 from wordwing.lens import LensConfig
-from wordwing.sim.lab.camera import LabCamera, LabCameraConfig
-from wordwing.sim.lab.scene import LabScene
 from wordwing.world.assets import asset
 from wordwing.world.layout import Layout, Placement
 from wordwing.world.samplers import sample_layout

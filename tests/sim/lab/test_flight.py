@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation, Slerp
 
-from wordwing.sim.lab.flight import LabFlight, LabFlightConfig
-from wordwing.sim.lab.wind import WindConfig
+from wordwing.lab.flight import LabFlight, LabFlightConfig
+from wordwing.lab.wind import WindConfig
 
 
 def flight_in(standard_deviation: float) -> LabFlight:

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from wordwing.sim.lab.autopilot import Guidance
-from wordwing.sim.lab.flight import LabFlight, LabFlightConfig
-from wordwing.sim.lab.wind import WindConfig
+from wordwing.lab.autopilot import Guidance
+from wordwing.lab.flight import LabFlight, LabFlightConfig
+from wordwing.lab.wind import WindConfig
 
 
 @pytest.fixture

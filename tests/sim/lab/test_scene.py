@@ -12,8 +12,8 @@ from mujoco_oracle import cast
 from randomly import random_lakes, random_poses
 from wordwing.camera import Camera, CameraConfig
 from wordwing.frames import ARENA_HALF, Pose, quaternion_from_euler, quaternion_rotate
-from wordwing.sim.lab import scene as lab
-from wordwing.sim.lab.scene import LabScene
+from wordwing.lab import scene as lab
+from wordwing.lab.scene import LabScene
 from wordwing.world.assets import BOX, CYLINDER, Asset, asset, materials
 from wordwing.world.catalogue import catalogue
 from wordwing.world.layout import Layout, Placement

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from wordwing.sim.lab.textures import (
+from wordwing.lab.textures import (
     REPEATS,
     bitmap,
     floor_bitmap,

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from wordwing.sim.lab.wind import Wind, WindConfig
+from wordwing.lab.wind import Wind, WindConfig
 
 
 def gusts(config: WindConfig, seed: int, steps: int, timestep: float = 0.002) -> np.ndarray:

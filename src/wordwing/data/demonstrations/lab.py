@@ -15,18 +15,18 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from wordwing.baselines import Oracle
 from wordwing.data.dataset import Dataset
 from wordwing.data.demonstrations.archive import Header, fingerprint
 from wordwing.data.demonstrations.choosing import Choice
-from wordwing.data.demonstrations.packing import pack_pose, pack_setpoint
 from wordwing.data.demonstrations.records import LabDemonstrations, encode
 from wordwing.data.schema import Instruction
 from wordwing.errors import WordwingError
-from wordwing.flight.lab import LabVehicle
+from wordwing.execution.packing import pack_pose, pack_setpoint
 from wordwing.flight.pilot import fly_vehicle
 from wordwing.frames import Pose
 from wordwing.interface import Setpoint
+from wordwing.lab.vehicle import LabVehicle
+from wordwing.policies import Oracle
 from wordwing.pool import shared
 from wordwing.world.tasks import Task
 

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from wordwing.data.dataset import Dataset
 from wordwing.data.demonstrations.archive import Array, Header, check_dataset, read_archive, write_archive
-from wordwing.data.demonstrations.packing import POSITION_STEP, SETPOINT_STEP, unpack_pose, unpack_setpoint
 from wordwing.errors import WordwingError
+from wordwing.execution.packing import POSITION_STEP, SETPOINT_STEP, unpack_pose, unpack_setpoint
 from wordwing.files import read_picture
 from wordwing.frames import Pose
 from wordwing.interface import MAX_FORWARD, MAX_YAW_RATE, Domain, Setpoint

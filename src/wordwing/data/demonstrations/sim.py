@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 
-from wordwing.baselines import Oracle
 from wordwing.data.dataset import Dataset
 from wordwing.data.demonstrations.archive import Array, Header, fingerprint
-from wordwing.data.demonstrations.packing import pack_pose, pack_setpoint
 from wordwing.data.demonstrations.records import Demonstrations
 from wordwing.data.schema import Instruction, length
 from wordwing.devices import find_device
 from wordwing.errors import WordwingError
-from wordwing.evaluation.rollout import SETTLE_STEPS
+from wordwing.execution.packing import pack_pose, pack_setpoint
+from wordwing.execution.runner import SETTLE_STEPS
 from wordwing.frames import Pose
 from wordwing.interface import Setpoint
+from wordwing.policies import Oracle
 from wordwing.sim.scene import PackedLayouts
 from wordwing.sim.simulator import Simulator
 from wordwing.world.layout import Layout

@@ -9,7 +9,7 @@ import numpy as np
 
 from wordwing.data.demonstrations.records import Demonstrations
 from wordwing.data.schema import Instruction
-from wordwing.evaluation.metrics import emd, final_distance, succeeded
+from wordwing.execution.metrics import emd, final_distance, succeeded
 from wordwing.intervals import wilson
 
 SAMPLE = 200

@@ -20,7 +20,9 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
-from wordwing.evaluation.drawing import (
+from wordwing.evaluation.report.summary import segments_title
+from wordwing.execution.metrics import SUCCESS_DISTANCE
+from wordwing.viz.drawing import (
     BLUISH_GREEN,
     FLOWN,
     GOLD,
@@ -32,8 +34,6 @@ from wordwing.evaluation.drawing import (
     YELLOW,
     Colour,
 )
-from wordwing.evaluation.metrics import SUCCESS_DISTANCE
-from wordwing.evaluation.report.summary import segments_title
 
 WIDTH = 7.4
 """Of every chart, inches."""

@@ -15,7 +15,11 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 
 from wordwing.errors import WordwingError
-from wordwing.evaluation.drawing import (
+from wordwing.evaluation.report.charts import plain_style, shade
+from wordwing.files import read_json, replacing
+from wordwing.learning.logbook import SCALARS, read_scalars
+from wordwing.learning.runs import MAX_SETTINGS
+from wordwing.viz.drawing import (
     BLUISH_GREEN,
     FLOWN,
     GOLD,
@@ -27,10 +31,6 @@ from wordwing.evaluation.drawing import (
     VERMILLION,
     Colour,
 )
-from wordwing.evaluation.report.charts import plain_style, shade
-from wordwing.files import read_json, replacing
-from wordwing.learning.logbook import SCALARS, read_scalars
-from wordwing.learning.runs import MAX_SETTINGS
 
 Floats = NDArray[np.float64]
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from wordwing.evaluation.metrics import SUCCESS_DISTANCE
 from wordwing.evaluation.report.bootstrap import Estimate
 from wordwing.evaluation.report.charts import (
     Gaps,
@@ -32,6 +31,7 @@ from wordwing.evaluation.report.summary import (
     title,
 )
 from wordwing.evaluation.report.tables import slug
+from wordwing.execution.metrics import SUCCESS_DISTANCE
 
 
 @dataclass(frozen=True)

@@ -22,21 +22,21 @@ from PIL import Image, ImageDraw
 from wordwing.camera import Camera
 from wordwing.data.demonstrations.lab import flight_seed
 from wordwing.data.schema import Segment
-from wordwing.evaluation.animation import MAP_SIZE, flight_frames, write_video
-from wordwing.evaluation.drawing import FLOWN, GOLD, INK, MAP_EXTENT, REDDISH_PURPLE, drone_outline, map_pixels
 from wordwing.evaluation.episodes import Episode
 from wordwing.evaluation.measures import Measures, measure
-from wordwing.evaluation.metrics import SUCCESS_DISTANCE
-from wordwing.evaluation.overhead import FINE, WHITE, Stroke, draw_map, overheads
 from wordwing.evaluation.report.summary import Origin, Score, learned, ordered, title
 from wordwing.evaluation.report.tables import slug
-from wordwing.evaluation.rollout import Flight
+from wordwing.execution.metrics import SUCCESS_DISTANCE
+from wordwing.execution.runner import Flight
 from wordwing.files import replacing
 from wordwing.frames import Pose
 from wordwing.interface import Domain
-from wordwing.sim.lab.camera import LabCamera
+from wordwing.lab.camera import LabCamera
 from wordwing.sim.render import Renderer
 from wordwing.sim.scene import PackedLayouts, Scene
+from wordwing.viz.animation import MAP_SIZE, flight_frames, write_video
+from wordwing.viz.drawing import FLOWN, GOLD, INK, MAP_EXTENT, REDDISH_PURPLE, drone_outline, map_pixels
+from wordwing.viz.overhead import FINE, WHITE, Stroke, draw_map, overheads
 from wordwing.world.layout import Layout
 
 PICTURE_SIZE = 340

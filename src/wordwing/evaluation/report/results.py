@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import combinations, groupby
 from typing import Any
 
-from wordwing.evaluation.metrics import SUCCESS_DISTANCE
 from wordwing.evaluation.report.bootstrap import RESAMPLES, Estimate
 from wordwing.evaluation.report.published import STANDS_FOR, Key, gap_closed, published
 from wordwing.evaluation.report.summary import (
@@ -26,6 +25,7 @@ from wordwing.evaluation.report.summary import (
     title,
 )
 from wordwing.evaluation.report.tables import Section, Table, csv_text, slug
+from wordwing.execution.metrics import SUCCESS_DISTANCE
 from wordwing.language.judge import DONE
 
 METRES = ("distance", "distance_at_stop", "closest", "emd", "length", "first_goal_error", "last_goal_error")

@@ -24,7 +24,6 @@ from wordwing.flight.bridge.ground_station import AUTOPILOT, GroundStation
 from wordwing.flight.bridge.relay import LinkRelay
 from wordwing.flight.bridge.truth import Autopilot, TruePose, Truth
 from wordwing.flight.clock import SystemClock
-from wordwing.flight.lab import LabConfig
 from wordwing.flight.link import Link, open_link
 from wordwing.flight.matching import PoseTrack
 from wordwing.flight.messages import Codec, Message
@@ -35,6 +34,7 @@ from wordwing.flight.served.server import SWITCH
 from wordwing.flight.served.vehicle import LOCAL_FRAME
 from wordwing.flight.served.video import VideoServer
 from wordwing.frames import Pose
+from wordwing.lab.vehicle import LabConfig
 from wordwing.world.layout import Layout
 
 STAND = 0.1

@@ -14,8 +14,8 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from wordwing.flight.served.failsafes import protect
 from wordwing.flight.served.personality import ACCEPTED, DENIED, FAILED, Mode, Parameters, Personality
-from wordwing.sim.lab.autopilot import Guidance
-from wordwing.sim.lab.flight import REST, STILL, LabFlight
+from wordwing.lab.autopilot import Guidance
+from wordwing.lab.flight import REST, STILL, LabFlight
 
 TICK = 0.01
 """How often it looks at clocks and orders, seconds."""

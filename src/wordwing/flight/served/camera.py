@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from wordwing.flight.lab import LabConfig
 from wordwing.flight.served.faults import FrozenCamera, Troubles
 from wordwing.frames import Pose
-from wordwing.sim.lab.camera import LabCamera
+from wordwing.lab.camera import LabCamera
+from wordwing.lab.vehicle import LabConfig
 from wordwing.world.layout import Layout
 
 

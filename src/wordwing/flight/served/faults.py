@@ -14,8 +14,8 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
-from wordwing.sim.lab.airframe import Vector
-from wordwing.sim.lab.wind import Wind, WindConfig
+from wordwing.lab.airframe import Vector
+from wordwing.lab.wind import Wind, WindConfig
 
 Way = Literal["in", "out", "both"]
 """To the vehicle, from it, or both."""

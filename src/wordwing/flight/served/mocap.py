@@ -9,10 +9,10 @@ import numpy as np
 import torch
 
 from wordwing.flight.arena import Arena
-from wordwing.flight.lab import LabConfig
 from wordwing.flight.served.faults import PoseDropout, Troubles
 from wordwing.frames import Pose, quaternion_from_euler, quaternion_multiply
-from wordwing.sim.lab.flight import LabFlight
+from wordwing.lab.flight import LabFlight
+from wordwing.lab.vehicle import LabConfig
 
 PERIOD = 0.02
 """Seconds between two poses."""

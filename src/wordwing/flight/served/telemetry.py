@@ -12,7 +12,6 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 from torch import Tensor
 
 from wordwing.flight.arena import Arena
-from wordwing.flight.lab import LabConfig
 from wordwing.flight.served.autopilot import BOOT, ServedAutopilot
 from wordwing.flight.served.faults import PoseDropout, Troubles
 from wordwing.frames import (
@@ -25,6 +24,7 @@ from wordwing.frames import (
     quaternion_to_ned,
     world_to_ned,
 )
+from wordwing.lab.vehicle import LabConfig
 
 LAB = b"wordwing"
 """flight_custom_version of AUTOPILOT_VERSION, by which wordwing knows its own lab: 8 bytes."""

@@ -18,7 +18,6 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from wordwing.errors import WordwingError
 from wordwing.flight.arena import Arena
-from wordwing.flight.lab import LabConfig
 from wordwing.flight.served.autopilot import TICK, ServedAutopilot, Wanted
 from wordwing.flight.served.camera import ServedCamera
 from wordwing.flight.served.faults import (
@@ -36,7 +35,8 @@ from wordwing.flight.served.mocap import ServedMocap
 from wordwing.flight.served.personality import ACCEPTED, FAILED, PERSONALITIES, UNSUPPORTED, Name, Parameters
 from wordwing.flight.served.telemetry import Telemetry
 from wordwing.frames import ARENA_HALF, Pose, frd_to_flu, ned_to_world, quaternion_rotate, yaw_rate_to_ned
-from wordwing.sim.lab.flight import LabFlight
+from wordwing.lab.flight import LabFlight
+from wordwing.lab.vehicle import LabConfig
 from wordwing.world.layout import Layout
 
 LOCAL_FRAME = Arena(north=3.2, east=-1.5, heading_deg=125.0, floor_down=0.05)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from wordwing.sim.lab.airframe import (
+from wordwing.lab.airframe import (
     GRAVITY,
     MOTOR_LAYOUT,
     AirframeConfig,

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from wordwing.benchmarking import device_title
+from wordwing.bench import device_title
 from wordwing.errors import WordwingError
 from wordwing.evaluation.systems import load_policy
 from wordwing.files import temporary_folder

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from wordwing.benchmarking import device_title, rate_of
+from wordwing.bench import device_title, rate_of
 from wordwing.devices import compile_once, find_device, precision
 from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF, Pose, in_start_frame

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wordwing.sim.lab.airframe import Airframe, AirframeConfig, State, Vector
-from wordwing.sim.lab.autopilot import Autopilot, AutopilotConfig, Guidance
-from wordwing.sim.lab.wind import Wind, WindConfig
+from wordwing.lab.airframe import Airframe, AirframeConfig, State, Vector
+from wordwing.lab.autopilot import Autopilot, AutopilotConfig, Guidance
+from wordwing.lab.wind import Wind, WindConfig
 
 BELOW_THE_FLOOR = -10.0
 """A height to ask for when the drone shall sink until something stops it, metres."""

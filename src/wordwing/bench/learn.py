@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from wordwing.benchmarking import device_title
+from wordwing.bench import device_title
 from wordwing.devices import find_device
 from wordwing.errors import WordwingError
 from wordwing.interrupts import blocked

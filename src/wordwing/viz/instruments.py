@@ -9,9 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image, ImageDraw
 
-from wordwing.evaluation.animation import wrapped
-from wordwing.evaluation.belief_maps import ramp
-from wordwing.evaluation.drawing import (
+from wordwing.execution.runner import Flight
+from wordwing.interface import CONTROL_PERIOD, MAX_FORWARD, MAX_YAW_RATE
+from wordwing.language.marking import Mark
+from wordwing.language.tokenizer import tokenize
+from wordwing.viz.animation import wrapped
+from wordwing.viz.belief_maps import ramp
+from wordwing.viz.drawing import (
     BLUISH_GREEN,
     FLOWN,
     GOLD,
@@ -24,10 +28,6 @@ from wordwing.evaluation.drawing import (
     Colour,
     font,
 )
-from wordwing.evaluation.rollout import Flight
-from wordwing.interface import CONTROL_PERIOD, MAX_FORWARD, MAX_YAW_RATE
-from wordwing.language.marking import Mark
-from wordwing.language.tokenizer import tokenize
 
 PASS, STOP, UNSEEN = SKY_BLUE, YELLOW, BLUISH_GREEN
 """The trajectory, the goal, and what of them lies where the drone has not looked."""

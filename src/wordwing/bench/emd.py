@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from wordwing.benchmarking import device_title, rate_of
+from wordwing.bench import device_title, rate_of
 from wordwing.camera import Camera
 from wordwing.devices import find_device
 from wordwing.errors import WordwingError

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from wordwing.camera import Camera
 from wordwing.frames import Pose, quaternion_conjugate, quaternion_multiply, quaternion_rotate
+from wordwing.lab.scene import LabScene
 from wordwing.lens import LensConfig, Rectifier, sample, undistort
-from wordwing.sim.lab.scene import LabScene
 from wordwing.world.layout import Layout
 
 MARGIN = 1.04

@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from wordwing.evaluation.drawing import MAP_EXTENT
 from wordwing.frames import Pose, start_frame
 from wordwing.model.grid import START_GRID
+from wordwing.viz.drawing import MAP_EXTENT
 
 Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float64]

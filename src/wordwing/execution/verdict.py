@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wordwing.evaluation.rollout import Flight
+from wordwing.execution.runner import Flight
 from wordwing.language.absent import absent
 from wordwing.language.judge import judge
 from wordwing.language.parsing import Parsed, parse

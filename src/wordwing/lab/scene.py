@@ -21,7 +21,7 @@ from torch import Tensor
 
 from wordwing.camera import Camera
 from wordwing.frames import ARENA_SIZE, Pose, quaternion_multiply
-from wordwing.sim.lab.textures import MATS, bitmap, floor_bitmap, lake_floor_bitmap, needs_colour, tiling
+from wordwing.lab.textures import MATS, bitmap, floor_bitmap, lake_floor_bitmap, needs_colour, tiling
 from wordwing.sim.launch import warp_device
 from wordwing.world.assets import BOX, CAPSULE, CYLINDER, PRIMITIVES, asset, materials
 from wordwing.world.fences import FENCE_HEIGHT, FENCES, Fence

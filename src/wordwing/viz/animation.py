@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from wordwing.camera import Camera
-from wordwing.evaluation.drawing import FLOWN, GOLD, GREY, INK, LIGHT, PAPER, drone_outline, font, map_pixels
-from wordwing.evaluation.overhead import draw_names
-from wordwing.evaluation.rollout import Flight
+from wordwing.execution.runner import Flight
 from wordwing.frames import Pose
 from wordwing.interface import CONTROL_PERIOD, MAX_FORWARD, MAX_YAW_RATE
+from wordwing.viz.drawing import FLOWN, GOLD, GREY, INK, LIGHT, PAPER, drone_outline, font, map_pixels
+from wordwing.viz.overhead import draw_names
 
 MAP_SIZE = 600
 """Edge of the overhead view, pixels."""

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from wordwing.data.schema import Segment
-from wordwing.evaluation.drawing import INK, MAP_EXTENT, PAPER, Colour, drone_outline, font, map_pixels
 from wordwing.sim.render import RenderConfig, Renderer
 from wordwing.sim.scene import PackedLayouts, Scene
+from wordwing.viz.drawing import INK, MAP_EXTENT, PAPER, Colour, drone_outline, font, map_pixels
 from wordwing.world.layout import Layout
 from wordwing.world.paths import Floats, path_length, points_along
 

@@ -11,8 +11,10 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from wordwing.data.schema import Instruction, Paragraph
-from wordwing.evaluation.animation import wrapped
-from wordwing.evaluation.drawing import (
+from wordwing.files import replacing
+from wordwing.language.semantics import Clause, Meaning, Reference
+from wordwing.viz.animation import wrapped
+from wordwing.viz.drawing import (
     BLUISH_GREEN,
     FLOWN,
     GOLD,
@@ -26,9 +28,7 @@ from wordwing.evaluation.drawing import (
     Colour,
     font,
 )
-from wordwing.evaluation.overhead import Stroke, badge, draw_map, overheads, readable
-from wordwing.files import replacing
-from wordwing.language.semantics import Clause, Meaning, Reference
+from wordwing.viz.overhead import Stroke, badge, draw_map, overheads, readable
 from wordwing.world.layout import Layout
 
 # The green comes last, because the ground is green.

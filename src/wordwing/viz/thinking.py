@@ -13,10 +13,15 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFilter
 
-from wordwing.evaluation.animation import MAP_SIZE, clock, draw_flown, headings, lit, still_states, wrapped
-from wordwing.evaluation.belief_maps import Bytes, FeatureColours, WorldView, glowing
-from wordwing.evaluation.drawing import BLUISH_GREEN, GREY, INK, PAPER, VERMILLION, drone_outline, font
-from wordwing.evaluation.instruments import (
+from wordwing.execution.runner import Flight
+from wordwing.execution.verdict import DONE, MISSED
+from wordwing.frames import Pose
+from wordwing.language.marking import Mark, slips
+from wordwing.model.policy import Beliefs
+from wordwing.viz.animation import MAP_SIZE, clock, draw_flown, headings, lit, still_states, wrapped
+from wordwing.viz.belief_maps import Bytes, FeatureColours, WorldView, glowing
+from wordwing.viz.drawing import BLUISH_GREEN, GREY, INK, PAPER, VERMILLION, drone_outline, font
+from wordwing.viz.instruments import (
     BAR,
     EDGE,
     OUTSIDE,
@@ -32,12 +37,7 @@ from wordwing.evaluation.instruments import (
     draw_tracks,
     draw_unobserved,
 )
-from wordwing.evaluation.overhead import draw_names, readable
-from wordwing.evaluation.rollout import Flight
-from wordwing.evaluation.verdict import DONE, MISSED
-from wordwing.frames import Pose
-from wordwing.language.marking import Mark, slips
-from wordwing.model.policy import Beliefs
+from wordwing.viz.overhead import draw_names, readable
 
 SIZE = 1600, 900
 TOP = 152

@@ -13,8 +13,8 @@ from wordwing.flight.safety import Fence, SafetyRule
 from wordwing.flight.vehicle import Vehicle
 from wordwing.frames import Pose, quaternion_from_euler, quaternion_multiply
 from wordwing.interface import Observation, Setpoint
-from wordwing.sim.lab.camera import LabCamera, LabCameraConfig
-from wordwing.sim.lab.flight import LabFlight, LabFlightConfig
+from wordwing.lab.camera import LabCamera, LabCameraConfig
+from wordwing.lab.flight import LabFlight, LabFlightConfig
 from wordwing.world.assets import asset
 from wordwing.world.layout import Layout
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wordwing.sim.lab.airframe import Vector
+from wordwing.lab.airframe import Vector
 
 
 @dataclass(frozen=True)

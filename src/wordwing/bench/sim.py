@@ -14,13 +14,13 @@ import numpy as np
 import torch
 import warp as wp
 
-from wordwing.benchmarking import device_title, rate_of
+from wordwing.bench import device_title, rate_of
 from wordwing.camera import Camera
 from wordwing.devices import find_device
 from wordwing.errors import WordwingError
 from wordwing.frames import Pose, quaternion_multiply
 from wordwing.interface import Setpoint
-from wordwing.sim.lab.scene import CAMERA_AXES
+from wordwing.lab.scene import CAMERA_AXES
 from wordwing.sim.launch import warp_device
 from wordwing.sim.render import RenderConfig, Renderer
 from wordwing.sim.simulator import Simulator
@@ -204,7 +204,7 @@ def _bench_gl(
     report: Callable[..., None],
 ) -> None:
     """MuJoCo's off-screen GL renderer on one world, where the machine has GL."""
-    from wordwing.sim.lab.scene import lab_spec
+    from wordwing.lab.scene import lab_spec
 
     spec = lab_spec(layout)
     spec.cameras[0].pos = pose.position[0].cpu().double().numpy()

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from wordwing.camera import Camera
-from wordwing.evaluation.drawing import INK, MAP_EXTENT, PAPER, font, map_pixels
 from wordwing.frames import Pose
-from wordwing.sim.lab.camera import LabCamera
+from wordwing.lab.camera import LabCamera
 from wordwing.sim.render import RenderConfig, Renderer
 from wordwing.sim.scene import PackedLayouts, Scene
+from wordwing.viz.drawing import INK, MAP_EXTENT, PAPER, font, map_pixels
 from wordwing.world.assets import Look
 from wordwing.world.catalogue import Corpus, Landmark
 from wordwing.world.layout import Layout, Placement

@@ -1,0 +1,1 @@
+"""Drawing what others made: maps, views from above, videos, sheets."""
