@@ -12,7 +12,7 @@ from wordwing.data.dataset import Dataset
 from wordwing.data.demonstrations.sim import fly_sim
 from wordwing.evaluation.systems import average_habit
 from wordwing.execution.metrics import emd, final_distance, succeeded
-from wordwing.execution.runner import fly_tasks
+from wordwing.execution.runner import fly
 from wordwing.interface import Policy
 from wordwing.policies import Average, Oracle, OracleConfig
 from wordwing.policies.average import HABITS
@@ -41,7 +41,7 @@ def main() -> None:
     for (system, constants), policy in variants(dataset).items():
         row: dict[str, object] = {"system": system, "constants": constants}
         for count, tasks in test.items():
-            flights = fly_tasks(policy, Simulator(len(tasks), draw=False), tasks)
+            flights = fly(policy, Simulator(len(tasks), draw=False), tasks)
             paths = [(flight.path, flight.task.gold_path) for flight in flights]
             ends = [succeeded(final_distance(*pair)) for pair in paths]
             row[f"flown {count}, m"] = f"{np.mean([path_length(flown) for flown, _gold in paths]):.2f}"

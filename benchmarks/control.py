@@ -20,7 +20,7 @@ import numpy as np
 import torch
 import tyro
 
-from wordwing.execution.runner import fly_tasks
+from wordwing.execution.runner import fly
 from wordwing.learning.config import DataConfig, RunConfig
 from wordwing.learning.examination import Marks
 from wordwing.learning.examples import example_set
@@ -128,7 +128,7 @@ def examined(policy: LearnedPolicy, material: Material, device: torch.device) ->
     found = {}
     for dataset, part in zip(material.datasets, material.dev, strict=True):
         tasks = [dataset.task(one) for one in part]
-        flights = fly_tasks(policy, Simulator(len(tasks), device), tasks, max_steps=dataset.steps)
+        flights = fly(policy, Simulator(len(tasks), device), tasks, max_steps=dataset.steps)
         groups = [
             [flight for flight, one in zip(flights, part, strict=True) if one.segments == segments]
             for segments in sorted({one.segments for one in part})

@@ -17,8 +17,8 @@ import tyro
 from wordwing.data.dataset import Dataset
 from wordwing.data.demonstrations.lab import flight_seed
 from wordwing.evaluation.evaluate import Settings
-from wordwing.execution.runner import Flight, fly_tasks
-from wordwing.flight.pilot import fly_vehicle
+from wordwing.execution.execution import Execution
+from wordwing.execution.runner import fly
 from wordwing.interface import Domain, Observation
 from wordwing.lab.autopilot import AutopilotConfig
 from wordwing.lab.flight import LabFlightConfig
@@ -94,24 +94,24 @@ def main(
             "SR, %": round(100 * float(marks.success), 1),
             "EMD, m": round(float(marks.emd.mean()), 3),
             "flown, m": round(float(np.mean([path_length(flight.path.astype(np.float64)) for flight in flights])), 2),
-            "decisions": round(float(np.mean([flight.decisions for flight in flights])), 1),
+            "decisions": round(float(np.mean([flight.end for flight in flights])), 1),
         }
         print(json.dumps(line), flush=True)
 
 
-def flown(policy: LearnedPolicy, settings: Settings, place: str) -> list[Flight]:
+def flown(policy: LearnedPolicy, settings: Settings, place: str) -> list[Execution]:
     """One flight of each instruction."""
     dataset, (config, domain) = settings.dataset, PLACES[place]
     instructions = settings.instructions()
     tasks = [dataset.task(entry) for entry in instructions]
     if config is None:
-        return fly_tasks(policy, Simulator(len(tasks)), tasks, max_steps=dataset.steps)
+        return fly(policy, Simulator(len(tasks)), tasks, max_steps=dataset.steps)
     vehicle = Disguised if domain == "sim" else LabVehicle
     flights = []
     for task, entry in zip(tasks, instructions, strict=True):
         seed = flight_seed(settings.seed, entry.id)
         with vehicle(task.layout, task.start_xy, task.start_yaw, seed, config) as drone:
-            flights.append(fly_vehicle(policy, drone, task, max_steps=dataset.steps))
+            flights += fly(policy, drone, [task], max_steps=dataset.steps)
     return flights
 
 

@@ -8,9 +8,9 @@ import sys
 
 import numpy as np
 
+from wordwing.execution.execution import Execution
 from wordwing.execution.metrics import emd, final_distance, succeeded
-from wordwing.execution.runner import Flight, fly_tasks
-from wordwing.flight.pilot import fly_vehicle
+from wordwing.execution.runner import fly
 from wordwing.intervals import wilson
 from wordwing.lab.vehicle import LabVehicle
 from wordwing.policies import Oracle
@@ -26,7 +26,7 @@ def interval(values: np.ndarray, rng: np.random.Generator) -> list[float]:
     return [round(float(bound), 3) for bound in np.percentile(means, [2.5, 97.5])]
 
 
-def report(domain: str, flights: list[Flight]) -> None:
+def report(domain: str, flights: list[Execution]) -> None:
     """Print success rate and EMD with their intervals."""
     rng = np.random.default_rng(0)
     ends = np.array([final_distance(flight.path, flight.task.gold_path) for flight in flights])
@@ -42,10 +42,10 @@ def report(domain: str, flights: list[Flight]) -> None:
         print(json.dumps({**row, "policy": "ORACLE", "domain": domain, "n": len(flights)}), flush=True)
 
 
-def fly_lab(seed: int, task: Task) -> Flight:
+def fly_lab(seed: int, task: Task) -> Execution:
     """One flight in the lab; its record holds the poses that the lab's motion capture reported."""
     with LabVehicle(task.layout, task.start_xy, task.start_yaw, seed=seed) as drone:
-        return fly_vehicle(Oracle(), drone, task)
+        return fly(Oracle(), drone, [task])[0]
 
 
 def main() -> None:
@@ -53,7 +53,7 @@ def main() -> None:
     sim_paths, lab_paths = (int(number) for number in (*sys.argv[1:], 500, 40)[:2])
     rng = np.random.default_rng(0)
     tasks = sample_tasks("field", sim_paths // 2, rng) + sample_tasks("cage", sim_paths - sim_paths // 2, rng)
-    report("sim", fly_tasks(Oracle(), Simulator(len(tasks), draw=False), tasks))
+    report("sim", fly(Oracle(), Simulator(len(tasks), draw=False), tasks))
     report("lab", [fly_lab(seed, task) for seed, task in enumerate(sample_tasks("cage", lab_paths, rng))])
 
 

@@ -19,7 +19,7 @@ from wordwing.data.generating import Chunk, make
 from wordwing.evaluation.episodes import Episode, rounded
 from wordwing.evaluation.measures import measure
 from wordwing.execution.metrics import emd, evenly, ndtw
-from wordwing.execution.runner import fly_tasks
+from wordwing.execution.runner import fly
 from wordwing.policies import Average, Oracle
 from wordwing.policies.average import HABITS
 from wordwing.sim.simulator import Simulator
@@ -46,7 +46,7 @@ def flights(paragraphs: int = 20) -> list[Episode]:
     ]
     episodes = []
     for name, policy in (("oracle", Oracle()), ("average", Average(*HABITS["cage"]))):
-        flown = fly_tasks(policy, Simulator(len(tasks), draw=False), tasks)
+        flown = fly(policy, Simulator(len(tasks), draw=False), tasks)
         for entry, flight in zip(instructions, flown, strict=True):
             poses, setpoints = rounded(flight)
             part = entry.segment
@@ -68,10 +68,10 @@ def flights(paragraphs: int = 20) -> list[Episode]:
                     gold=part.path,
                     poses=poses,
                     setpoints=setpoints,
-                    decisions=flight.decisions,
-                    ended_by=flight.ended_by,
-                    seconds_inside_landmarks=flight.seconds_inside_landmarks,
-                    goals=flight.goals,
+                    decisions=flight.end,
+                    ended_by=flight.ended_by[0],
+                    seconds_inside_landmarks=flight.seconds_inside_landmarks[0],
+                    goals=flight.believed_goals,
                 )
             )
     return episodes

@@ -15,7 +15,7 @@ import tyro
 
 from wordwing.evaluation.demo import STEPS
 from wordwing.evaluation.systems import load_policy
-from wordwing.execution.runner import fly_tasks
+from wordwing.execution.runner import fly
 from wordwing.execution.verdict import verdict
 from wordwing.language.parsing import parse
 from wordwing.language.staging import stage
@@ -28,7 +28,7 @@ def main(
     """Fly them all."""
     staged = [stage(text, None, np.random.default_rng(seed))[1] for seed in range(seeds)]
     tasks = [replace(task, instruction=text) for task in staged]
-    flights = fly_tasks(load_policy(policy, "sim"), Simulator(len(tasks)), tasks, max_steps=STEPS)
+    flights = fly(load_policy(policy, "sim"), Simulator(len(tasks)), tasks, max_steps=STEPS)
     verdicts = [verdict(flight) for flight in flights]
     kinds = [clause.kind for clause in parse(text, tasks[0].layout, tasks[0].start_xy).meaning]
     done = {kind: sum(found.clauses[place][1] for found in verdicts) for place, kind in enumerate(kinds)}

@@ -16,8 +16,7 @@ from wordwing.flight.phases import Event
 from wordwing.flight.served import faults
 from wordwing.flight.served.autopilot import Wanted
 from wordwing.flight.served.vehicle import ServedLab
-from wordwing.flight.vehicle import FlightOverError
-from wordwing.interface import CONTROL_PERIOD, Setpoint
+from wordwing.interface import CONTROL_PERIOD, FlightOverError, Setpoint
 from wordwing.world.layout import Layout
 
 KINDS = (

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from wordwing.execution.metrics import emd, final_distance
-from wordwing.execution.runner import SETTLE_STEPS, fly_tasks
+from wordwing.execution.runner import SETTLE_STEPS, fly
 from wordwing.frames import Pose
 from wordwing.interface import Observation
 from wordwing.policies import Average, Oracle, OracleConfig, Stop
@@ -29,15 +29,15 @@ def oracle_on(path: list[list[float]], **config: float) -> Oracle:
 
 def test_stop_stops_at_once_and_does_not_move(rng):
     tasks = sample_tasks("cage", 3, rng)
-    for flight in fly_tasks(Stop(), Simulator(3, draw=False), tasks):
-        assert flight.decisions == 0
+    for flight in fly(Stop(), Simulator(3, draw=False), tasks):
+        assert flight.end == 0
         assert np.abs(flight.path - flight.path[0]).max() < 1e-3
 
 
 def test_average_flies_its_constant_setpoint_for_its_steps():
     task = Task("", Layout(()), (-2.0, 0.0), 0.0, np.array([[-2.0, 0.0], [0.0, 0.0]]))
-    [flight] = fly_tasks(Average(forward=0.4, yaw_rate=0.1, steps=7), Simulator(1, draw=False), [task])
-    assert flight.decisions == 7
+    [flight] = fly(Average(forward=0.4, yaw_rate=0.1, steps=7), Simulator(1, draw=False), [task])
+    assert flight.end == 7
     assert np.allclose(flight.setpoints[:7], [0.4, 0.1])
     assert np.allclose(flight.setpoints[7:], 0.0)
 
@@ -89,38 +89,38 @@ def test_a_path_of_one_point_makes_the_oracle_stop():
 
 def test_batched_oracles_decide_as_single_ones(rng):
     tasks = sample_tasks("field", 6, rng)
-    together = fly_tasks(Oracle(), Simulator(6, draw=False), tasks)
+    together = fly(Oracle(), Simulator(6, draw=False), tasks)
     for task, flight in zip(tasks, together, strict=True):
-        [alone] = fly_tasks(Oracle(), Simulator(1, draw=False), [task])
-        assert flight.decisions == alone.decisions
+        [alone] = fly(Oracle(), Simulator(1, draw=False), [task])
+        assert flight.end == alone.decisions
         assert np.allclose(flight.path, alone.path, atol=1e-5)
 
 
 def test_the_oracle_comes_to_rest_at_the_end_of_500_curved_paths(rng):
     """At least 99 % within 0.47 m and a mean EMD of at most 0.17 m, the paper's ORACLE in simulation."""
     tasks = sample_tasks("field", 250, rng) + sample_tasks("cage", 250, rng)
-    flights = fly_tasks(Oracle(), Simulator(500, draw=False), tasks)
+    flights = fly(Oracle(), Simulator(500, draw=False), tasks)
     ends = np.array([final_distance(flight.path, flight.task.gold_path) for flight in flights])
     distances = np.array([emd(flight.path, flight.task.gold_path) for flight in flights])
     assert all(1.0 - 0.03 <= np.hypot(*np.diff(t.gold_path, axis=0).T).sum() <= 3.0 + 0.03 for t in tasks)
     assert (ends < 0.47).mean() >= 0.99
     assert distances.mean() <= 0.17
-    assert all(flight.ended_by == "stop" for flight in flights)
+    assert all(flight.stopped for flight in flights)
     # It has come to rest: the last control period moved it by less than a centimetre.
     assert max(np.hypot(*(flight.path[-1] - flight.path[-2])) for flight in flights) < 0.01
-    assert {len(flight.path) - 1 - flight.decisions for flight in flights} == {SETTLE_STEPS}
+    assert {len(flight.path) - 1 - flight.end for flight in flights} == {SETTLE_STEPS}
 
 
 @pytest.mark.long
 def test_the_oracle_comes_to_rest_at_the_end_of_40_paths_in_the_lab(rng):
     """At least 95 % within 0.47 m where the body, the wind, the delays and the noise are the lab's."""
-    from wordwing.flight.pilot import fly_vehicle
+    from wordwing.execution.runner import fly
     from wordwing.lab.vehicle import LabVehicle
 
     ends, distances = [], []
     for seed, task in enumerate(sample_tasks("cage", 40, rng)):
         with LabVehicle(task.layout, task.start_xy, task.start_yaw, seed=seed) as drone:
-            flight = fly_vehicle(Oracle(), drone, task)
+            [flight] = fly(Oracle(), drone, [task])
             rest = drone.true_pose.xy.numpy()
         ends.append(final_distance(rest, task.gold_path))
         distances.append(emd(flight.path, task.gold_path))

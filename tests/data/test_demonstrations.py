@@ -19,7 +19,7 @@ from wordwing.data.generating import Chunk, make
 from wordwing.data.schema import Paragraph, Segment
 from wordwing.errors import WordwingError
 from wordwing.execution.packing import pack_pose, pack_setpoint, unpack_pose, unpack_setpoint
-from wordwing.execution.runner import SETTLE_STEPS, fly_tasks
+from wordwing.execution.runner import SETTLE_STEPS, fly
 from wordwing.frames import Pose, quaternion_from_euler
 from wordwing.interface import Setpoint
 from wordwing.policies import Oracle
@@ -88,10 +88,10 @@ def test_setpoints_one_step_off_would_not_lead_there(flown):
 
 def test_flights_are_those_of_the_evaluation_with_landmarks_and_all(dataset, instructions, flown):
     tasks = [dataset.task(instruction) for instruction in instructions]
-    for index, flight in enumerate(fly_tasks(Oracle(), Simulator(len(tasks), draw=False), tasks)):
-        t = flight.decisions
+    for index, flight in enumerate(fly(Oracle(), Simulator(len(tasks), draw=False), tasks)):
+        t = flight.end
         assert flown.decisions[index] == t
-        assert flown.stopped[index] == (flight.ended_by == "stop")
+        assert flown.stopped[index] == (flight.stopped)
         assert np.abs(flown.poses(index).position.numpy() - flight.positions[: t + 1]).max() < 6e-5
         recorded = Pose(*map(torch.from_numpy, (flight.positions[: t + 1], flight.quaternions[: t + 1])))
         assert angle_between(flown.poses(index), recorded).max() < 1e-4
@@ -117,7 +117,7 @@ def test_every_instruction_of_one_and_two_segments_is_flown_to_its_end(instructi
 def test_a_corner_that_the_drone_overshoots_is_not_the_end_of_its_path():
     """The path turns to the left half a metre before its end, and its points lie 0.25 m apart, as in a house."""
     path = np.array([[0.0, y] for y in np.arange(0, 1.51, 0.25)] + [[-0.25, 1.5], [-0.5, 1.5]])
-    [flight] = fly_tasks(Oracle(), Simulator(1, draw=False), [Task("", Layout(()), (0.0, 0.0), math.pi / 2, path)])
+    [flight] = fly(Oracle(), Simulator(1, draw=False), [Task("", Layout(()), (0.0, 0.0), math.pi / 2, path)])
     assert math.dist(flight.path[-1], path[-1]) < 0.3
 
 
@@ -128,7 +128,7 @@ def test_the_safety_rule_keeps_flights_inside_the_fences(tmp_path):
     dataset = write_dataset(tmp_path / "d", Source("mine", "x", 0, "x"), {"a": Layout(())}, [paragraph])
     flown = fly_sim(dataset, list(dataset.instructions("train")))
     assert 2.2 < flown.poses(0).xy.max() <= 2.35
-    free = fly_tasks(Oracle(), Simulator(1, draw=False), [Task("", Layout(()), (0.0, 0.0), 0.0, path)], safety=False)
+    free = fly(Oracle(), Simulator(1, draw=False), [Task("", Layout(()), (0.0, 0.0), 0.0, path)], safety=False)
     assert free[0].path.max() > 2.36
 
 

@@ -19,7 +19,7 @@ from wordwing.data.demonstrations.records import decode, encode
 from wordwing.data.generating import Chunk, make
 from wordwing.data.schema import Paragraph, Segment, length
 from wordwing.errors import WordwingError
-from wordwing.flight.pilot import fly_vehicle
+from wordwing.execution.runner import fly
 from wordwing.lab.vehicle import LabVehicle
 from wordwing.policies import Oracle
 from wordwing.world.catalogue import landmarks
@@ -174,8 +174,8 @@ def test_a_flight_holds_what_the_vehicle_showed_reported_and_was_sent(dataset, c
     task = dataset.task(singles[index])
     seed = lab.flight_seed(3, read.ids[index])
     with LabVehicle(task.layout, task.start_xy, task.start_yaw, seed=seed) as drone:
-        flight = fly_vehicle(Oracle(), drone, task, keep_images=True)
-    t = flight.decisions
+        [flight] = fly(Oracle(), drone, [task], keep_images=True)
+    t = flight.end
     assert read.decisions[index] == t
     assert read.stopped[index]
     poses, setpoints = read.poses(index), read.setpoints(index)
@@ -186,7 +186,7 @@ def test_a_flight_holds_what_the_vehicle_showed_reported_and_was_sent(dataset, c
     images = read.images(index)
     assert images.shape == (t + 1, 72, 128, 3)
     assert images.dtype == torch.uint8
-    taken = np.stack(flight.images[: t + 1])
+    taken = np.stack(flight.images[0][: t + 1])
     error = np.square(images.numpy().astype(float) - taken).mean(axis=(1, 2, 3))
     assert (10 * np.log10(255**2 / error)).min() > 30
     # A picture belongs to its pose: the next moment's is further from it than what compression lost.

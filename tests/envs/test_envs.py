@@ -12,8 +12,7 @@ from numpy.testing import assert_array_equal
 
 from wordwing.envs import ENV_ID, FollowEnv, FollowVectorEnv, register_envs, vector
 from wordwing.errors import WordwingError
-from wordwing.execution import metrics
-from wordwing.execution.runner import fly_tasks
+from wordwing.execution import metrics, runner
 from wordwing.interface import Action, Setpoint
 from wordwing.sim.simulator import Simulator
 from wordwing.viz.animation import FLOWN, map_pixels
@@ -281,7 +280,7 @@ def test_reward_is_the_approach_to_the_end_of_the_demonstration(tasks):
 
 
 class Script:
-    """A policy for `fly_tasks` that reads its actions off a list."""
+    """A policy for `fly` that reads its actions off a list."""
 
     needs_gold_path = False
 
@@ -304,8 +303,8 @@ def test_the_outcome_is_what_evaluation_finds_for_the_same_flight(stops, tasks):
     env = FollowEnv(tasks=tasks, max_steps=8)
     env.reset(seed=2)
     *_, info = [env.step(action) for action in actions][-1]
-    [flight] = fly_tasks(Script(actions), Simulator(1), [env.task], max_steps=8)
-    assert flight.ended_by == ("stop" if stops else "steps")
+    [flight] = runner.fly(Script(actions), Simulator(1), [env.task], max_steps=8)
+    assert flight.ended_by[0] == ("stop" if stops else "steps")
     assert info["distance"] == metrics.final_distance(flight.path, env.task.gold_path)
     assert info["emd"] == metrics.emd(flight.path, env.task.gold_path)
 

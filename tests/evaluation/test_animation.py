@@ -7,10 +7,11 @@ from itertools import pairwise
 import av
 import numpy as np
 import pytest
+import torch
 from PIL import Image, ImageFont
 
 from wordwing.cli import main
-from wordwing.execution.runner import Flight
+from wordwing.execution.execution import Execution
 from wordwing.viz.animation import filmstrip, flight_frames, still_states, write_video
 from wordwing.world.layout import Layout
 from wordwing.world.samplers import sample_layout
@@ -28,12 +29,12 @@ def flight_of(
     setpoints: list[tuple[float, float]] | None = None,
     gold: list[tuple[float, float]] | None = None,
     text: str = "fly on",
-) -> Flight:
+) -> Execution:
     """A flight through states that were made up."""
     yaw = np.array(yaws or [0.0] * len(path))
     quaternions = np.stack([np.cos(yaw / 2), 0 * yaw, 0 * yaw, np.sin(yaw / 2)], axis=-1)
     task = Task(text, Layout(()), path[0], float(yaw[0]), np.array(gold or [(-2.2, -2.2), (-2.1, -2.2)]))
-    return Flight(
+    return Execution.single(
         task=task,
         positions=np.array([(x, y, 0.7) for x, y in path], np.float32),
         quaternions=quaternions.astype(np.float32),
@@ -44,7 +45,7 @@ def flight_of(
     )
 
 
-def frames_of(flight: Flight, ground: int = 200, title: str = "somebody") -> list[np.ndarray]:
+def frames_of(flight: Execution, ground: int = 200, title: str = "somebody") -> list[np.ndarray]:
     overhead = np.full((600, 600, 3), ground, np.uint8)
     return [np.asarray(frame).astype(int) for frame in flight_frames(flight, overhead, title)]
 
@@ -72,7 +73,7 @@ def map_box() -> Box:
 @pytest.fixture(scope="module")
 def camera_box() -> Box:
     """Where frames show what the drone sees."""
-    other = replace(HOVER, images=[np.full((72, 128, 3), 30, np.uint8)] * 2)
+    other = replace(HOVER, images=((np.full((72, 128, 3), 30, np.uint8),) * 2,))
     return box_of(changed(frames_of(HOVER)[0], frames_of(other)[0]))
 
 
@@ -187,7 +188,9 @@ LONG = "go between the red barrel and the blue one and then turn left at " + "th
 
 @pytest.mark.parametrize("text", ["turn right at the well", "go", LONG, "x" * 500])
 def test_another_text_changes_the_frames_where_the_words_are_and_nowhere_else(map_box, camera_box, text):
-    before, after = (frames_of(replace(HOVER, task=replace(HOVER.task, instruction=it)))[0] for it in ("fly on", text))
+    before, after = (
+        frames_of(replace(HOVER, tasks=(replace(HOVER.task, instruction=it),)))[0] for it in ("fly on", text)
+    )
     words = changed(before, after)
     assert words.sum() > 50
     turning = frames_of(flight_of([(0.0, 0.0)] * 2, setpoints=[(0.5, 1.0)]))[0]
@@ -243,7 +246,7 @@ def test_the_camera_picture_is_the_one_of_each_state_upright_and_not_mirrored(ca
         image[:36, :64], image[:36, 64:] = (shade, 0, 0), (0, shade, 0)
         image[36:, :64], image[36:, 64:] = (0, 0, shade), (shade, shade, 0)
         images.append(image)
-    for frame, image in zip(frames_of(replace(HOVER, images=images)), images, strict=True):
+    for frame, image in zip(frames_of(replace(HOVER, images=(tuple(images),))), images, strict=True):
         seen = frame[camera_box]
         height, width = seen.shape[:2]
         for row, column in [(0.1, 0.1), (0.1, 0.9), (0.9, 0.1), (0.9, 0.9), (0.45, 0.45), (0.55, 0.55)]:
@@ -252,8 +255,8 @@ def test_the_camera_picture_is_the_one_of_each_state_upright_and_not_mirrored(ca
 
 
 def test_a_frame_tells_how_the_flight_ended_once_it_has():
-    flight = replace(flight_of([(0.0, 0.0)] * 5), decisions=2)
-    stopped, exhausted = frames_of(flight), frames_of(replace(flight, ended_by="steps"))
+    flight = replace(flight_of([(0.0, 0.0)] * 5), decisions=torch.tensor([2]))
+    stopped, exhausted = frames_of(flight), frames_of(replace(flight, ended_by=("steps",)))
     same = [np.array_equal(one, other) for one, other in zip(stopped, exhausted, strict=True)]
     assert same == [True, True, False, False, False]
 

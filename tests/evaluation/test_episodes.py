@@ -14,7 +14,7 @@ from randomly import random_lakes, random_poses
 from wordwing.errors import WordwingError
 from wordwing.evaluation.episodes import EPISODES, Episode, episode_line, find_episodes, read_episodes, rounded
 from wordwing.evaluation.measures import measure
-from wordwing.execution.runner import Flight
+from wordwing.execution.execution import Execution
 from wordwing.frames import Pose
 from wordwing.language.semantics import Clause
 from wordwing.world.layout import Layout, Placement
@@ -23,10 +23,10 @@ from wordwing.world.tasks import Task
 LAYOUT = Layout((Placement("Barrel", 0.5, -1.0, yaw=0.3), Placement("Well", -1.25, 1.0, radius=0.5)))
 
 
-def flown(rng: np.random.Generator, steps: int = 12) -> Flight:
+def flown(rng: np.random.Generator, steps: int = 12) -> Execution:
     """A flight through anywhere."""
     poses = random_poses(rng, steps + 1)
-    return Flight(
+    return Execution.single(
         task=Task("go", LAYOUT, (0.0, 0.0), 0.0, np.zeros((1, 2))),
         positions=poses.position.numpy(),
         quaternions=poses.quaternion.numpy(),
@@ -57,7 +57,7 @@ def episode(rng: np.random.Generator, **changes: object) -> Episode:
         gold=rng.uniform(-2, 2, (7, 2)),
         poses=poses,
         setpoints=setpoints,
-        decisions=flight.decisions,
+        decisions=flight.end,
         ended_by="stop",
         seconds_inside_landmarks=0.25,
         goals=rng.uniform(0, 1, (7, 3)),
@@ -129,7 +129,7 @@ def test_poses_are_kept_to_a_tenth_of_a_millimetre_and_milliradian_as_scipy_has_
 
 
 def test_a_zero_has_no_sign():
-    still = Flight(
+    still = Execution.single(
         Task("", LAYOUT, (0.0, 0.0), 0.0, np.zeros((1, 2))),
         np.full((2, 3), -1e-6, np.float32),
         Pose.level(torch.zeros(2, 2), torch.full((2,), -1e-6)).quaternion.numpy(),
@@ -144,13 +144,13 @@ def test_a_zero_has_no_sign():
 def test_the_flight_of_an_episode_is_the_one_that_was_flown(rng):
     flight = flown(rng, steps=40)
     poses, setpoints = rounded(flight)
-    again = episode(rng, poses=poses, setpoints=setpoints, decisions=flight.decisions, start=(0.2, -0.4, 1.0)).flight
+    again = episode(rng, poses=poses, setpoints=setpoints, decisions=flight.end, start=(0.2, -0.4, 1.0)).flight
     assert np.abs(again.positions - flight.positions).max() <= 0.5e-4 + 1e-6
     turns = [Rotation.from_quat(np.roll(entry.quaternions, -1, axis=-1)) for entry in (flight, again)]
     between = turns[0].as_matrix().transpose(0, 2, 1) @ turns[1].as_matrix()
     assert np.abs(between - np.eye(3)).max() <= 2e-4
     assert np.abs(again.setpoints - flight.setpoints).max() <= 0.5e-4 + 1e-6
-    assert (again.decisions, again.ended_by, again.seconds_inside_landmarks) == (34, "stop", 0.25)
+    assert (again.end, again.ended_by, again.seconds_inside_landmarks) == (34, ("stop",), (0.25,))
     assert (again.task.start_xy, again.task.start_yaw) == ((0.2, -0.4), 1.0)
     assert again.positions.dtype == again.quaternions.dtype == np.float32
 

@@ -19,9 +19,8 @@ from wordwing.evaluation.evaluate import EVALUATION, Settings, evaluate
 from wordwing.evaluation.measures import measure
 from wordwing.evaluation.report.summary import SUMMARY
 from wordwing.evaluation.systems import System, find_systems
-from wordwing.execution.runner import fly_tasks
+from wordwing.execution.runner import fly
 from wordwing.files import locked
-from wordwing.flight.pilot import fly_vehicle
 from wordwing.lab.vehicle import LabVehicle
 from wordwing.policies import Average, Oracle, Stop
 from wordwing.policies.average import HABITS
@@ -157,11 +156,11 @@ def test_a_line_says_what_came_of_its_flight_as_if_it_had_been_flown_alone(whole
     assert {entry.ended_by for entry in found} == {"stop", "steps"}
     for entry in found:
         task = dataset.task(given[entry.id])
-        [flight] = fly_tasks(alone[entry.system], Simulator(1, draw=False), [task], max_steps=10)
+        [flight] = fly(alone[entry.system], Simulator(1, draw=False), [task], max_steps=10)
         assert np.abs(entry.poses[:, :3] - flight.positions).max() < 1e-4
         assert np.abs(entry.setpoints - flight.setpoints).max() < 1e-4
-        assert (entry.decisions, entry.ended_by) == (flight.decisions, flight.ended_by)
-        assert entry.seconds_inside_landmarks == pytest.approx(flight.seconds_inside_landmarks, abs=0.006)
+        assert (entry.decisions, entry.ended_by) == (flight.end, flight.ended_by[0])
+        assert entry.seconds_inside_landmarks == pytest.approx(flight.seconds_inside_landmarks[0], abs=0.006)
 
 
 def test_goals_are_kept_for_those_who_believe_one_for_each_decision(whole):
@@ -446,9 +445,9 @@ def test_the_lab_of_each_instruction_is_seeded_by_its_id_and_the_seed(whole_lab,
         task = dataset.task(given[entry.id])
         seed = zlib.crc32(f"5 {entry.id}".encode())
         with LabVehicle(task.layout, task.start_xy, task.start_yaw, seed=seed) as drone:
-            flight = fly_vehicle(Oracle(), drone, task, max_steps=10)
+            [flight] = fly(Oracle(), drone, [task], max_steps=10)
         assert np.abs(entry.poses[:, :3] - flight.positions).max() < 1e-4
-        assert (entry.decisions, entry.ended_by) == (flight.decisions, flight.ended_by)
+        assert (entry.decisions, entry.ended_by) == (flight.end, flight.ended_by[0])
 
 
 def test_in_the_lab_an_interrupted_evaluation_comes_to_the_same_end(lab, systems, whole_lab, tmp_path, flown_pieces):

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from wordwing.execution.runner import fly_tasks
+from wordwing.execution.runner import fly
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.model.policy import Beliefs, LearnedPolicy, ModelConfig, PolicyNetwork
 from wordwing.policies import Average, Oracle, Stop
@@ -53,12 +53,12 @@ def tensors(record: object, name: str = "") -> dict[str, Tensor]:
 @pytest.fixture(scope="module")
 def flown() -> tuple[Listed, list]:
     policy = Listed([1, 3])
-    return policy, fly_tasks(policy, Simulator(2), TASKS, max_steps=3, keep_images=True)
+    return policy, fly(policy, Simulator(2), TASKS, max_steps=3, keep_images=True)
 
 
 def test_each_flight_keeps_one_belief_for_each_of_its_decisions(flown):
     _policy, flights = flown
-    assert [(flight.decisions, flight.ended_by, len(flight.beliefs)) for flight in flights] == [
+    assert [(flight.end, flight.ended_by[0], len(flight.beliefs[0])) for flight in flights] == [
         (1, "stop", 2),  # the decision to stop is one
         (3, "steps", 3),
     ]
@@ -67,7 +67,7 @@ def test_each_flight_keeps_one_belief_for_each_of_its_decisions(flown):
 def test_each_flight_keeps_the_beliefs_of_its_own_drone_and_nothing_of_others(flown):
     policy, flights = flown
     for drone, flight in enumerate(flights):
-        for kept, all_drones in zip(flight.beliefs, policy.all, strict=False):
+        for kept, all_drones in zip(flight.beliefs[0], policy.all, strict=False):
             mine, theirs = tensors(kept), tensors(all_drones)
             assert mine.keys() == theirs.keys()
             assert len(mine) > 12
@@ -78,10 +78,10 @@ def test_each_flight_keeps_the_beliefs_of_its_own_drone_and_nothing_of_others(fl
 
 
 def test_nothing_is_kept_where_images_are_not_or_where_nothing_is_believed():
-    [flight] = fly_tasks(Listed([2]), Simulator(1), TASKS[:1], max_steps=3)
-    assert flight.beliefs == []
-    [flight] = fly_tasks(Stop(), Simulator(1), TASKS[:1], keep_images=True)
-    assert flight.beliefs == []
+    [flight] = fly(Listed([2]), Simulator(1), TASKS[:1], max_steps=3)
+    assert flight.beliefs[0] == []
+    [flight] = fly(Stop(), Simulator(1), TASKS[:1], keep_images=True)
+    assert flight.beliefs[0] == []
 
 
 def test_each_flight_keeps_the_goal_of_its_own_drone_at_each_of_its_decisions(flown):
@@ -89,13 +89,13 @@ def test_each_flight_keeps_the_goal_of_its_own_drone_at_each_of_its_decisions(fl
     believed = torch.stack(policy.believed).double().numpy()  # [D, N, 3]
     assert not np.allclose(believed[:, 0], believed[:, 1])
     for drone, (flight, decisions) in enumerate(zip(flights, (2, 3), strict=True)):
-        assert flight.goals.shape == (decisions, 3)
-        assert np.array_equal(flight.goals, believed[:decisions, drone])
+        assert flight.believed_goals.shape == (decisions, 3)
+        assert np.array_equal(flight.believed_goals, believed[:decisions, drone])
 
 
 def test_goals_are_kept_without_pictures_too_and_none_where_nothing_is_believed():
-    [flight] = fly_tasks(Listed([2]), Simulator(1), TASKS[:1], max_steps=3)
-    assert flight.goals.shape == (3, 3)
+    [flight] = fly(Listed([2]), Simulator(1), TASKS[:1], max_steps=3)
+    assert flight.believed_goals.shape == (3, 3)
     for policy in (Stop(), Average(0.3, 0.1, 2), Oracle()):
-        [flight] = fly_tasks(policy, Simulator(1, draw=False), TASKS[:1], max_steps=3)
-        assert flight.goals.shape == (0, 3)
+        [flight] = fly(policy, Simulator(1, draw=False), TASKS[:1], max_steps=3)
+        assert flight.believed_goals.shape == (0, 3)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
-from wordwing.execution.runner import Flight
+from wordwing.execution.execution import Execution
 from wordwing.frames import Pose
 from wordwing.language.marking import Mark
 from wordwing.model.ego import EgoView
@@ -60,24 +60,24 @@ def belief(**parts: object) -> Beliefs:
     return replace(made, **parts)
 
 
-def flight_of(beliefs: list[Beliefs], start=(*FAR, 0.0), states: int | None = None, **parts: object) -> Flight:
+def flight_of(beliefs: list[Beliefs], start=(*FAR, 0.0), states: int | None = None, **parts: object) -> Execution:
     """A drone that hovers where it starts (x, y, yaw), one decision for each belief and then some states of rest."""
     x, y, yaw = start
     count = states or len(beliefs)
-    flight = Flight(
-        task=Task("fly on", Layout(()), (x, y), yaw, np.array([(-2.2, -2.2), (-2.1, -2.2)])),
-        positions=np.array([(x, y, 0.7)] * count, np.float32),
-        quaternions=np.array([(math.cos(yaw / 2), 0, 0, math.sin(yaw / 2))] * count, np.float32),
-        setpoints=np.zeros((count - 1, 2), np.float32),
-        decisions=len(beliefs) - 1,
-        ended_by="stop",
-        images=[np.full((72, 128, 3), 90, np.uint8)] * count,
-        beliefs=beliefs,
-    )
-    return replace(flight, **parts)
+    made = {
+        "task": Task("fly on", Layout(()), (x, y), yaw, np.array([(-2.2, -2.2), (-2.1, -2.2)])),
+        "positions": np.array([(x, y, 0.7)] * count, np.float32),
+        "quaternions": np.array([(math.cos(yaw / 2), 0, 0, math.sin(yaw / 2))] * count, np.float32),
+        "setpoints": np.zeros((count - 1, 2), np.float32),
+        "decisions": len(beliefs) - 1,
+        "ended_by": "stop",
+        "images": [np.full((72, 128, 3), 90, np.uint8)] * count,
+        "beliefs": beliefs,
+    }
+    return Execution.single(**{**made, **parts})
 
 
-def frames_of(flight: Flight, ground: int = 200, **words: object) -> list[np.ndarray]:
+def frames_of(flight: Execution, ground: int = 200, **words: object) -> list[np.ndarray]:
     overhead = np.full((600, 600, 3), ground, np.uint8)
     return [np.asarray(frame).astype(int) for frame in thinking_frames(flight, overhead, "somebody", **words)]
 
@@ -322,7 +322,7 @@ def test_there_is_one_frame_of_even_sides_for_each_state_and_the_last_belief_sta
 
 def test_the_demonstration_is_not_shown():
     flight = flight_of([belief()] * 2)
-    elsewhere = replace(flight, task=replace(flight.task, gold_path=np.array([(1.0, 1.0), (-1.0, 0.5)])))
+    elsewhere = replace(flight, tasks=(replace(flight.task, gold_path=np.array([(1.0, 1.0), (-1.0, 0.5)])),))
     for one, other in zip(frames_of(flight), frames_of(elsewhere), strict=True):
         assert np.array_equal(one, other)
 
@@ -364,13 +364,13 @@ def test_a_still_picture_has_a_row_of_panels_for_each_of_four_states():
 def test_a_still_picture_shows_the_whole_flight_among_named_landmarks_in_their_colours_and_what_is_said_of_it():
     task = Task("go", Layout((Placement("Barrel", 1.0, 1.0),)), (-1.5, -1.5), 0.0, np.zeros((0, 2)))
     path = [(-1.5, -1.5), (-1.5, 1.5)]
-    flight = replace(flight_of([belief()] * 2, states=2), task=task)
-    flight.positions = np.array([(*place, 0.7) for place in path], np.float32)
+    positions = np.array([(*place, 0.7) for place in path], np.float32)
+    flight = flight_of([belief()] * 2, states=2, task=task, positions=positions)
     ground = np.full((600, 600, 3), (90, 160, 60), np.uint8)
     frames = list(thinking_frames(flight, ground, "somebody", states=still_states(flight)))
 
     def strip(layout: Layout, verdict: list[str]) -> np.ndarray:
-        shown = replace(flight, task=replace(task, layout=layout))
+        shown = replace(flight, tasks=(replace(task, layout=layout),))
         return np.asarray(thinking_strip(shown, frames, ground, "somebody", verdict=verdict)).astype(int)
 
     bare = strip(Layout(()), [])
@@ -390,7 +390,7 @@ def test_a_still_picture_shows_the_whole_flight_among_named_landmarks_in_their_c
 
 def test_slips_are_underlined_otherwise_than_unknown_words_and_shown_as_read():
     flight = flight_of([belief()])
-    flight = replace(flight, task=replace(flight.task, instruction="stopp at grobnik"))
+    flight = replace(flight, tasks=(replace(flight.task, instruction="stopp at grobnik"),))
     unknown, slip = Mark("grobnik", 9, 16), Mark("stopp", 0, 5, "stop")
     [frame] = frames_of(flight, marked=[unknown, slip])
     line, other = (columns_of(like(frame[WORDS], colour)) for colour in (VERMILLION, GOLD))
@@ -420,7 +420,7 @@ WORDS = slice(30, 130)
 
 def marked_words(text: str, unknown: list[str]) -> np.ndarray:
     flight = flight_of([belief()])
-    flight = replace(flight, task=replace(flight.task, instruction=text))
+    flight = replace(flight, tasks=(replace(flight.task, instruction=text),))
     return frames_of(flight, marked=[Mark(word, 0, 0) for word in unknown])[0]
 
 

@@ -1,11 +1,12 @@
 """What people are told of flights that are simple enough to be judged by eye."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from wordwing.execution.runner import Flight
+from wordwing.execution.execution import Execution
 from wordwing.execution.verdict import clause_words, verdict
 from wordwing.language.semantics import KINDS, Clause
 from wordwing.world.layout import Layout, Placement
@@ -26,13 +27,13 @@ AROUND = ((-1.5, 0.0), (-1.5, 0.8), (1.0, 0.8), (1.0, 0.4))
 AWAY = ((-1.5, 0.0), (-2.0, -2.0))
 
 
-def flown(text: str, *corners: tuple[float, float]) -> Flight:
+def flown(text: str, *corners: tuple[float, float]) -> Execution:
     points = np.concatenate([np.linspace(a, b, 20) for a, b in pairwise(corners)])
     positions = np.column_stack([points, np.full(len(points), 0.7)]).astype(np.float32)
     task = Task(text, LAYOUT, corners[0], 0.0, points)
     quaternions = np.tile(np.float32([1, 0, 0, 0]), (len(points), 1))
     still = np.zeros((len(points) - 1, 2), np.float32)
-    return Flight(task, positions, quaternions, still, len(points) - 1, "stop", 0.0)
+    return Execution.single(task, positions, quaternions, still, len(points) - 1, "stop", 0.0)
 
 
 def test_the_verdict_is_about_everything_that_was_said():
@@ -152,7 +153,7 @@ def test_beside_a_clause_that_is_not_understood_the_others_have_their_marks():
 
 def test_who_ran_out_of_time_has_not_come_to_rest():
     flight = flown("pass the barrel on its left and go to the boat", *STRAIGHT)
-    flight.ended_by = "steps"
+    flight = replace(flight, ended_by=("steps",))
     assert verdict(flight).lines == [
         "✓ passed the barrel on its left",
         "✗ was at the boat when its time was up, but had not stopped",
@@ -160,13 +161,13 @@ def test_who_ran_out_of_time_has_not_come_to_rest():
     ]
     assert verdict(flight).followed is False
     flight = flown("go to the boat", *AWAY)
-    flight.ended_by = "steps"
+    flight = replace(flight, ended_by=("steps",))
     assert verdict(flight).lines[0] == "✗ did not come to rest at the boat"
 
 
 def test_who_was_not_told_where_to_stop_and_ran_out_of_time_is_not_called_perfect():
     flight = flown("pass the barrel on its left", *STRAIGHT)
-    flight.ended_by = "steps"
+    flight = replace(flight, ended_by=("steps",))
     found = verdict(flight)
     assert (found.followed, found.clauses) == (None, (("passed the barrel on its left", True),))
     assert found.summary.startswith("not judged: it had not stopped when its time was up")
@@ -175,7 +176,7 @@ def test_who_was_not_told_where_to_stop_and_ran_out_of_time_is_not_called_perfec
 def test_of_two_things_of_a_name_one_is_taken_and_the_doubt_is_said():
     rocks = Layout((Placement("Stone1", 1.0, 0.0), Placement("Stone1", -1.0, 1.0)))
     flight = flown("go to the rock", *STRAIGHT)
-    flight.task = Task("go to the rock", rocks, (-1.5, 0.0), 0.0, np.zeros((0, 2)))
+    flight = replace(flight, tasks=(Task("go to the rock", rocks, (-1.5, 0.0), 0.0, np.zeros((0, 2))),))
     assert 'by "rock" another one may be meant' in verdict(flight).summary
 
 

@@ -17,8 +17,7 @@ from wordwing.flight.mavlink import MavlinkVehicle
 from wordwing.flight.orders import Decision, from_json, to_json
 from wordwing.flight.phases import Phase
 from wordwing.flight.served.vehicle import ServedLab
-from wordwing.flight.vehicle import FlightOverError
-from wordwing.interface import Action, Setpoint
+from wordwing.interface import Action, FlightOverError, Setpoint
 from wordwing.world.layout import Layout
 from wordwing.world.tasks import Task
 

@@ -14,8 +14,7 @@ from wordwing.flight.dialect import DIALECTS, OUR_COMPONENT, OUR_SYSTEM
 from wordwing.flight.flying import STEPS
 from wordwing.flight.link import LOCAL_PORTS
 from wordwing.flight.safety import Limits, Timeouts
-from wordwing.flight.vehicle import FlightOverError
-from wordwing.interface import CONTROL_PERIOD
+from wordwing.interface import CONTROL_PERIOD, FlightOverError
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 PAGE = (DOCS / "flight.md").read_text("utf-8")

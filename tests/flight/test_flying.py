@@ -15,7 +15,8 @@ from command_line import refused
 from served_flight import CALM
 from wordwing.cli import main
 from wordwing.errors import WordwingError
-from wordwing.execution.runner import Flight
+from wordwing.execution.execution import Execution
+from wordwing.execution.runner import fly
 from wordwing.flight.clock import ManualClock
 from wordwing.flight.flying import DryVehicle, approve, confirm, fly_logged, tell
 from wordwing.flight.lockstep import LockstepEyes, LockstepHelm
@@ -24,12 +25,10 @@ from wordwing.flight.mavlink import MavlinkVehicle
 from wordwing.flight.options import DroneOptions
 from wordwing.flight.parameters import Finding
 from wordwing.flight.phases import Phase, State
-from wordwing.flight.pilot import fly_vehicle
 from wordwing.flight.served.faults import FrozenCamera, LowBattery, Takeover
 from wordwing.flight.served.vehicle import ServedLab
-from wordwing.flight.vehicle import FlightOverError, Vehicle
 from wordwing.frames import Pose
-from wordwing.interface import Action, Observation, Setpoint
+from wordwing.interface import Action, FlightOverError, Observation, Setpoint, Vehicle
 from wordwing.world.layout import Layout
 from wordwing.world.tasks import Task
 
@@ -197,7 +196,7 @@ def test_a_dry_run_whose_decisions_are_all_refused_says_so_and_comes_to_its_end(
     helm, said = LockstepHelm(lab, dry=True), []
     vehicle = DryVehicle(helm, LockstepEyes(lab, helm.clock), nobody, say=said.append, dry=True)
     with vehicle:
-        flight = fly_vehicle(Slow(helm, 0.6), vehicle, TASK)
+        [flight] = fly(Slow(helm, 0.6), vehicle, [TASK])
     tell(flight, vehicle.state, dry=True)
     refusals = [words for words in said if "would hover" in words]
     assert len(refusals) == 3  # two decisions, and the standstill after a STOP that took as long
@@ -242,7 +241,7 @@ def test_only_a_flight_that_its_policy_ended_and_that_landed_by_our_order_has_no
     helm = LockstepHelm(lab)
     vehicle = MavlinkVehicle(helm, LockstepEyes(lab, helm.clock), lambda state: None, say=lambda words: None)
     with vehicle:
-        flight = fly_vehicle(Stops(30), vehicle, TASK)
+        [flight] = fly(Stops(30), vehicle, [TASK])
     found = tell(flight, vehicle.state, dry=False)
     assert found == early or re.search(early, found)
     assert "the drone is " in capsys.readouterr().out
@@ -254,12 +253,12 @@ def test_a_flight_that_slow_decisions_end_tells_how_long_they_took(seconds, why)
     helm = LockstepHelm(lab)
     vehicle = MavlinkVehicle(helm, LockstepEyes(lab, helm.clock), lambda state: None, say=lambda words: None)
     with vehicle:
-        flight = fly_vehicle(Slow(helm, seconds, 30), vehicle, TASK)
+        [flight] = fly(Slow(helm, seconds, [30]), vehicle, TASK)
     assert why in flight.interrupted
     assert f"a decision took {seconds:.2f} s and may take 0.3 s; this machine is probably busy" in flight.interrupted
 
 
-STOPPED = Flight(TASK, np.zeros((1, 3)), np.zeros((1, 4)), np.zeros((0, 2)), 0, "stop")
+STOPPED = Execution.single(TASK, np.zeros((1, 3)), np.zeros((1, 4)), np.zeros((0, 2)), 0, "stop")
 """By its policy, after nothing."""
 
 

@@ -9,7 +9,7 @@ import torch
 from scipy.spatial.transform import Rotation
 
 from wordwing.camera import CameraConfig
-from wordwing.flight.pilot import fly_vehicle
+from wordwing.execution import runner
 from wordwing.frames import ARENA_HALF, Pose
 from wordwing.interface import Observation, Setpoint
 from wordwing.lab.camera import LabCamera, LabCameraConfig
@@ -282,9 +282,9 @@ def test_a_latency_beyond_the_flights_memory_is_refused():
 def test_the_oracle_flies_sampled_paths_to_their_ends(rng):
     for task in sample_tasks("cage", 3, rng):
         with LabVehicle(task.layout, task.start_xy, task.start_yaw, seed=7, config=QUICK) as vehicle:
-            flight = fly_vehicle(Oracle(), vehicle, task)
+            [flight] = runner.fly(Oracle(), vehicle, [task])
             rest = vehicle.true_pose.xy[0].numpy()
-        assert flight.ended_by == "stop"
+        assert flight.stopped
         assert np.linalg.norm(rest - task.gold_path[-1]) < 0.47
         assert np.linalg.norm(flight.path[-1] - rest) < 0.02
         # On the way it keeps to the path.

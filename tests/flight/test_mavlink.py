@@ -9,16 +9,15 @@ import torch
 
 from served_flight import CALM, QUICK
 from wordwing.errors import WordwingError
+from wordwing.execution.runner import fly
 from wordwing.flight.lockstep import LockstepEyes, LockstepHelm
 from wordwing.flight.logs import FlightLog, read_events
 from wordwing.flight.mavlink import MavlinkVehicle
 from wordwing.flight.orders import Land, TakeOff
 from wordwing.flight.phases import Phase, State
-from wordwing.flight.pilot import fly_vehicle
 from wordwing.flight.served import faults
 from wordwing.flight.served.vehicle import ServedLab
-from wordwing.flight.vehicle import FlightOverError
-from wordwing.interface import Action, Observation, Setpoint
+from wordwing.interface import Action, FlightOverError, Observation, Setpoint
 from wordwing.lab.camera import LabCamera, LabCameraConfig
 from wordwing.lab.vehicle import LabConfig
 from wordwing.lens import Rectifier
@@ -66,8 +65,8 @@ def test_a_flight_takes_off_flies_stops_and_lands(personality):
     vehicle, helm = vehicle_of(lab)
     with vehicle:
         assert lab.motors_on
-        flight = fly_vehicle(Ahead(), vehicle, task())
-    assert (flight.ended_by, flight.decisions, flight.interrupted) == ("stop", 5, None)
+        [flight] = fly(Ahead(), vehicle, [task()])
+    assert (flight.ended_by[0], flight.end, flight.interrupted) == ("stop", 5, None)
     assert helm.guardian.phase is Phase.LANDED
     assert not lab.armed
     moved = flight.positions[-1, :2] - flight.positions[0, :2]
@@ -206,10 +205,10 @@ def test_a_takeover_ends_the_flight_with_a_record_of_what_was_flown():
     lab = served(faults=[faults.Takeover(9.0)])
     vehicle, helm = vehicle_of(lab)
     with vehicle:
-        flight = fly_vehicle(Ahead(100), vehicle, task())
+        [flight] = fly(Ahead(100), vehicle, [task()])
     assert flight.interrupted is not None
     assert "without our order" in flight.interrupted
-    assert len(flight.positions) == len(flight.setpoints) + 1 == flight.decisions + 1
+    assert len(flight.positions) == len(flight.setpoints) + 1 == flight.end + 1
     assert helm.guardian.phase is Phase.RELEASED
     assert lab.mode == "LOITER"
 
@@ -218,8 +217,8 @@ def test_a_dry_run_decides_and_never_arms():
     lab = served()
     vehicle, helm = vehicle_of(lab, dry=True)
     with vehicle:
-        flight = fly_vehicle(Ahead(), vehicle, task())
-    assert flight.decisions == 5
+        [flight] = fly(Ahead(), vehicle, [task()])
+    assert flight.end == 5
     assert flight.setpoints[:5, 0].max() > 0.1
     assert not lab.accepted
     assert not [command for command in lab.commands if command.number in (400, 176, 22)]
@@ -231,7 +230,7 @@ def test_the_log_holds_each_observation_decision_and_what_became_of_it(tmp_path)
     with FlightLog.fresh(tmp_path / "log") as log:
         vehicle, helm = vehicle_of(lab, log=log)
         with vehicle:
-            flight = fly_vehicle(Ahead(), vehicle, task())
+            [flight] = fly(Ahead(), vehicle, [task()])
     events = read_events(tmp_path / "log")
     kinds = [event.kind for event in events]
     assert kinds.count("observation") == len(flight.positions)

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from wordwing.execution.runner import SETTLE_STEPS
-from wordwing.flight.pilot import fly_vehicle
-from wordwing.flight.vehicle import FlightOverError, Vehicle
+from wordwing.execution.runner import SETTLE_STEPS, fly
 from wordwing.frames import Pose
-from wordwing.interface import Action, Observation, Setpoint
+from wordwing.interface import Action, FlightOverError, Observation, Setpoint, Vehicle
 from wordwing.world.layout import Layout
 from wordwing.world.tasks import Task
 
@@ -73,37 +71,37 @@ class Script:
 
 def test_a_flight_ends_with_stop_and_is_recorded_down_to_rest():
     vehicle, policy = Notebook(), Script(4)
-    flight = fly_vehicle(policy, vehicle, TASK)
-    assert flight.ended_by == "stop"
-    assert flight.decisions == 4
+    [flight] = fly(policy, vehicle, [TASK])
+    assert flight.stopped
+    assert flight.end == 4
     assert policy.seen == pytest.approx([0.0, 0.3, 0.6, 0.9, 1.2])
     assert flight.positions.shape == (4 + SETTLE_STEPS + 1, 3)
     assert flight.quaternions.shape == (4 + SETTLE_STEPS + 1, 4)
     steps = np.minimum(np.arange(4 + SETTLE_STEPS + 1), 4)
     assert flight.path[:, 0] == pytest.approx(0.5 * 0.3 * steps)
-    assert flight.images == []
+    assert flight.images == ((),)
 
 
 def test_the_setpoints_recorded_are_those_really_sent():
-    flight = fly_vehicle(Script(3), Notebook(), TASK)
+    [flight] = fly(Script(3), Notebook(), [TASK])
     assert flight.setpoints == pytest.approx(np.array([[0.5, 0.2]] * 3 + [[0.0, 0.0]] * SETTLE_STEPS))
 
 
 def test_a_policy_that_never_stops_is_ended():
-    flight = fly_vehicle(Script(1000), Notebook(), TASK, max_steps=7)
-    assert (flight.ended_by, flight.decisions) == ("steps", 7)
+    [flight] = fly(Script(1000), Notebook(), [TASK], max_steps=7)
+    assert (flight.ended_by[0], flight.end) == ("steps", 7)
     assert len(flight.setpoints) == 7 + SETTLE_STEPS
 
 
 def test_a_policy_that_stops_at_once_does_not_move():
-    flight = fly_vehicle(Script(0), Notebook(), TASK)
-    assert (flight.ended_by, flight.decisions) == ("stop", 0)
+    [flight] = fly(Script(0), Notebook(), [TASK])
+    assert (flight.ended_by[0], flight.end) == ("stop", 0)
     assert (flight.path == 0).all()
 
 
 def test_pictures_are_kept_on_request_one_for_each_state():
-    flight = fly_vehicle(Script(2), Notebook(), TASK, keep_images=True)
-    assert [image[0, 0, 0] for image in flight.images] == [3 * step for step in range(len(flight.positions))]
+    [flight] = fly(Script(2), Notebook(), [TASK], keep_images=True)
+    assert [image[0, 0, 0] for image in flight.images[0]] == [3 * step for step in range(len(flight.positions))]
 
 
 class Note:
@@ -128,11 +126,11 @@ class Thinker(Script):
 
 @pytest.mark.parametrize(("decisions", "times"), [(2, [0.0, 0.3, 0.6]), (9, [0.0, 0.3, 0.6, 0.9])])
 def test_beliefs_are_kept_with_the_pictures_one_for_each_decision(decisions, times):
-    flight = fly_vehicle(Thinker(decisions), Notebook(), TASK, max_steps=4, keep_images=True)
-    assert [note.time for note in flight.beliefs] == pytest.approx(times)
-    assert {note.drone for note in flight.beliefs} == {0}
-    assert fly_vehicle(Thinker(decisions), Notebook(), TASK).beliefs == []
-    assert fly_vehicle(Script(decisions), Notebook(), TASK, keep_images=True).beliefs == []
+    [flight] = fly(Thinker(decisions), Notebook(), [TASK], max_steps=4, keep_images=True)
+    assert [note.time for note in flight.beliefs[0]] == pytest.approx(times)
+    assert {note.drone for note in flight.beliefs[0]} == {0}
+    assert fly(Thinker(decisions), Notebook(), [TASK])[0].beliefs == ((),)
+    assert fly(Script(decisions), Notebook(), [TASK], keep_images=True)[0].beliefs == ((),)
 
 
 class Believer(Script):
@@ -144,16 +142,16 @@ class Believer(Script):
 
 @pytest.mark.parametrize(("decisions", "times"), [(2, [0.0, 0.3, 0.6]), (9, [0.0, 0.3, 0.6, 0.9]), (0, [0.0])])
 def test_goals_are_kept_one_for_each_decision_and_none_where_nothing_is_believed(decisions, times):
-    flight = fly_vehicle(Believer(decisions), Notebook(), TASK, max_steps=4)
-    assert flight.goals == pytest.approx(np.array([[time, -1.0, 0.25] for time in times]))
-    assert len(flight.goals) == flight.decisions + (flight.ended_by == "stop")
-    assert fly_vehicle(Script(decisions), Notebook(), TASK).goals.shape == (0, 3)
+    [flight] = fly(Believer(decisions), Notebook(), [TASK], max_steps=4)
+    assert flight.believed_goals == pytest.approx(np.array([[time, -1.0, 0.25] for time in times]))
+    assert len(flight.believed_goals) == flight.end + (flight.stopped)
+    assert fly(Script(decisions), Notebook(), [TASK])[0].believed_goals.shape == (0, 3)
 
 
 @pytest.mark.parametrize("needs", [True, False])
 def test_only_a_policy_that_needs_it_is_shown_the_path(needs):
     policy = Script(1, needs)
-    fly_vehicle(policy, Notebook(), TASK)
+    fly(policy, Notebook(), [TASK])
     instructions, start, gold = policy.begun
     assert instructions == ["go"]
     assert start == [pytest.approx([0.0, 0.0, 0.7])]
@@ -162,7 +160,7 @@ def test_only_a_policy_that_needs_it_is_shown_the_path(needs):
 
 def test_every_setpoint_is_followed_by_one_control_period_and_a_look():
     vehicle = Notebook()
-    fly_vehicle(Script(2), vehicle, TASK)
+    fly(Script(2), vehicle, [TASK])
     assert vehicle.calls == ["observe"] + ["send", "wait", "observe"] * (2 + SETTLE_STEPS)
 
 
@@ -174,9 +172,9 @@ class Grounded(Notebook):
 
 
 def test_a_flight_that_ends_before_its_first_setpoint_has_a_record_without_any():
-    flight = fly_vehicle(Script(3), Grounded(), TASK)
+    [flight] = fly(Script(3), Grounded(), [TASK])
     assert flight.interrupted == "the flight is over"
-    assert (flight.decisions, flight.setpoints.shape, flight.positions.shape) == (0, (0, 2), (1, 3))
+    assert (flight.end, flight.setpoints.shape, flight.positions.shape) == (0, (0, 2), (1, 3))
 
 
 def test_the_context_connects_lands_and_closes():

@@ -13,7 +13,8 @@ from command_line import refused
 from small_policy import VOCABULARY, small_network
 from wordwing.cli import main
 from wordwing.errors import WordwingError
-from wordwing.execution.runner import Flight, fly_tasks
+from wordwing.execution.execution import Execution
+from wordwing.execution.runner import fly
 from wordwing.flight.eyes import Picture
 from wordwing.flight.logs import FlightLog
 from wordwing.flight.matching import MatchedObservation
@@ -39,28 +40,26 @@ def policy(tmp_path_factory) -> str:
 
 
 @pytest.fixture(scope="module")
-def flown(policy) -> Flight:
+def flown(policy) -> Execution:
     """A flight with its pictures and beliefs."""
-    [flight] = fly_tasks(
-        LearnedPolicy.from_pretrained(policy, "lab"), Simulator(1), [TASK], max_steps=4, keep_images=True
-    )
+    [flight] = fly(LearnedPolicy.from_pretrained(policy, "lab"), Simulator(1), [TASK], max_steps=4, keep_images=True)
     return flight
 
 
-def write_log(folder, flight: Flight, policy: str, *, record: bool = True, known: bool = True) -> None:
+def write_log(folder, flight: Execution, policy: str, *, record: bool = True, known: bool = True) -> None:
     """What a pilot would log of a flight."""
     with FlightLog(folder, record=record) as log:
         log.begin(100.0, 1.7e9, flight.task.instruction, policy, "mavlink:test", None, LAYOUT if known else None)
         for index in range(len(flight.positions)):
             pose = Pose(torch.from_numpy(flight.positions[index]), torch.from_numpy(flight.quaternions[index]))
-            picture = Picture(torch.from_numpy(flight.images[index]), 100.0 + 0.3 * index, index + 1)
+            picture = Picture(torch.from_numpy(flight.images[0][index]), 100.0 + 0.3 * index, index + 1)
             log.observation(100.05 + 0.3 * index, MatchedObservation(picture, pose, 0.0))
             if index < len(flight.setpoints):
                 forward, yaw_rate = (torch.tensor([float(value)]) for value in flight.setpoints[index])
                 log.decision(100.1 + 0.3 * index, Setpoint(forward + 0.1, yaw_rate), stop=False)
                 log.event(100.12 + 0.3 * index, "setpoint", text="of the guardian's", forward=9.9)
                 log.flown(100.15 + 0.3 * index, Setpoint(forward, yaw_rate))
-        log.end(110.0, flight.ended_by, flight.decisions)
+        log.end(110.0, flight.ended_by[0], flight.end)
 
 
 def test_the_flight_in_a_log_is_the_flight_that_was_flown(tmp_path, flown, policy):

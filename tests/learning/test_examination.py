@@ -10,7 +10,8 @@ import torch
 from scipy import stats
 
 from small_policy import CONFIG
-from wordwing.execution.runner import Flight, fly_tasks, start_poses
+from wordwing.execution.execution import Execution
+from wordwing.execution.runner import fly, start_poses
 from wordwing.frames import Pose
 from wordwing.language.judge import judge
 from wordwing.learning.examination import Examination, Marks, mean_interval
@@ -39,10 +40,12 @@ def stopped(examination) -> dict[str, Marks]:
     return examination.fly(Stop())
 
 
-def flight_along(path: np.ndarray, gold: np.ndarray) -> Flight:
+def flight_along(path: np.ndarray, gold: np.ndarray) -> Execution:
     positions = np.pad(path, ((0, 0), (0, 1)), constant_values=0.7).astype(np.float32)
     task = Task("go", Layout(()), tuple(gold[0]), 0.0, gold)
-    return Flight(task, positions, np.zeros((len(path), 4), np.float32), np.zeros((len(path) - 1, 2)), 3, "stop")
+    return Execution.single(
+        task, positions, np.zeros((len(path), 4), np.float32), np.zeros((len(path) - 1, 2)), 3, "stop"
+    )
 
 
 def evenly(path: np.ndarray, count: int) -> np.ndarray:
@@ -72,7 +75,7 @@ def test_flights_are_marked_as_those_of_the_evaluation(examination, run):
         given = marks[dataset.name]
         assert len(given.emd) == len(given.distance) == len(tasks)
         for number in (0, len(tasks) - 1):
-            [flight] = fly_tasks(Average(0.4, 0.3, 7), Simulator(1, draw=False), [tasks[number]])
+            [flight] = fly(Average(0.4, 0.3, 7), Simulator(1, draw=False), [tasks[number]])
             flown, gold = evenly(flight.path, 150), evenly(tasks[number].gold_path, 150)
             cost = np.hypot(*(flown[:, None] - gold).transpose(2, 0, 1))
             assert given.emd[number] == pytest.approx(ot.emd2([], [], cost), abs=0.01)
@@ -136,7 +139,7 @@ def test_what_was_followed_is_logged_beside_oracles_share_where_meanings_are_kno
         )
         done = []
         for one in part:
-            [flight] = fly_tasks(Oracle(), Simulator(1, draw=False), [dataset.task(one)])
+            [flight] = fly(Oracle(), Simulator(1, draw=False), [dataset.task(one)])
             scores = judge(one.segment.meaning, flight.path, one.segment.start_yaw, dataset.layout(one.layout)).clauses
             done.append(min(scores) >= 0.5)
         shares.append(np.mean(done))
@@ -181,9 +184,9 @@ def test_average_is_flown_only_once_and_in_every_corpus_by_its_own_habit(run, mo
 
     def fly(policy, simulator, tasks, max_steps):
         flown[id(tasks)] = policy.habit
-        return fly_tasks(policy, simulator, tasks, max_steps=max_steps)
+        return fly(policy, simulator, tasks, max_steps=max_steps)
 
-    monkeypatch.setattr("wordwing.learning.examination.fly_tasks", fly)
+    monkeypatch.setattr("wordwing.learning.examination.fly", fly)
     first = examination.average()
     assert [flown[id(examination.tasks[name])] for name in ("cage", "field", "house")] == [
         (0.454, -0.006, 12),

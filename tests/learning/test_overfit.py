@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from wordwing.data.corpora import Job, build
-from wordwing.execution.runner import fly_tasks
+from wordwing.execution.runner import fly
 from wordwing.learning.examination import Marks
 from wordwing.learning.recipes import changed, quick
 from wordwing.learning.runs import Settings
@@ -36,6 +36,6 @@ def test_sureal_follows_eight_instructions_as_closely_as_the_oracle(tmp_path):
     assert process.heard >= 160
     tasks = [cage.task(one) for one in process.material.training[0]]
     assert len(tasks) == 8
-    flown, oracle = (Marks.of(fly_tasks(policy, Simulator(8), tasks)) for policy in (process.policy(), Oracle()))
+    flown, oracle = (Marks.of(fly(policy, Simulator(8), tasks)) for policy in (process.policy(), Oracle()))
     assert flown.emd.mean() < oracle.emd.mean() + 0.1
     assert flown.success >= 7 / 8

@@ -12,7 +12,7 @@ from torch import Tensor
 from randomly import random_poses
 from small_policy import CONFIG, ORDERED, VOCABULARY, small_network
 from wordwing.errors import WordwingError
-from wordwing.execution.runner import SETTLE_STEPS, fly_tasks
+from wordwing.execution.runner import SETTLE_STEPS, fly
 from wordwing.frames import Pose, start_frame
 from wordwing.interface import Observation
 from wordwing.model.policy import LearnedPolicy, ModelConfig, State
@@ -59,16 +59,16 @@ def always(logit: float, forward: float = 0.5, yaw_rate: float = 0.0) -> Learned
 
 def test_a_learned_policy_flies_tasks_in_the_simulator(rng):
     tasks = sample_tasks("cage", 2, rng)
-    flights = fly_tasks(always(-9.0), Simulator(2), tasks, max_steps=4, safety=False)
-    assert [flight.ended_by for flight in flights] == ["steps", "steps"]
+    flights = fly(always(-9.0), Simulator(2), tasks, max_steps=4, safety=False)
+    assert [flight.ended_by[0] for flight in flights] == ["steps", "steps"]
     for flight in flights:
         assert np.allclose(flight.setpoints, [[0.35, 0.0]] * 4 + [[0.0, 0.0]] * SETTLE_STEPS)
         assert np.linalg.norm(flight.path[-1] - flight.path[0]) == pytest.approx(4 * 0.3 * 0.35, rel=0.2)
 
 
 def test_a_learned_policy_that_stops_ends_its_flight(rng):
-    [flight] = fly_tasks(always(9.0), Simulator(1), sample_tasks("cage", 1, rng))
-    assert (flight.ended_by, flight.decisions) == ("stop", 0)
+    [flight] = fly(always(9.0), Simulator(1), sample_tasks("cage", 1, rng))
+    assert (flight.ended_by[0], flight.end) == ("stop", 0)
 
 
 def test_what_it_has_seen_and_read_decides_what_it_does(rng):

@@ -7,7 +7,8 @@ import torch
 
 from mujoco_oracle import mujoco_world
 from wordwing.bench.sim import crowded_layout
-from wordwing.execution.runner import Flight, fly_tasks
+from wordwing.execution.execution import Execution
+from wordwing.execution.runner import fly
 from wordwing.frames import Pose
 from wordwing.interface import Action, Observation, Setpoint
 from wordwing.sim.dynamics import SUBSTEP, DynamicsConfig, FleetState
@@ -138,14 +139,14 @@ class Straight:
         return Action(Setpoint(torch.full((count,), 0.5), torch.zeros(count)), self.taken > self.steps)
 
 
-def fly_straight(steps: list[int], layouts: list[Layout]) -> list[Flight]:
+def fly_straight(steps: list[int], layouts: list[Layout]) -> list[Execution]:
     """From (-1, 0) along world x."""
     path = np.array([[-1.0, 0.0], [1.0, 0.0]])
     tasks = [Task("fly on", layout, (-1.0, 0.0), 0.0, path) for layout in layouts]
-    return fly_tasks(Straight(steps), Simulator(len(tasks)), tasks, safety=False)
+    return fly(Straight(steps), Simulator(len(tasks)), tasks, safety=False)
 
 
-def seconds_inside(flight: Flight) -> float:
+def seconds_inside(flight: Execution) -> float:
     """The same by geometry, along the recorded path at millisecond steps."""
     states = np.arange(len(flight.positions)) * 0.3
     times = np.arange(0.0, states[-1], 0.001)

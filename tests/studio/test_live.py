@@ -9,13 +9,13 @@ import torch
 from small_policy import VOCABULARY, small_network
 from studio_server import LAYOUT
 from wordwing.errors import WordwingError
-from wordwing.execution.runner import Flight, fly_tasks, start_poses
-from wordwing.flight.pilot import fly_vehicle
+from wordwing.execution.execution import Execution
+from wordwing.execution.runner import fly, start_poses
 from wordwing.interface import Action, Observation, Setpoint
 from wordwing.lab.vehicle import LabVehicle
 from wordwing.model.policy import LearnedPolicy
 from wordwing.sim.simulator import Simulator
-from wordwing.studio.live import LiveFlight, SimDrone, Start
+from wordwing.studio.live import LiveFlight, Start
 from wordwing.world.layout import Layout, Placement
 from wordwing.world.tasks import Task
 
@@ -62,34 +62,34 @@ def flown(live, text, pilot):
     moments = []
     while live.flying:
         moments.append(live.advance())
-    return moments, live.flight()
+    return moments, live.executions[-1]
 
 
-def assert_same(ours: Flight, theirs: Flight):
+def assert_same(ours: Execution, theirs: Execution):
     assert np.array_equal(ours.positions, theirs.positions)
     assert np.array_equal(ours.quaternions, theirs.quaternions)
     assert np.array_equal(ours.setpoints, theirs.setpoints)
-    assert np.array_equal(ours.goals, theirs.goals)
-    assert (ours.decisions, ours.ended_by) == (theirs.decisions, theirs.ended_by)
+    assert np.array_equal(ours.believed_goals, theirs.believed_goals)
+    assert (ours.end, ours.ended_by) == (theirs.end, theirs.ended_by)
 
 
 @pytest.mark.parametrize("decision", [0, 7, None])
 def test_a_live_flight_in_sim_is_that_of_an_evaluation_to_the_last_bit(decision):
     live = LiveFlight(Start(WORLD, XY, YAW), max_steps=15)
     moments, ours = flown(live, TEXT, StopsAt(decision))
-    [theirs] = fly_tasks(StopsAt(decision), Simulator(1), [task()], max_steps=15, keep_images=True)
+    [theirs] = fly(StopsAt(decision), Simulator(1), [task()], max_steps=15, keep_images=True)
     assert_same(ours, theirs)
-    assert len(moments) == len(theirs.images)
-    for moment, image in zip(moments, theirs.images, strict=True):
+    assert len(moments) == len(theirs.images[0])
+    for moment, image in zip(moments, theirs.images[0], strict=True):
         assert np.array_equal(moment.observation.image[0].numpy(), image)
-    for moment, belief in zip(moments, theirs.beliefs, strict=False):
+    for moment, belief in zip(moments, theirs.beliefs[0], strict=False):
         assert torch.equal(moment.beliefs.visitation.goal, belief.visitation.goal)
 
 
 def test_a_drone_that_flies_at_a_fence_is_held_back_as_in_an_evaluation():
     xy, yaw = (1.6, 0.0), 0.0
     _moments, ours = flown(LiveFlight(Start(WORLD, xy, yaw), max_steps=12), TEXT, Ahead(None))
-    [theirs] = fly_tasks(Ahead(None), Simulator(1), [task(xy=xy, yaw=yaw)], max_steps=12)
+    [theirs] = fly(Ahead(None), Simulator(1), [task(xy=xy, yaw=yaw)], max_steps=12)
     assert_same(ours, theirs)
     assert ours.positions[:, 0].max() < 2.35
     assert ours.setpoints[:, 0].min() == 0  # else safety had nothing to do
@@ -101,7 +101,7 @@ def test_a_live_flight_in_the_lab_is_that_of_the_pilot_to_the_last_bit(decision)
     live = LiveFlight(Start(WORLD, XY, YAW, 5, "lab"), max_steps=9)
     _moments, ours = flown(live, TEXT, StopsAt(decision, "lab"))
     with LabVehicle(WORLD, XY, YAW, seed=5) as vehicle:
-        theirs = fly_vehicle(StopsAt(decision, "lab"), vehicle, task(), max_steps=9)
+        [theirs] = fly(StopsAt(decision, "lab"), vehicle, [task()], max_steps=9)
     assert_same(ours, theirs)
 
 
@@ -118,14 +118,14 @@ def test_a_second_instruction_goes_on_where_the_drone_is_as_a_second_flight_of_t
     _moments, first = flown(live, TEXT, policy("lab"))
     _moments, second = flown(live, "left of the barrel", policy("lab", 1))
     with LabVehicle(WORLD, XY, YAW, seed=5) as vehicle:
-        assert_same(first, fly_vehicle(policy("lab"), vehicle, task(), max_steps=5))
-        assert_same(second, fly_vehicle(policy("lab", 1), vehicle, task("left of the barrel"), max_steps=5))
+        assert_same(first, fly(policy("lab"), vehicle, [task()], max_steps=5)[0])
+        assert_same(second, fly(policy("lab", 1), vehicle, [task("left of the barrel")], max_steps=5)[0])
 
 
 def test_a_second_instruction_in_sim_has_its_start_frame_where_the_first_ended():
     live = LiveFlight(Start(WORLD, XY, YAW), max_steps=5)
     _moments, first = flown(live, TEXT, policy())
-    moments, second = flown(live, "left of the barrel", policy(seed=1))
+    _moments, second = flown(live, "left of the barrel", policy(seed=1))
     # The same by hand: one simulator that is never reset.
     simulator = Simulator(1)
     simulator.reset([WORLD], start_poses([task()]))
@@ -142,7 +142,7 @@ def test_a_second_instruction_in_sim_has_its_start_frame_where_the_first_ended()
     assert np.array_equal(second.positions, np.stack(path))
     assert np.array_equal(second.positions[0], first.positions[-1])
     assert second.task.start_xy == tuple(first.positions[-1, :2].tolist())
-    assert torch.equal(moments[0].frame.position[0], torch.from_numpy(first.positions[-1]))
+    assert torch.equal(live.frame.position[0], torch.from_numpy(first.positions[-1]))
 
 
 def test_restarting_gives_the_same_flight_again():
@@ -152,7 +152,7 @@ def test_restarting_gives_the_same_flight_again():
         live.restart()
         _moments, again = flown(live, TEXT, policy(vehicle))
         assert_same(again, once)
-        assert len(live.legs) == 1
+        assert len(live.executions) == 1
 
 
 def test_two_flights_at_once_in_threads_are_those_of_one_after_another(rng):
@@ -179,8 +179,7 @@ def test_a_halted_flight_comes_to_rest_and_nobody_judges_it():
     settling = 0
     while live.flying:
         moment = live.advance()
-        assert moment.settling
-        assert moment.stopped
+        assert moment.action is None
         settling += moment.setpoint is not None
     assert settling == 6
     assert moment.setpoint is None
@@ -195,20 +194,20 @@ def test_a_flight_that_is_halted_before_its_first_decision_stays_where_it_is():
     live.halt()
     while live.flying:
         live.advance()
-    assert np.abs(live.flight().path - XY).max() < 0.01
-    assert live.legs[0].decisions == 0
+    assert np.abs(live.executions[0].path - XY).max() < 0.01
+    assert live.executions[0].end == 0
 
 
 def test_a_drone_flies_also_in_the_middle_of_a_decision():
     said = []
 
-    class Watched(SimDrone):
-        def fly(self, setpoint):
+    class Watched(Simulator):
+        def step(self, setpoint, *, safety=False):
             said.append(live.flying)
-            return super().fly(setpoint)
+            return super().step(setpoint, safety=safety)
 
     start = Start(WORLD, XY, YAW)
-    live = LiveFlight(start, Watched(start), max_steps=2)
+    live = LiveFlight(start, Watched(1), max_steps=2)
     flown(live, TEXT, policy())
     assert said == [True] * 8  # two decisions, and six control periods until rest
     assert not live.flying
@@ -218,8 +217,7 @@ def test_a_flight_is_gone_when_nobody_has_it():
     for vehicle in ("sim", "lab"):
         live = LiveFlight(Start(WORLD, XY, YAW, 3, vehicle), max_steps=1)
         flown(live, TEXT, policy(vehicle))
-        inside = {"sim": "_simulator", "lab": "_vehicle"}[vehicle]
-        left = [weakref.ref(live), weakref.ref(getattr(live._drone, inside))]
+        left = [weakref.ref(live), weakref.ref(live._environment)]
         del live
         gc.collect()
         assert [thing() for thing in left] == [None, None]

@@ -7,7 +7,7 @@ from websockets.exceptions import ConnectionClosed
 
 from small_policy import VOCABULARY, small_network
 from studio_server import LAYOUT, START, RunningStudio, poses
-from wordwing.execution.runner import fly_tasks
+from wordwing.execution.runner import fly
 from wordwing.model.policy import LearnedPolicy
 from wordwing.sim.simulator import Simulator
 from wordwing.viz.belief_maps import FeatureColours
@@ -28,7 +28,7 @@ def assert_colours(page, flight):
     known = first.arena[0].numpy() & (cells(first.semantic_map) != 0).any(-1)
     colours = FeatureColours.fit(cells(first.semantic_map)[known])
     grounded = FeatureColours.fit(cells(first.grounding_map)[known])
-    for (_header, arrays), belief in zip(page.frames, flight.beliefs, strict=False):
+    for (_header, arrays), belief in zip(page.frames, flight.beliefs[0], strict=False):
         arena = belief.arena[0].numpy()
         known = arena & (cells(belief.semantic_map) != 0).any(-1)
         assert np.array_equal(arrays["features"], colours(cells(belief.image_features)))
@@ -65,21 +65,23 @@ def test_the_flight_that_a_page_sees_is_that_of_an_evaluation(studio):
         page.until("state", phase="ended")
     task = Task("go to the barrel", WORLD, (START["x"], START["y"]), START["yaw"], np.zeros((1, 2)))
     policy = LearnedPolicy(small_network(0), VOCABULARY, "sim")
-    [flight] = fly_tasks(policy, Simulator(1), [task], max_steps=12, keep_images=True)
-    assert ended["reason"] == flight.ended_by
+    [flight] = fly(policy, Simulator(1), [task], max_steps=12, keep_images=True)
+    assert ended["reason"] == flight.ended_by[0]
     assert len(page.frames) == len(flight.positions)
     assert np.array([pose[:3] for pose in poses(page)]) == pytest.approx(flight.positions, abs=1e-6)
     for index, (header, arrays) in enumerate(page.frames):
         assert header["step"] == index
         assert header["time"] == pytest.approx(0.3 * index, abs=1e-3)
-        assert np.array_equal(arrays["image"], flight.images[index])
-        belief = flight.beliefs[min(index, len(flight.beliefs) - 1)]
+        assert np.array_equal(arrays["image"], flight.images[0][index])
+        belief = flight.beliefs[0][min(index, len(flight.beliefs[0]) - 1)]
         goal = belief.visitation.goal[0].numpy()
         assert header["peaks"][1] == pytest.approx(goal.max(), abs=1e-6)
         assert arrays["goal"] == pytest.approx(255 * goal / goal.max(), abs=0.51)
         assert header["unobserved"] == pytest.approx(belief.visitation.unobserved[0].tolist(), abs=1e-6)
-        assert header["goal"] == pytest.approx(flight.goals[min(index, len(flight.goals) - 1), :2].tolist(), abs=1e-5)
-        assert header["settling"] == (index >= flight.decisions + (flight.ended_by == "stop"))
+        assert header["goal"] == pytest.approx(
+            flight.believed_goals[min(index, len(flight.believed_goals) - 1), :2].tolist(), abs=1e-5
+        )
+        assert header["settling"] == (index >= flight.end + (flight.stopped))
         assert np.array_equal(arrays["masks"] & 1, belief.observed[0].numpy().astype(np.uint8))
         assert np.array_equal(arrays["masks"] // 2 & 1, belief.arena[0].numpy().astype(np.uint8))
         assert np.array_equal(arrays["masks"] // 4, belief.boundary[0].numpy().astype(np.uint8))

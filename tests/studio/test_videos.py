@@ -59,7 +59,7 @@ def test_a_film_shows_every_state_of_every_instruction(crew, monkeypatch):
             live.begin(text, crew[name].wear("sim"))
             while live.flying:
                 live.advance()
-            expected += live.legs[-1].positions
+            expected += list(live.executions[-1].positions)
     assert np.array_equal(np.stack(drawn), np.stack(expected))
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1.0)

@@ -30,8 +30,7 @@ from wordwing.flight.mavlink import MavlinkVehicle
 from wordwing.flight.messages import Codec
 from wordwing.flight.process_helm import ProcessHelm
 from wordwing.flight.setup import Setup
-from wordwing.flight.vehicle import FlightOverError
-from wordwing.interface import CONTROL_PERIOD
+from wordwing.interface import CONTROL_PERIOD, FlightOverError
 from wordwing.interrupts import blocked
 
 INSTRUCTION = "go to the barrel"

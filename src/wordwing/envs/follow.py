@@ -44,7 +44,7 @@ class FollowEnv(gym.Env[dict[str, Any], NDArray[np.float32]]):
 
     Info, at the end only:
         `distance` and `emd`, metres from the demonstration's end and its path, are those of
-        `fly_tasks`: of the flight until the drone has come to rest, which is simulated beyond the
+        `fly`: of the flight until the drone has come to rest, which is simulated beyond the
         last observation. `success`: it rests within 0.47 m and has not left the arena, STOP or no
         STOP. `left_arena`: it has. `steps`: how many were flown.
 

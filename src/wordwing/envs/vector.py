@@ -257,7 +257,7 @@ class FollowVectorEnv(VectorEnv[dict[str, Any], NDArray[np.float32], NDArray[Any
         return np.linalg.norm(self._pose[:, :2] - self._goal, axis=-1)
 
     def _come_to_rest(self) -> NDArray[np.float32]:
-        """Where the drones would be after each period of `fly_tasks`'s time to come to rest.
+        """Where the drones would be after each period of `fly`'s time to come to rest.
 
         Nothing changes in the simulator: other worlds are still flying.
 

@@ -14,8 +14,9 @@ from PIL import Image
 from wordwing.errors import WordwingError
 from wordwing.evaluation.report.summary import title
 from wordwing.evaluation.systems import load_policy
+from wordwing.execution.execution import Execution
 from wordwing.execution.metrics import SUCCESS_DISTANCE, emd, final_distance, succeeded
-from wordwing.execution.runner import Flight, fly_tasks
+from wordwing.execution.runner import fly
 from wordwing.execution.verdict import verdict
 from wordwing.files import replacing
 from wordwing.interface import CONTROL_PERIOD, Domain, Policy
@@ -103,7 +104,7 @@ def before_flight(instruction: str, layout: Layout | None, marked: Sequence[Mark
     ]
 
 
-def fly_once(task: Task, policy: Policy, vehicle: Domain, seed: int = 0) -> tuple[Flight, NDArray[np.uint8]]:
+def fly_once(task: Task, policy: Policy, vehicle: Domain, seed: int = 0) -> tuple[Execution, NDArray[np.uint8]]:
     """A flight with all that a film of it needs.
 
     Args:
@@ -116,18 +117,17 @@ def fly_once(task: Task, policy: Policy, vehicle: Domain, seed: int = 0) -> tupl
         The flight, and the world from above, [S, S, 3].
     """
     if vehicle == "sim":
-        [flight] = fly_tasks(policy, Simulator(1), [task], max_steps=STEPS, keep_images=True)
+        [flight] = fly(policy, Simulator(1), [task], max_steps=STEPS, keep_images=True)
     else:
-        from wordwing.flight.pilot import fly_vehicle
         from wordwing.lab.vehicle import LabVehicle
 
         with LabVehicle(task.layout, task.start_xy, task.start_yaw, seed=seed) as drone:
-            flight = fly_vehicle(policy, drone, task, max_steps=STEPS, keep_images=True)
+            [flight] = fly(policy, drone, [task], max_steps=STEPS, keep_images=True)
     return flight, overheads([task.layout], MAP_SIZE)[0]
 
 
 def write_films(
-    flight: Flight, frames: Iterable[Image.Image], strip: Callable[[list[Image.Image]], Image.Image], out: Path
+    flight: Execution, frames: Iterable[Image.Image], strip: Callable[[list[Image.Image]], Image.Image], out: Path
 ) -> None:
     """`flight.mp4`, `filmstrip.png` and `layout.json` of a flight: all of them or none.
 
@@ -152,7 +152,7 @@ def write_films(
         layout.write_text(flight.task.layout.to_json(), "utf-8")
 
 
-def summary(flight: Flight, policy_name: str) -> str:
+def summary(flight: Execution, policy_name: str) -> str:
     """One line about how a flight went."""
     distance = final_distance(flight.path, flight.task.gold_path)
     near = "within" if succeeded(distance) else "not within"
@@ -162,13 +162,13 @@ def summary(flight: Flight, policy_name: str) -> str:
     )
 
 
-def ending(flight: Flight, name: str) -> str:
+def ending(flight: Execution, name: str) -> str:
     """One line about how a flight ended that nobody has flown before."""
-    seconds = flight.decisions * CONTROL_PERIOD
-    ended = "decided to stop after" if flight.ended_by == "stop" else "had not stopped when its time was up after"
+    seconds = flight.end * CONTROL_PERIOD
+    ended = "decided to stop after" if flight.stopped else "had not stopped when its time was up after"
     return f"{name} {ended} {seconds:.1f} s and {path_length(flight.path.astype(np.float64)):.2f} m{_through(flight)}"
 
 
-def _through(flight: Flight) -> str:
-    inside = flight.seconds_inside_landmarks
+def _through(flight: Execution) -> str:
+    inside = flight.seconds_inside_landmarks[0]
     return f", {inside:.1f} s of it through landmarks" if inside else ""

@@ -20,7 +20,7 @@ import torch
 from wordwing import files
 from wordwing.data.schema import are_numbers
 from wordwing.errors import WordwingError, shown
-from wordwing.execution.runner import Flight
+from wordwing.execution.execution import Execution
 from wordwing.frames import Pose, euler_from_quaternion, quaternion_from_euler
 from wordwing.interface import Domain
 from wordwing.language.semantics import Clause
@@ -87,11 +87,11 @@ class Episode:
         return self.poses[:, :2]
 
     @property
-    def flight(self) -> Flight:
+    def flight(self) -> Execution:
         """The same as a flight without pictures, to draw or film."""
         roll, pitch, yaw = torch.from_numpy(self.poses[:, 3:].astype(np.float32)).unbind(-1)
         task = Task(self.instruction or self.id, self.layout, self.start[:2], self.start[2], self.gold)
-        return Flight(
+        return Execution.single(
             task=task,
             positions=self.poses[:, :3].astype(np.float32),
             quaternions=quaternion_from_euler(roll, pitch, yaw).numpy(),
@@ -165,7 +165,7 @@ _FIELDS: dict[str, tuple[tuple[type, ...], str]] = {
 _ARRAYS = {"gold": 2, "poses": 6, "setpoints": 2, "goals": 3}
 
 
-def rounded(flight: Flight) -> tuple[Floats, Floats]:
+def rounded(flight: Execution) -> tuple[Floats, Floats]:
     """Poses [T + 1, 6] and setpoints [T, 2] of a flight as an episode keeps them."""
     pose = Pose(torch.from_numpy(flight.positions), torch.from_numpy(flight.quaternions))
     angles = torch.stack(euler_from_quaternion(pose.quaternion), -1)

@@ -31,9 +31,9 @@ from wordwing.evaluation.episodes import DECIMALS, EPISODES, Episode, episode_li
 from wordwing.evaluation.measures import Measures, measure, measures_of
 from wordwing.evaluation.report.summary import SUMMARY, Score, Summary, summarise
 from wordwing.evaluation.systems import System
-from wordwing.execution.runner import Flight, fly_tasks
+from wordwing.execution.execution import Execution
+from wordwing.execution.runner import fly
 from wordwing.files import locked, read_json, replacing
-from wordwing.flight.pilot import fly_vehicle
 from wordwing.interface import Domain, Policy
 from wordwing.lab.vehicle import LabVehicle
 from wordwing.pool import shared
@@ -195,11 +195,11 @@ def fly_piece(piece: Piece) -> list[Episode]:
     tasks = [dataset.task(entry) for entry in piece.instructions]
     if settings.domain == "sim":
         simulator = _simulator(len(tasks), device, piece.system.looks)
-        flights = fly_tasks(policy, simulator, tasks, max_steps=dataset.steps)
+        flights = fly(policy, simulator, tasks, max_steps=dataset.steps)
     else:
         seeds = [flight_seed(settings.seed, entry.id) for entry in piece.instructions]
-        fly = _lab_flight if settings.wire is None else partial(_wire_flight, settings.wire)
-        flights = [fly(policy, task, seed, dataset.steps) for task, seed in zip(tasks, seeds, strict=True)]
+        flown = _lab_flight if settings.wire is None else partial(_wire_flight, settings.wire)
+        flights = [flown(policy, task, seed, dataset.steps) for task, seed in zip(tasks, seeds, strict=True)]
     return [episode_of(flight, entry, piece) for flight, entry in zip(flights, piece.instructions, strict=True)]
 
 
@@ -213,23 +213,23 @@ def _simulator(worlds: int, device: str, draw: bool) -> Simulator:
     return Simulator(worlds, device, draw=draw)
 
 
-def _lab_flight(policy: Policy, task: Task, seed: int, steps: int) -> Flight:
+def _lab_flight(policy: Policy, task: Task, seed: int, steps: int) -> Execution:
     with LabVehicle(task.layout, task.start_xy, task.start_yaw, seed=seed) as drone:
-        return fly_vehicle(policy, drone, task, max_steps=steps)
+        return fly(policy, drone, [task], max_steps=steps)[0]
 
 
-def _wire_flight(personality: Wire, policy: Policy, task: Task, seed: int, steps: int) -> Flight:
+def _wire_flight(personality: Wire, policy: Policy, task: Task, seed: int, steps: int) -> Execution:
     from wordwing.flight.lockstep import lockstep_vehicle  # needs the extra `flight`, unlike all else here
 
     with lockstep_vehicle(task.layout, task.start_xy, task.start_yaw, seed, personality) as drone:
-        return fly_vehicle(policy, drone, task, max_steps=steps)
+        return fly(policy, drone, [task], max_steps=steps)[0]
 
 
-def episode_of(flight: Flight, instruction: Instruction, piece: Piece) -> Episode:
+def episode_of(flight: Execution, instruction: Instruction, piece: Piece) -> Episode:
     """What a line keeps of a flight."""
     settings, segment = piece.settings, instruction.segment
     poses, setpoints = rounded(flight)
-    inside = flight.seconds_inside_landmarks
+    inside = flight.seconds_inside_landmarks[0]
     return Episode(
         system=piece.system.name,
         corpus=settings.dataset.name,
@@ -247,10 +247,10 @@ def episode_of(flight: Flight, instruction: Instruction, piece: Piece) -> Episod
         gold=np.round(segment.path, DECIMALS) + 0.0,
         poses=poses,
         setpoints=setpoints,
-        decisions=flight.decisions,
-        ended_by=flight.ended_by,
+        decisions=flight.end,
+        ended_by="stop" if flight.stopped else "steps",
         seconds_inside_landmarks=None if inside is None else round(inside, 2),
-        goals=np.round(flight.goals, DECIMALS) + 0.0,
+        goals=np.round(flight.believed_goals, DECIMALS) + 0.0,
     )
 
 

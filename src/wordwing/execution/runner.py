@@ -1,73 +1,31 @@
-"""Flying tasks: a policy in the batched simulator, with a record of every flight."""
+"""The one loop: observe, act, step, until every drone has come to rest.
+
+Evaluation, demonstrations, the studio and a pilot of a real drone call it, all at once by `Runner.run` or one control
+period at a time by `Runner.step`. Where actions do not come from a `Policy` (Gymnasium, PPO's samples) `execute` is the
+same step.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from wordwing.execution.execution import EndedBy, Execution
 from wordwing.frames import Pose
-from wordwing.interface import Policy, Setpoint
-from wordwing.sim.simulator import Simulator
+from wordwing.interface import Action, Environment, FlightOverError, Observation, Policy, Setpoint
+from wordwing.model.policy import Beliefs
 from wordwing.world.tasks import Task
-
-if TYPE_CHECKING:
-    from wordwing.model.policy import Beliefs
 
 MAX_STEPS = 50
 """Decisions before a flight is ended (100 on house)."""
 
 SETTLE_STEPS = 6
 """Control periods that a drone is given to come to rest after its flight has ended."""
-
-
-@dataclass
-class Flight:
-    """What happened: states at every control period until rest, and the setpoints between them."""
-
-    task: Task
-    positions: NDArray[np.float32]
-    """[T + 1, 3] world frame, metres."""
-    quaternions: NDArray[np.float32]
-    """[T + 1, 4] (w, x, y, z)."""
-    setpoints: NDArray[np.float32]
-    """[T, 2] forward m/s and yaw rate rad/s as flown."""
-    decisions: int
-    """Index of the state at which STOP was decided or the flight was ended."""
-    ended_by: Literal["stop", "steps"]
-    seconds_inside_landmarks: float | None = None
-    """How long it flew through landmarks; None where nobody can know."""
-    images: list[NDArray[np.uint8]] = field(default_factory=list)
-    """What the drone saw at each state, when asked for."""
-    beliefs: list[Beliefs] = field(default_factory=list)
-    """What a learned policy made of it at each decision, STOP included; kept with the images."""
-    goals: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 3)))
-    """[D, 3] at each decision, STOP included: x and y of the likeliest goal, world frame, and p_oob; empty for a policy
-    without beliefs."""
-    interrupted: str | None = None
-    """Why the vehicle ended the flight; None if it did not."""
-
-    @property
-    def path(self) -> NDArray[np.float32]:
-        """[T + 1, 2] the flown path down to rest."""
-        return self.positions[:, :2]
-
-
-def beliefs_of(policy: Policy, index: int) -> list[Beliefs]:
-    """What a policy believes now of one of its drones; nothing for a policy without beliefs."""
-    beliefs: Beliefs | None = getattr(policy, "beliefs", None)
-    return [] if beliefs is None else [beliefs.of(index)]
-
-
-def goals_of(policy: Policy) -> Tensor | None:
-    """[N, 3] where a policy believes the goals of its drones to be now; None for a policy without beliefs."""
-    goals: Tensor | None = policy.goals() if hasattr(policy, "goals") else None
-    return goals
 
 
 def start_poses(tasks: Sequence[Task]) -> Pose:
@@ -77,79 +35,231 @@ def start_poses(tasks: Sequence[Task]) -> Pose:
     return Pose.level(xy, yaw)
 
 
-def fly_tasks(
+def execute(environment: Environment, action: Action, flying: Tensor, *, safety: bool = True) -> Setpoint:
+    """Fly one control period: drones that fly [N] bool and do not STOP follow their setpoints, the others hover.
+
+    Returns:
+        The setpoints as flown, after limits and safety.
+    """
+    return environment.step(action.setpoint.where(flying & ~action.stop), safety=safety)
+
+
+@dataclass(frozen=True)
+class Transition:
+    """One control period of N drones: what was observed, decided and flown."""
+
+    step: int
+    """Control periods since the flights began."""
+    observation: Observation
+    """Before the decision."""
+    action: Action | None
+    """None while the drones only come to rest."""
+    setpoint: Setpoint | None
+    """As flown; None where nothing more was flown."""
+    beliefs: Beliefs | None
+    """Of the last decision, for a policy that has beliefs."""
+    goals: Tensor | None
+    """[N, 3] likeliest goals of the last decision: x, y, world frame, and p_oob."""
+
+
+class Runner:
+    """Flies N tasks with a policy in the N worlds of an environment, one control period at a time.
+
+    A drone that has stopped hovers, and all are given time to come to rest. If a vehicle ends the flight, the record
+    ends there and says why.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        environment: Environment,
+        *,
+        max_steps: int = MAX_STEPS,
+        safety: bool = True,
+        keep_images: bool = False,
+    ) -> None:
+        """Prepare flights.
+
+        Args:
+            policy: Decides.
+            environment: Where it flies.
+            max_steps: Decisions before a flight is ended.
+            safety: Slow down drones that would leave the arena (paper: Quadcopter Safety).
+            keep_images: Keep images and beliefs, for videos.
+        """
+        self.policy, self.environment = policy, environment
+        self.max_steps, self.safety, self.keep_images = max_steps, safety, keep_images
+        self.done = True
+
+    def run(self, tasks: Sequence[Task]) -> Execution:
+        """Fly tasks [N] to their end."""
+        self.reset(tasks)
+        while not self.done:
+            self.step()
+        return self.execution()
+
+    def reset(self, tasks: Sequence[Task], observation: Observation | None = None) -> None:
+        """Begin to fly tasks [N], one in each world.
+
+        Args:
+            tasks: One for each world.
+            observation: What the drones observe now, to begin where they are instead of at their starts.
+        """
+        self.tasks = tuple(tasks)
+        if observation is None:
+            observation = self.environment.reset([task.layout for task in tasks], start_poses(tasks))
+        self.observation = observation
+        gold = [torch.from_numpy(np.asarray(task.gold_path, np.float32)) for task in tasks]
+        self.policy.reset(
+            [task.instruction for task in tasks],
+            self.observation.pose,
+            gold_paths=gold if self.policy.needs_gold_path else None,
+        )
+        device = self.observation.pose.position.device
+        self.flying = torch.ones(len(tasks), dtype=torch.bool, device=device)
+        """[N] bool, whose end has not been decided."""
+        self._decisions = torch.full((len(tasks),), self.max_steps, device=device)
+        self._stopped = torch.zeros_like(self.flying)
+        self._poses: list[Pose] = []
+        self._velocities: list[Tensor] = []
+        self._inside: list[Tensor] = []
+        self._setpoints: list[Tensor] = []
+        self._goals: list[Tensor] = []
+        self._probabilities: list[Tensor] = []
+        self._images: list[NDArray[np.uint8]] = []
+        self._beliefs: list[list[Beliefs]] = [[] for _task in tasks]
+        self._interrupted: str | None = None
+        self._halted: int | None = None
+        self._settled = 0
+        self.done = False
+        self._record(self.observation)
+
+    @property
+    def steps(self) -> int:
+        """Control periods flown since the start."""
+        return len(self._setpoints)
+
+    def halt(self) -> None:
+        """End the flights: decide no more and come to rest."""
+        if not self.done and self._halted is None:
+            self._halted = self.steps
+
+    def step(self) -> Transition:
+        """One decision, or one control period of coming to rest, and the flight to the next observation."""
+        if self.done:
+            raise ValueError("the flights have ended; reset comes first")
+        step, observation = self.steps, self.observation
+        deciding = self._halted is None and step < self.max_steps and bool(self.flying.any())
+        n, device = len(self.tasks), self.flying.device
+        action = Action(Setpoint.zero(n, device), torch.ones_like(self.flying))
+        if deciding or step == 0:  # who is halted before the first decision has beliefs to show
+            decided = self.policy.act(observation)
+            if deciding:
+                action = decided
+                self._decide(action, step)
+        self._settled += not deciding or not bool(self.flying.any())
+        flown = None
+        try:
+            flown = execute(self.environment, action, self.flying, safety=self.safety)
+            self.observation = self.environment.observe()
+        except FlightOverError as over:  # what nothing was observed after was not flown
+            self._interrupted, self.done = str(over), True
+            flown = None
+        else:
+            self._setpoints.append(torch.stack([flown.forward, flown.yaw_rate], dim=-1))
+            self._record(self.observation)
+            self.done = self._settled == SETTLE_STEPS
+        return self._transition(step, observation, action if deciding else None, flown)
+
+    def last(self) -> Transition:
+        """The drones at rest, from where nothing more is flown."""
+        return self._transition(self.steps, self.observation, None, None)
+
+    def execution(self) -> Execution:
+        """What has been flown, once it is done."""
+        if not self.done:
+            raise ValueError("an execution is a record of flights that have ended")
+        n = len(self.tasks)
+        steps = self.steps
+        ends = self._decisions if self._halted is None else self._decisions.clamp(max=self._halted)
+        ends = ends.clamp(max=steps).cpu()
+        length = (ends + SETTLE_STEPS).clamp(max=steps)
+        stopped = self._stopped.tolist()
+        unfinished: EndedBy = "steps" if self._halted is None else "operator"
+        inside = torch.stack(self._inside).cpu() if self._inside else None  # [T + 1, N]
+        flown = torch.stack(self._setpoints) if self._setpoints else torch.zeros(0, n, 2)  # [T, N, 2]
+        poses = Pose.stack(self._poses)  # [T + 1, N]
+        return Execution(
+            tasks=self.tasks,
+            pose=Pose(poses.position.transpose(0, 1), poses.quaternion.transpose(0, 1)),
+            setpoint=Setpoint(flown[..., 0].T, flown[..., 1].T),
+            decisions=ends,
+            length=length,
+            ended_by=tuple("stop" if stop else unfinished for stop in stopped),
+            velocity=torch.stack(self._velocities).transpose(0, 1) if self._velocities else None,
+            goals=torch.stack(self._goals).transpose(0, 1) if self._goals else None,
+            probabilities=torch.stack(self._probabilities).transpose(0, 1) if self._probabilities else None,
+            seconds_inside_landmarks=tuple(
+                None if inside is None else float(inside[end, world]) for world, end in enumerate(length.tolist())
+            ),
+            images=tuple(
+                tuple(image[world] for image in self._images[: end + 1]) for world, end in enumerate(length.tolist())
+            ),
+            beliefs=tuple(map(tuple, self._beliefs)),
+            interrupted=self._interrupted,
+        )
+
+    def _decide(self, action: Action, step: int) -> None:
+        """Note a decision, and what is believed with it."""
+        goals, beliefs = believed_goals(self.policy), getattr(self.policy, "beliefs", None)
+        self._goals += [] if goals is None else [goals]
+        if isinstance(beliefs, Beliefs):
+            stop = beliefs.control.stop_probability[:, None].float()
+            self._probabilities.append(torch.cat([stop, beliefs.visitation.unobserved.float()], dim=1))
+        if self.keep_images:
+            for world in self.flying.nonzero()[:, 0].tolist():
+                self._beliefs[world] += beliefs_of(self.policy, world)
+        stopping = self.flying & action.stop.to(self.flying.device)
+        self._decisions[stopping] = step
+        self._stopped |= stopping
+        self.flying = self.flying & ~stopping
+
+    def _transition(
+        self, step: int, observation: Observation, action: Action | None, flown: Setpoint | None
+    ) -> Transition:
+        beliefs = getattr(self.policy, "beliefs", None)
+        return Transition(step, observation, action, flown, beliefs, believed_goals(self.policy))
+
+    def _record(self, observation: Observation) -> None:
+        """Note where the drones are."""
+        self._poses.append(observation.pose)
+        self._velocities += [] if observation.velocity is None else [observation.velocity]
+        inside = self.environment.seconds_inside_landmarks
+        self._inside += [] if inside is None else [inside]
+        self._images += [observation.image.cpu().numpy()] if self.keep_images else []
+
+
+def fly(
     policy: Policy,
-    simulator: Simulator,
+    environment: Environment,
     tasks: Sequence[Task],
     *,
     max_steps: int = MAX_STEPS,
     safety: bool = True,
     keep_images: bool = False,
-) -> list[Flight]:
-    """Fly one task in each world of a simulator, at most `max_steps` decisions each.
+) -> list[Execution]:
+    """Fly one task in each world of an environment, to rest; returns a batch of one for each."""
+    runner = Runner(policy, environment, max_steps=max_steps, safety=safety, keep_images=keep_images)
+    return list(runner.run(tasks))
 
-    A drone that has stopped is told to hover; all are given time to come to rest.
-    """
-    observation = simulator.reset([task.layout for task in tasks], start_poses(tasks))
-    gold = [torch.from_numpy(np.asarray(task.gold_path, np.float32)) for task in tasks]
-    policy.reset(
-        [task.instruction for task in tasks],
-        observation.pose,
-        gold_paths=gold if policy.needs_gold_path else None,
-    )
-    n = len(tasks)
-    flying = torch.ones(n, dtype=torch.bool, device=simulator.device)
-    decisions = torch.full((n,), max_steps, device=simulator.device)
-    stopped = torch.zeros_like(flying)
-    states, setpoints, images = [observation.pose], [], [observation.image.cpu()] * keep_images
-    beliefs: list[list[Beliefs]] = [[] for _task in tasks]
-    goals: list[Tensor] = []
-    inside = [simulator.seconds_inside_landmarks]
-    step = 0
-    settled = 0
-    while settled < SETTLE_STEPS:
-        setpoint = Setpoint.zero(n, simulator.device)
-        if step < max_steps and bool(flying.any()):
-            action = policy.act(observation)
-            believed = goals_of(policy)
-            goals += [] if believed is None else [believed]
-            if keep_images:
-                for i in flying.nonzero()[:, 0].tolist():
-                    beliefs[i] += beliefs_of(policy, i)
-            stopping = flying & action.stop
-            decisions[stopping] = step
-            stopped |= stopping
-            flying &= ~stopping
-            setpoint = action.setpoint.where(flying)
-        else:
-            settled += 1
-        flown = simulator.step(setpoint, safety=safety)
-        observation = simulator.observe()
-        setpoints.append(torch.stack([flown.forward, flown.yaw_rate], dim=-1))
-        states.append(observation.pose)
-        inside.append(simulator.seconds_inside_landmarks)
-        if keep_images:
-            images.append(observation.image.cpu())
-        step += 1
-    history = Pose.stack(states).to("cpu")  # [T + 1, N]
-    flown_setpoints = torch.stack(setpoints).cpu()  # [T, N, 2]
-    inside_until = torch.stack(inside).cpu()  # [T + 1, N]
-    believed_goals = torch.stack(goals).double().cpu().numpy() if goals else np.zeros((0, n, 3))  # [D, N, 3]
-    flights = []
-    for i, task in enumerate(tasks):
-        end = int(decisions[i]) + SETTLE_STEPS
-        flights.append(
-            Flight(
-                task=task,
-                positions=history.position[: end + 1, i].numpy(),
-                quaternions=history.quaternion[: end + 1, i].numpy(),
-                setpoints=flown_setpoints[:end, i].numpy(),
-                decisions=int(decisions[i]),
-                ended_by="stop" if bool(stopped[i]) else "steps",
-                seconds_inside_landmarks=float(inside_until[end, i]),
-                images=[image[i].numpy() for image in images[: end + 1]],
-                beliefs=beliefs[i],
-                goals=believed_goals[: int(decisions[i]) + bool(stopped[i]), i],
-            )
-        )
-    return flights
+
+def beliefs_of(policy: Policy, index: int) -> list[Beliefs]:
+    """What a policy believes now of one of its drones; empty for a policy without beliefs."""
+    beliefs: Beliefs | None = getattr(policy, "beliefs", None)
+    return [] if beliefs is None else [beliefs.of(index)]
+
+
+def believed_goals(policy: Policy) -> Tensor | None:
+    """[N, 3] where a policy believes the goals of its drones to be now; None for a policy without beliefs."""
+    goals: Tensor | None = policy.goals() if hasattr(policy, "goals") else None
+    return goals

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wordwing.execution.runner import Flight
+from wordwing.execution.execution import Execution
 from wordwing.language.absent import absent
 from wordwing.language.judge import judge
 from wordwing.language.parsing import Parsed, parse
@@ -41,7 +41,7 @@ class Verdict:
         return [f"{DONE if done else MISSED} {words}" for words, done in self.clauses] + [self.summary]
 
 
-def verdict(flight: Flight) -> Verdict:
+def verdict(flight: Execution) -> Verdict:
     """What the judge says of a flight, by what the parser makes of its instruction.
 
     Who is where it was told to rest when its time is up, but has not stopped, has not come to rest.
@@ -53,7 +53,7 @@ def verdict(flight: Flight) -> Verdict:
         return Verdict(f"not judged: {_not(parsed.unclear, 'in the layout' if missing else 'understood')}", None)
     judged = judge(parsed.meaning, flight.path, task.start_yaw, task.layout)
     last = len(parsed.meaning) - 1
-    late = flight.ended_by != "stop"
+    late = not flight.stopped
     rested = _rests(parsed.meaning[-1])
     done = [*judged.done[:-1], judged.done[-1] and not (late and rested)]
     clauses = tuple(

@@ -14,7 +14,8 @@ import numpy as np
 from wordwing.errors import WordwingError
 from wordwing.evaluation.demo import before_flight
 from wordwing.evaluation.systems import BASELINES, load_policy
-from wordwing.execution.runner import Flight
+from wordwing.execution.execution import Execution
+from wordwing.execution.runner import fly
 from wordwing.flight.arena import Arena
 from wordwing.flight.calibration import Calibration
 from wordwing.flight.clock import Clock, SystemClock
@@ -25,12 +26,10 @@ from wordwing.flight.logs import EVENTS, FlightLog
 from wordwing.flight.mavlink import MavlinkVehicle
 from wordwing.flight.options import PREFIX, DroneOptions
 from wordwing.flight.phases import Phase, State
-from wordwing.flight.pilot import fly_vehicle
 from wordwing.flight.process_helm import ProcessHelm
 from wordwing.flight.replay import replay
 from wordwing.flight.setup import Setup
-from wordwing.flight.vehicle import FlightOverError, Vehicle
-from wordwing.interface import Policy, Setpoint
+from wordwing.interface import FlightOverError, Policy, Setpoint, Vehicle
 from wordwing.language.marking import marks
 from wordwing.model.policy import LearnedPolicy
 from wordwing.world.layout import Layout
@@ -146,14 +145,14 @@ class DryVehicle(MavlinkVehicle):
             raise FlightOverError(f"no picture with a pose of its moment has come for {PATIENCE:g} s")
 
 
-def fly_logged(policy: Policy, vehicle: Vehicle, task: Task, log: FlightLog, clock: Clock) -> Flight:
+def fly_logged(policy: Policy, vehicle: Vehicle, task: Task, log: FlightLog, clock: Clock) -> Execution:
     """Fly a task to its end. If not the policy ended it but the guardian, the guardian's own words are in the log."""
     try:
-        flight = fly_vehicle(policy, vehicle, task, max_steps=STEPS)
+        [flight] = fly(policy, vehicle, [task], max_steps=STEPS)
     except WordwingError as error:  # of a policy whose decisions make no sense
         raise FlightOverError(str(error)) from None
     if flight.interrupted is None:
-        log.end(clock.now(), flight.ended_by, flight.decisions)
+        log.end(clock.now(), flight.ended_by[0], flight.end)
     return flight
 
 
@@ -216,16 +215,16 @@ def _task(instruction: str, layout: Layout | None) -> Task:
     return Task(instruction, layout or Layout(()), (0.0, 0.0), 0.0, np.zeros((0, 2)))
 
 
-def tell(flight: Flight, state: State | None, *, dry: bool) -> str | None:
+def tell(flight: Execution, state: State | None, *, dry: bool) -> str | None:
     """Say what has become of the drone.
 
     Returns:
         Why the flight ended early; None if the policy ended it or its steps ran out, and the drone landed by our order.
     """
     if dry:
-        ending = "it would have stopped" if flight.ended_by == "stop" else "it had not stopped"
+        ending = "it would have stopped" if flight.stopped else "it had not stopped"
         fastest = flight.setpoints[:, 0].max(initial=0.0)
-        print(f"dry run: {flight.decisions} decisions, at most {fastest:.2f} m/s; {ending}; nothing was armed")
+        print(f"dry run: {flight.end} decisions, at most {fastest:.2f} m/s; {ending}; nothing was armed")
         return flight.interrupted
     end = "it is not known what has become of the drone; be ready to take over"
     if state is not None:

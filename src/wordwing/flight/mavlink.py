@@ -21,8 +21,7 @@ from wordwing.flight.logs import FlightLog
 from wordwing.flight.matching import MatchedObservation, UnmatchedError, match
 from wordwing.flight.orders import Alive, Decision, Hold, Land, SetParameters, TakeOff
 from wordwing.flight.phases import FINAL, GROUND, Phase, State
-from wordwing.flight.vehicle import FlightOverError, Vehicle
-from wordwing.interface import FLIGHT_HEIGHT, Observation, Setpoint
+from wordwing.interface import FLIGHT_HEIGHT, FlightOverError, Observation, Setpoint, Vehicle
 
 LOOK = 0.02
 """How often it is looked whether something has come, seconds."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -12,18 +13,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
+from torch import Tensor
 
 from wordwing.errors import WordwingError, printable
 from wordwing.evaluation.demo import ending, write_films
 from wordwing.evaluation.systems import BASELINES, load_policy
-from wordwing.execution.runner import Flight, beliefs_of, goals_of
+from wordwing.execution.execution import Execution
+from wordwing.execution.runner import beliefs_of, believed_goals
 from wordwing.execution.verdict import BROKEN_OFF, verdict
 from wordwing.flight.logs import EVENTS, Entry, load_frame, read_events
 from wordwing.frames import Pose
 from wordwing.interface import CONTROL_PERIOD, Observation
 from wordwing.language.marking import marks
 from wordwing.model.checkpoint import shipped
-from wordwing.model.policy import LearnedPolicy
+from wordwing.model.policy import Beliefs, LearnedPolicy
 from wordwing.viz.animation import MAP_SIZE, filmstrip, flight_frames
 from wordwing.viz.drawing import GREY, LIGHT, font
 from wordwing.viz.overhead import overheads
@@ -57,11 +60,11 @@ def replay(log: Path, out: Path, policy: str | None = None, say: Callable[[str],
     name = policy or (logged if logged in (*BASELINES, *shipped()) else "")
     title = f"{Path(name or logged).name or 'somebody'} on {told.get('vehicle') or 'a drone'}"
     overhead = overheads([flight.task.layout], MAP_SIZE)[0]
-    seen = bool(flight.images)
+    seen = bool(flight.images[0])
     if seen and name and name not in BASELINES:
         thinker = load_policy(name, "lab")
         if isinstance(thinker, LearnedPolicy):
-            flight.beliefs, flight.goals = think_again(flight, thinker)
+            flight = think_again(flight, thinker)
             marked = marks(flight.task.instruction, thinker.vocabulary)
             frames = thinking_frames(flight, overhead, title, marked, thinker.network.config.stop_threshold)
             strip: Callable[[list[Image.Image]], Image.Image] = partial(
@@ -73,12 +76,12 @@ def replay(log: Path, out: Path, policy: str | None = None, say: Callable[[str],
     if seen and logged and not name:
         tell(f"to see what it thought, name its folder: --policy {logged}")
     if not seen:
-        flight.images = [_unseen()] * len(flight.positions)
+        flight = replace(flight, images=((_unseen(),) * len(flight.positions),))
     write_films(flight, flight_frames(flight, overhead, title), filmstrip, out)
     _tell(flight, title, told, out, tell)
 
 
-def _tell(flight: Flight, title: str, told: dict[str, Any], out: Path, say: Callable[[str], None]) -> None:
+def _tell(flight: Execution, title: str, told: dict[str, Any], out: Path, say: Callable[[str], None]) -> None:
     say(f'"{flight.task.instruction}"')
     why = told.get("broken off")
     if why is None:
@@ -90,14 +93,14 @@ def _tell(flight: Flight, title: str, told: dict[str, Any], out: Path, say: Call
     say(f"film: {out / 'flight.mp4'}")
 
 
-def _judged(flight: Flight, told: dict[str, Any]) -> list[str]:
+def _judged(flight: Execution, told: dict[str, Any]) -> list[str]:
     """What the judge says of a flight that came to its end, where it is known what stood in the arena."""
     if "broken off" in told:
         return [BROKEN_OFF]
     return verdict(flight).lines if told.get("layout") is not None else []
 
 
-def read_flight(log: Path) -> tuple[Flight, dict[str, Any]]:
+def read_flight(log: Path) -> tuple[Execution, dict[str, Any]]:
     """A flight as its log has it, and what its first event says; and why it was "broken off", if it was.
 
     Where the log does not say what stood in the arena, its layout is empty. Pictures are there only if all of them
@@ -132,7 +135,7 @@ def read_flight(log: Path) -> tuple[Flight, dict[str, Any]]:
         start_yaw=float(start.yaw),
         gold_path=np.zeros((0, 2)),
     )
-    flight = Flight(
+    flight = Execution.single(
         task=task,
         positions=positions,
         quaternions=quaternions,
@@ -144,20 +147,21 @@ def read_flight(log: Path) -> tuple[Flight, dict[str, Any]]:
     return flight, told
 
 
-def think_again(flight: Flight, policy: LearnedPolicy) -> tuple[list[Any], NDArray[np.float64]]:
-    """What a policy believes at each decision of a flight, over the pictures and poses that were seen then."""
-    poses = Pose(torch.from_numpy(flight.positions), torch.from_numpy(flight.quaternions))
+def think_again(flight: Execution, policy: LearnedPolicy) -> Execution:
+    """A flight with what a policy believes at each decision, over the images and poses that were observed then."""
+    poses = flight.pose[0]
     policy.reset([flight.task.instruction], poses[:1])
-    beliefs, goals = [], []
-    count = min(flight.decisions + (flight.ended_by == "stop"), len(flight.images))
+    beliefs: list[Beliefs] = []
+    goals: list[Tensor] = []
+    count = min(flight.end + (flight.stopped), len(flight.images[0]))
     for index in range(max(count, 1)):
-        image = torch.from_numpy(flight.images[index])[None]
+        image = torch.from_numpy(flight.images[0][index])[None]
         policy.act(Observation(image, poses[index : index + 1], torch.tensor([float(index)])))
         beliefs += beliefs_of(policy, 0)
-        believed = goals_of(policy)
+        believed = believed_goals(policy)
         assert believed is not None
-        goals.append(believed[0].double().cpu().numpy())
-    return beliefs, np.array(goals)
+        goals.append(believed.double().cpu())
+    return replace(flight, beliefs=(tuple(beliefs),), goals=torch.stack(goals, dim=1))
 
 
 def _reason(events: list[Entry]) -> str:

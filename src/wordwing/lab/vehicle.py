@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from wordwing.flight.safety import Fence, SafetyRule
-from wordwing.flight.vehicle import Vehicle
 from wordwing.frames import Pose, quaternion_from_euler, quaternion_multiply
-from wordwing.interface import Observation, Setpoint
+from wordwing.interface import Observation, Setpoint, Vehicle
 from wordwing.lab.camera import LabCamera, LabCameraConfig
 from wordwing.lab.flight import LabFlight, LabFlightConfig
 from wordwing.world.assets import asset
@@ -89,7 +89,8 @@ class LabVehicle(Vehicle):
         opened = closed - self.config.camera.exposure_time
         image = self._camera.take(self._pose_at(opened), self._pose_at(closed))
         pose = self._with_noise(self._pose_at(now - self.config.pose_latency))
-        return Observation(image[None], pose, torch.tensor([now]))
+        velocity = torch.from_numpy(self._flight.velocity).float()[None]
+        return Observation(image[None], pose, torch.tensor([now]), velocity)
 
     def send(self, setpoint: Setpoint) -> Setpoint:
         """Limits and the paper's safety rule, then the autopilot."""
@@ -127,9 +128,9 @@ class LabVehicle(Vehicle):
         return self._flight.motors_on
 
     @property
-    def seconds_inside_landmarks(self) -> float:
-        """How long it has been flying through landmarks since it connected."""
-        return self._seconds_inside
+    def seconds_inside_landmarks(self) -> Tensor:
+        """[1] how long it has been flying through landmarks since it connected."""
+        return torch.tensor([self._seconds_inside], dtype=torch.float64)
 
     @property
     def true_pose(self) -> Pose:

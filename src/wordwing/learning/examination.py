@@ -14,8 +14,9 @@ import torch
 from numpy.typing import NDArray
 
 from wordwing.evaluation.systems import habit_of
+from wordwing.execution.execution import Execution
 from wordwing.execution.metrics import emd, final_distance, succeeded
-from wordwing.execution.runner import Flight, fly_tasks, start_poses
+from wordwing.execution.runner import fly, start_poses
 from wordwing.interface import Policy
 from wordwing.language.judge import judge
 from wordwing.language.semantics import Meaning
@@ -55,7 +56,7 @@ class Marks:
         return float(succeeded(self.distance).mean())
 
     @classmethod
-    def of(cls, flights: Sequence[Flight], meanings: Sequence[Meaning | None] = ()) -> Marks:
+    def of(cls, flights: Sequence[Execution], meanings: Sequence[Meaning | None] = ()) -> Marks:
         """Measure flights; of each the meaning, where it is known."""
         judged = [
             judge(meaning, flight.path, flight.task.start_yaw, flight.task.layout).followed
@@ -115,7 +116,7 @@ class Examination:
     def _marks(self, policy: Policy, name: str, draw: bool = True) -> Marks:
         tasks = self.tasks[name]
         simulator = Simulator(len(tasks), self.device, draw=draw)
-        return Marks.of(fly_tasks(policy, simulator, tasks, max_steps=self.steps[name]), self.meanings[name])
+        return Marks.of(fly(policy, simulator, tasks, max_steps=self.steps[name]), self.meanings[name])
 
     def gap(self, marks: dict[str, Marks]) -> tuple[float, float, float]:
         """By how much EMD is smaller than AVERAGE's in the same flights, metres: mean and 95 % interval."""
@@ -157,7 +158,7 @@ class Examination:
         """[H, W, 3] what the policy thinks in one flight."""
         name = next(iter(self.tasks))
         task = self.tasks[name][number % len(self.tasks[name])]
-        [flight] = fly_tasks(policy, Simulator(1, self.device), [task], max_steps=self.steps[name], keep_images=True)
+        [flight] = fly(policy, Simulator(1, self.device), [task], max_steps=self.steps[name], keep_images=True)
         viewer = Simulator(1, self.device, render=RenderConfig(shadows=True))  # for people, not for policies
         viewer.reset([task.layout], start_poses([task]))
         overhead = viewer.overhead(MAP_SIZE, MAP_EXTENT)[0].cpu().numpy()

@@ -141,7 +141,7 @@ class Simulator:
 
     def observe(self) -> Observation:
         """What the drones see now."""
-        return Observation(self.images(), self.pose, self.time.clone())
+        return Observation(self.images(), self.pose, self.time.clone(), self.velocity)
 
     def overhead(self, size: int = 512, extent: float = 5.0) -> Tensor:
         """[N, size, size, 3] uint8 maps from straight above, x up and y left, `extent` metres wide."""

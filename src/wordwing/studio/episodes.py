@@ -14,14 +14,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from wordwing.errors import WordwingError
+from wordwing.execution.execution import Execution
 from wordwing.files import replacing
 from wordwing.frames import euler_from_quaternion
 from wordwing.interface import CONTROL_PERIOD
-from wordwing.studio.live import Ending, Leg, LiveFlight, Start
+from wordwing.studio.live import Ending, LiveFlight, Start
 from wordwing.studio.messages import Link, read_link, start_json
 
 DAY = 86_400.0
@@ -159,7 +159,8 @@ class Episodes:
 
 def episode_json(start: Start, texts: Sequence[str], lanes: Sequence[LiveFlight]) -> dict[str, Any]:
     """An episode for people and programs, as the page's own download has it: what decides it, and what happened."""
-    lengths = [max(len(leg.positions) for leg in legs) for legs in zip(*(lane.legs for lane in lanes), strict=True)]
+    rounds = zip(*(lane.executions for lane in lanes), strict=True)
+    lengths = [max(len(flight.positions) for flight in flights) for flights in rounds]
     begins = [sum(lengths[:number]) for number in range(len(lengths))]  # who has come to rest waits for the other
     return {
         "schema": 1,
@@ -167,14 +168,18 @@ def episode_json(start: Start, texts: Sequence[str], lanes: Sequence[LiveFlight]
         "units": UNITS,
         "control_period": CONTROL_PERIOD,
         **start_json(start),
-        "policies": [lane.legs[-1].policy for lane in lanes],
+        "policies": [lane.policies[-1] for lane in lanes],
         "texts": list(texts),
         "lanes": [
             {
-                "policy": lane.legs[-1].policy,
-                "endings": [_ending(leg, number) for number, leg in enumerate(lane.legs)],
+                "policy": lane.policies[-1],
+                "endings": [
+                    {"instruction": number, **ending_json(ending)} for number, ending in enumerate(lane.endings)
+                ],
                 "states": [
-                    state for number, leg in enumerate(lane.legs) for state in _states(leg, number, begins[number])
+                    state
+                    for number, flight in enumerate(lane.executions)
+                    for state in _states(flight, number, begins[number])
                 ],
             }
             for lane in lanes
@@ -190,35 +195,30 @@ def ending_json(ending: Ending) -> dict[str, Any]:
     return {"reason": ending.reason, **numbers, **judged}
 
 
-def _ending(leg: Leg, number: int) -> dict[str, Any]:
-    assert leg.ending is not None
-    return {"instruction": number, **ending_json(leg.ending)}
-
-
-def _states(leg: Leg, number: int, begin: int) -> Iterator[dict[str, Any]]:
+def _states(flight: Execution, number: int, begin: int) -> Iterator[dict[str, Any]]:
     """Every state of an instruction; while a drone comes to rest its last thought stays.
 
     Args:
-        leg: The record.
+        flight: The record.
         number: Which instruction it is.
         begin: Control periods between the first take-off and its first state.
     """
-    assert leg.decisions is not None
-    turns = torch.stack(euler_from_quaternion(torch.from_numpy(np.stack(leg.quaternions))), -1)
-    thoughts = len(leg.stops)
-    for step, (position, turn) in enumerate(zip(leg.positions, turns.tolist(), strict=True)):
-        thought = min(step, thoughts - 1)
+    turns = torch.stack(euler_from_quaternion(flight.pose.quaternion[0]), -1)
+    decided = [] if flight.probabilities is None else flight.probabilities[0].tolist()
+    goals, setpoints = flight.believed_goals.tolist(), flight.setpoints.tolist()
+    for step, (position, turn) in enumerate(zip(flight.positions, turns.tolist(), strict=True)):
+        stop, *unobserved = decided[min(step, len(decided) - 1)] if decided else (None,)
         yield {
             "instruction": number,
             "step": step,
             "time": round((begin + step) * CONTROL_PERIOD, 3),
             "pose": _rounded((*position.tolist(), *turn)),
-            "setpoint": _rounded(leg.setpoints[step]) if step < len(leg.setpoints) else None,
-            "stop": _rounded([leg.stops[thought]])[0] if thoughts else None,
-            "stopped": step >= leg.decisions,
-            "settling": step >= thoughts,
-            "unobserved": _rounded(leg.unobserved[thought]) if thoughts else None,
-            "goal": _rounded(leg.goals[thought]) if thoughts else None,
+            "setpoint": _rounded(setpoints[step]) if step < len(setpoints) else None,
+            "stop": None if stop is None else _rounded([stop])[0],
+            "stopped": step >= flight.end,
+            "settling": step >= len(decided),
+            "unobserved": _rounded(unobserved) if decided else None,
+            "goal": _rounded(goals[min(step, len(goals) - 1)][:2]) if decided else None,
         }
 
 

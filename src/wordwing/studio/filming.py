@@ -63,7 +63,7 @@ def film_frames(
         while live.flying:
             live.advance()
             done(0.3 * live.step / (steps + SETTLE_STEPS))
-        flight = live.flight()
+        flight = live.executions[-1]
         marked = marks(text, policy.vocabulary)
         threshold = policy.network.config.stop_threshold
         heading = f"{name} in {link.start.vehicle}"

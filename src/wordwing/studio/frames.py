@@ -12,10 +12,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from wordwing.frames import euler_from_quaternion
+from wordwing.execution.runner import Transition
+from wordwing.frames import Pose, euler_from_quaternion
+from wordwing.interface import Setpoint
 from wordwing.model.grid import START_GRID
 from wordwing.model.policy import Beliefs
-from wordwing.studio.live import Moment
 from wordwing.viz.belief_maps import Bytes, FeatureColours
 from wordwing.viz.instruments import OUTSIDE, UNOBSERVED
 
@@ -51,9 +52,11 @@ class FrameWriter:
         self._maps: list[tuple[str, Bytes]] = []
         self._peaks: list[float] = []
 
-    def __call__(self, moment: Moment) -> bytes:
-        """The message of one decision."""
+    def __call__(self, moment: Transition, frame: Pose) -> bytes:
+        """The message of one control period, of a policy whose start frame is `frame` [1], world frame."""
         beliefs, pose = moment.beliefs, moment.observation.pose
+        assert beliefs is not None
+        assert moment.goals is not None
         if beliefs is not self._thought:  # while the drone comes to rest its last thought stays
             self._maps, self._peaks = self._painted(beliefs)
             self._thought = beliefs
@@ -65,13 +68,13 @@ class FrameWriter:
             "step": moment.step,
             "time": _finite(moment.observation.time[0], 4),
             "pose": [_finite(number) for number in (*pose.position[0].tolist(), *turn)],
-            "setpoint": None if moment.setpoint is None else [_finite(number) for number in moment.setpoint],
+            "setpoint": _setpoint(moment.setpoint),
             "stop": _finite(beliefs.control.stop_probability[0]),
-            "stopped": moment.stopped,
-            "settling": moment.settling,
+            "stopped": moment.action is None or bool(moment.action.stop[0]),
+            "settling": moment.action is None,
             "unobserved": [_finite(number) for number in beliefs.visitation.unobserved[0].tolist()],
-            "goal": [_finite(number) for number in moment.goal],
-            "frame": [_finite(number) for number in (*moment.frame.xy[0].tolist(), float(moment.frame.yaw[0]))],
+            "goal": [_finite(number) for number in moment.goals[0, :2].tolist()],
+            "frame": [_finite(number) for number in (*frame.xy[0].tolist(), float(frame.yaw[0]))],
             "peaks": self._peaks,
             "arrays": [{"name": name, "shape": list(array.shape), "type": "uint8"} for name, array in arrays],
         }
@@ -119,6 +122,11 @@ def _map(
 def _cells(features: torch.Tensor) -> NDArray[np.float32]:
     """[1, C, h, w] to [h, w, C]."""
     return features[0].permute(1, 2, 0).float().cpu().numpy()
+
+
+def _setpoint(setpoint: Setpoint | None) -> list[float] | None:
+    """The first drone's (v, ω), m/s and rad/s; None while nothing is commanded."""
+    return None if setpoint is None else [_finite(setpoint.forward[0]), _finite(setpoint.yaw_rate[0])]
 
 
 def _finite(number: object, digits: int = 6) -> float:

@@ -78,7 +78,7 @@ class Lane:
 
     def advance(self) -> tuple[bytes, Ending | None]:
         """One decision as a message and, with the last, how the flight went."""
-        message = self.writer(self.live.advance())
+        message = self.writer(self.live.advance(), self.live.frame)
         return message, None if self.live.flying else self.live.ending()
 
 

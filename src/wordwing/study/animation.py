@@ -18,7 +18,7 @@ import torch
 from PIL import Image, ImageDraw
 
 from wordwing.camera import Camera, CameraConfig
-from wordwing.execution.runner import Flight
+from wordwing.execution.execution import Execution
 from wordwing.frames import Pose
 from wordwing.interface import FLIGHT_HEIGHT
 from wordwing.sim.render import RenderConfig, Renderer
@@ -84,7 +84,7 @@ def stage(layout: Layout) -> Stage:
     return Stage(ground, badges)
 
 
-def frames(flight: Flight, scene: Stage) -> Iterator[Image.Image]:
+def frames(flight: Execution, scene: Stage) -> Iterator[Image.Image]:
     """One picture for each state of a flight: the view cone lit, the rest dimmed, the path so far.
 
     Args:
@@ -98,7 +98,7 @@ def frames(flight: Flight, scene: Stage) -> Iterator[Image.Image]:
         yield picture.reduce(FINE)
 
 
-def animate(flight: Flight, scene: Stage) -> tuple[bytes, bytes]:
+def animate(flight: Execution, scene: Stage) -> tuple[bytes, bytes]:
     """A flight as an MP4, at its own pace, and its last frame as a WebP."""
     drawn = list(frames(flight, scene))
     with tempfile.TemporaryDirectory() as folder:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from wordwing.camera import Camera
-from wordwing.execution.runner import Flight
+from wordwing.execution.execution import Execution
 from wordwing.frames import Pose
 from wordwing.interface import CONTROL_PERIOD, MAX_FORWARD, MAX_YAW_RATE
 from wordwing.viz.drawing import FLOWN, GOLD, GREY, INK, LIGHT, PAPER, drone_outline, font, map_pixels
@@ -29,7 +29,7 @@ HELD_FRAMES = 5
 """Frames a second, and how many the end is shown for."""
 
 
-def flight_frames(flight: Flight, overhead: NDArray[np.uint8], title: str) -> Iterator[Image.Image]:
+def flight_frames(flight: Execution, overhead: NDArray[np.uint8], title: str) -> Iterator[Image.Image]:
     """One picture for each state of a flight that kept its images.
 
     Args:
@@ -44,7 +44,7 @@ def flight_frames(flight: Flight, overhead: NDArray[np.uint8], title: str) -> It
         draw.text((20, 8), title, INK, font(22))
         frame.paste(_map(flight, overhead, index, yaws[index]), (20, 60))
         _legend(draw, (20, 668), demonstrated=len(flight.task.gold_path) > 0)
-        seen = Image.fromarray(flight.images[index])
+        seen = Image.fromarray(flight.images[0][index])
         frame.paste(seen.resize((512, 288), Image.Resampling.NEAREST), (648, 60))
         draw.text((648, 41), "camera, 128 x 72 pixels", GREY, font(15))
         _words(draw, flight.task.instruction, (648, 366))
@@ -52,12 +52,12 @@ def flight_frames(flight: Flight, overhead: NDArray[np.uint8], title: str) -> It
         yield frame
 
 
-def headings(flight: Flight) -> list[float]:
+def headings(flight: Execution) -> list[float]:
     """Where the drone looks at each state, radians, world frame."""
     return Pose(torch.from_numpy(flight.positions), torch.from_numpy(flight.quaternions)).yaw.tolist()
 
 
-def _map(flight: Flight, overhead: NDArray[np.uint8], index: int, yaw: float) -> Image.Image:
+def _map(flight: Execution, overhead: NDArray[np.uint8], index: int, yaw: float) -> Image.Image:
     """The overhead view with the view cone lit, the demonstration, the path so far and the drone."""
     picture = lit(Image.fromarray(overhead), flight.path[index], yaw)
     draw = ImageDraw.Draw(picture)
@@ -83,7 +83,7 @@ def lit(picture: Image.Image, xy: NDArray[np.floating], yaw: float, shade: int =
 
 def draw_flown(
     draw: ImageDraw.ImageDraw,
-    flight: Flight,
+    flight: Execution,
     index: int,
     yaw: float,
     size: int,
@@ -138,7 +138,7 @@ def wrapped(text: str, width: int, size: int) -> list[str]:
     return [line for line in lines if line]
 
 
-def _setpoint(draw: ImageDraw.ImageDraw, flight: Flight, index: int, corner: tuple[int, int]) -> None:
+def _setpoint(draw: ImageDraw.ImageDraw, flight: Execution, index: int, corner: tuple[int, int]) -> None:
     """Bars for the setpoint that was chosen at this state, and the clock."""
     x, y = corner
     forward, yaw_rate = (0.0, 0.0) if index >= len(flight.setpoints) else flight.setpoints[index]
@@ -156,13 +156,13 @@ def _setpoint(draw: ImageDraw.ImageDraw, flight: Flight, index: int, corner: tup
     draw.text((x, y + 6), clock(flight, index), INK, font(19))
 
 
-def clock(flight: Flight, index: int) -> str:
+def clock(flight: Execution, index: int) -> str:
     """The time at a state, and whether the flight is still under way."""
-    ended = {"stop": "STOP", "steps": "out of steps"}[flight.ended_by]
-    return f"{index * CONTROL_PERIOD:.1f} s   {ended if index >= flight.decisions else 'flying'}"
+    ended = {"stop": "STOP", "steps": "out of steps"}[flight.ended_by[0]]
+    return f"{index * CONTROL_PERIOD:.1f} s   {ended if index >= flight.end else 'flying'}"
 
 
-def still_states(flight: Flight) -> list[int]:
+def still_states(flight: Execution) -> list[int]:
     """Those that a still picture of a flight shows: four, even from first to last."""
     return [round(k * (len(flight.positions) - 1) / 3) for k in range(4)]
 

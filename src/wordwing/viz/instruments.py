@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image, ImageDraw
 
-from wordwing.execution.runner import Flight
+from wordwing.execution.execution import Execution
 from wordwing.interface import CONTROL_PERIOD, MAX_FORWARD, MAX_YAW_RATE
 from wordwing.language.marking import Mark
 from wordwing.language.tokenizer import tokenize
@@ -132,9 +132,9 @@ def draw_unobserved(draw: ImageDraw.ImageDraw, panel: Box, share: float) -> None
     draw.text((left + 19, panel.top - 8), f"out of sight {100 * share:.0f} %", INK, font(17), anchor="rs")
 
 
-def draw_tracks(draw: ImageDraw.ImageDraw, box: Box, flight: Flight, index: int, stop_threshold: float) -> None:
+def draw_tracks(draw: ImageDraw.ImageDraw, box: Box, flight: Execution, index: int, stop_threshold: float) -> None:
     """Setpoints as flown, the stop probability and the goal's p_oob, from the start up to now."""
-    made = flight.beliefs[: index + 1]
+    made = flight.beliefs[0][: index + 1]
     stop = [float(belief.control.stop_probability[0]) for belief in made]
     unseen = [float(belief.visitation.unobserved[0, 1]) for belief in made]
     forward, turn = flight.setpoints[: index + 1].T.tolist()

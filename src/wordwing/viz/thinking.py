@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFilter
 
-from wordwing.execution.runner import Flight
+from wordwing.execution.execution import Execution
 from wordwing.execution.verdict import DONE, MISSED
 from wordwing.frames import Pose
 from wordwing.language.marking import Mark, slips
@@ -79,7 +79,7 @@ DIMMED = 0.6
 
 
 def thinking_frames(
-    flight: Flight,
+    flight: Execution,
     overhead: Bytes,
     title: str,
     marked: Sequence[Mark] = (),
@@ -102,11 +102,11 @@ def thinking_frames(
     yaws = headings(flight)
     for index in range(len(yaws)) if states is None else states:
         yaw = yaws[index]
-        belief = flight.beliefs[min(index, len(flight.beliefs) - 1)]
+        belief = flight.beliefs[0][min(index, len(flight.beliefs[0]) - 1)]
         frame = canvas.copy()
         draw = ImageDraw.Draw(frame)
         draw.text((SIZE[0] - 20, 8), clock(flight, index), INK, font(24), anchor="ra")
-        camera = Image.fromarray(flight.images[index])
+        camera = Image.fromarray(flight.images[0][index])
         frame.paste(camera.resize(CAMERA.size, Image.Resampling.BICUBIC), CAMERA.corner)
         features = Image.fromarray(painter.features(belief))
         frame.paste(features.resize(FEATURES.size, Image.Resampling.NEAREST), FEATURES.corner)
@@ -131,7 +131,7 @@ def thinking_frames(
 
 
 def thinking_strip(
-    flight: Flight,
+    flight: Execution,
     frames: Sequence[Image.Image],
     overhead: Bytes,
     title: str,
@@ -157,7 +157,7 @@ def thinking_strip(
             panel = frame.crop((*box.corner, box.left + box.width + beside, box.top + box.height))
             panel.thumbnail((STRIP_SIDE + beside, STRIP_SIDE))
             strip.paste(panel, (left, top))
-        stop = float(flight.beliefs[min(index, len(flight.beliefs) - 1)].control.stop_probability[0])
+        stop = float(flight.beliefs[0][min(index, len(flight.beliefs[0]) - 1)].control.stop_probability[0])
         forward, turn = flight.setpoints[min(index, len(flight.setpoints) - 1)].tolist()
         for left, line, text in (
             (lefts[0], 0, clock(flight, index)),
@@ -178,7 +178,7 @@ def thinking_strip(
     return strip
 
 
-def whole_flight(flight: Flight, overhead: Bytes) -> Image.Image:
+def whole_flight(flight: Execution, overhead: Bytes) -> Image.Image:
     """The path from start to rest on the world from above, in full colour, with landmarks' names."""
     size = SHARPNESS * MAP_SIZE
     picture = Image.fromarray(overhead).resize((size, size), Image.Resampling.BICUBIC)
@@ -194,7 +194,7 @@ def whole_flight(flight: Flight, overhead: Bytes) -> Image.Image:
 class Painter:
     """What colours mean throughout a flight, and where its maps lie in the world."""
 
-    def __init__(self, flight: Flight, overhead: Bytes) -> None:
+    def __init__(self, flight: Execution, overhead: Bytes) -> None:
         start = Pose(torch.from_numpy(flight.positions[0]), torch.from_numpy(flight.quaternions[0]))
         self.large, self.small = (WorldView(start, SHARPNESS * box.width) for box in (TRAJECTORY, MEMORY))
         grey = Image.fromarray(overhead).convert("L").resize((SHARPNESS * TRAJECTORY.width,) * 2)
@@ -202,10 +202,10 @@ class Painter:
         self.ground = np.asarray(dimmed.convert("RGB"))
         around = dimmed.filter(ImageFilter.GaussianBlur(0.04 * dimmed.width))
         self.relief = (np.asarray(dimmed, np.float64) - np.asarray(around))[..., None]
-        known = [(belief, _shown(belief)) for belief in flight.beliefs]
+        known = [(belief, _shown(belief)) for belief in flight.beliefs[0]]
         self.feature_colours = FeatureColours.fit(np.concatenate([_cells(b.semantic_map)[on] for b, on in known]))
         self.grounding_colours = FeatureColours.fit(np.concatenate([_cells(b.grounding_map)[on] for b, on in known]))
-        peaks = [belief.visitation.cells[0].flatten(1).amax(1) for belief in flight.beliefs]
+        peaks = [belief.visitation.cells[0].flatten(1).amax(1) for belief in flight.beliefs[0]]
         self.peaks: list[float] = torch.stack(peaks).amax(0).clamp(min=1e-6).tolist()
         """The greatest probability of a cell in the flight, of trajectory and goal: there their ramps end."""
 

@@ -24,7 +24,7 @@ from wordwing.evaluation.report.gallery import (
     reference_of,
 )
 from wordwing.evaluation.report.summary import Origin
-from wordwing.execution.runner import fly_tasks
+from wordwing.execution.runner import fly
 from wordwing.policies import Average
 from wordwing.sim.simulator import Simulator
 from wordwing.viz.animation import write_video
@@ -160,12 +160,12 @@ def test_who_never_moves_is_drawn_too():
 
 def test_sim_pictures_are_those_that_the_drone_saw():
     task = Task("fly on", LAYOUT, (-1.0, 0.2), 0.4, np.array([[-1.0, 0.2], [1.0, 1.0]]))
-    [flight] = fly_tasks(Average(0.5, 0.3, 9), Simulator(1), [task], keep_images=True)
+    [flight] = fly(Average(0.5, 0.3, 9), Simulator(1), [task], keep_images=True)
     poses, setpoints = rounded(flight)
-    again = episode(poses=poses, setpoints=setpoints, decisions=flight.decisions, start=(-1.0, 0.2, 0.4)).flight
+    again = episode(poses=poses, setpoints=setpoints, decisions=flight.end, start=(-1.0, 0.2, 0.4)).flight
     pictures = camera_pictures(again, "sim", 0)
-    assert len(pictures) == len(flight.images) > 5
-    for new, old in zip(pictures, flight.images, strict=True):
+    assert len(pictures) == len(flight.images[0]) > 5
+    for new, old in zip(pictures, flight.images[0], strict=True):
         different = (np.abs(new.astype(int) - old) > 8).any(axis=-1)
         assert different.mean() < 0.01, "poses are rounded to a tenth of a millimetre"
 

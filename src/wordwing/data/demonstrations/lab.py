@@ -22,7 +22,7 @@ from wordwing.data.demonstrations.records import LabDemonstrations, encode
 from wordwing.data.schema import Instruction
 from wordwing.errors import WordwingError
 from wordwing.execution.packing import pack_pose, pack_setpoint
-from wordwing.flight.pilot import fly_vehicle
+from wordwing.execution.runner import fly
 from wordwing.frames import Pose
 from wordwing.interface import Setpoint
 from wordwing.lab.vehicle import LabVehicle
@@ -133,17 +133,17 @@ def _fly(header: Header, name: str, task: Task) -> LabDemonstrations:
     """One flight, as the pilot flies any vehicle."""
     seed = flight_seed(header.seed or 0, name)
     with LabVehicle(task.layout, task.start_xy, task.start_yaw, seed=seed) as drone:
-        flight = fly_vehicle(Oracle(), drone, task, max_steps=header.steps, keep_images=True)
-    end = flight.decisions + 1
+        [flight] = fly(Oracle(), drone, [task], max_steps=header.steps, keep_images=True)
+    end = flight.end + 1
     poses = pack_pose(Pose(torch.from_numpy(flight.positions), torch.from_numpy(flight.quaternions)))
     sent = torch.from_numpy(flight.setpoints[:end])  # the last one is the standstill after STOP
     setpoints = pack_setpoint(Setpoint(sent[:, 0], sent[:, 1]))
-    pictures = [encode(image, header.quality or QUALITY) for image in flight.images[:end]]
+    pictures = [encode(image, header.quality or QUALITY) for image in flight.images[0][:end]]
     return LabDemonstrations(
         header,
         (name,),
-        np.array([flight.decisions], np.int32),
-        np.array([flight.ended_by == "stop"]),
+        np.array([flight.end], np.int32),
+        np.array([flight.stopped]),
         torch.cat([poses[:end], setpoints], dim=-1).numpy(),
         poses[-1:].numpy(),
         sizes=np.array([len(picture) for picture in pictures], np.int32),

@@ -26,8 +26,8 @@ from wordwing.evaluation.episodes import Episode
 from wordwing.evaluation.measures import Measures, measure
 from wordwing.evaluation.report.summary import Origin, Score, learned, ordered, title
 from wordwing.evaluation.report.tables import slug
+from wordwing.execution.execution import Execution
 from wordwing.execution.metrics import SUCCESS_DISTANCE
-from wordwing.execution.runner import Flight
 from wordwing.files import replacing
 from wordwing.frames import Pose
 from wordwing.interface import Domain
@@ -267,13 +267,14 @@ def _order(shown: Sequence[Exhibit]) -> list[Place]:
 def film_frames(episode: Episode) -> Iterator[Image.Image]:
     """Frames of a film of a flight."""
     flight = episode.flight
-    flight.images = camera_pictures(flight, episode.domain, flight_seed(episode.seed, episode.id))
+    images = camera_pictures(flight, episode.domain, flight_seed(episode.seed, episode.id))
+    flight = replace(flight, images=(tuple(images),))
     [overhead] = overheads([episode.layout], MAP_SIZE)
     where = "sim" if episode.domain == "sim" else "the lab stand-in; camera pictures taken again"
     yield from flight_frames(flight, overhead, f"{title(episode.system)} in {where}")
 
 
-def camera_pictures(flight: Flight, domain: Domain, seed: int) -> list[NDArray[np.uint8]]:
+def camera_pictures(flight: Execution, domain: Domain, seed: int) -> list[NDArray[np.uint8]]:
     """What the drone saw at each state of a flight, [72, 128, 3] each.
 
     `sim` draws the same pictures again. The lab's are new: their noise is another, and nothing is blurred by turning,

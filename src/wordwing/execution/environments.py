@@ -1,0 +1,43 @@
+"""Which environment a domain is: the one place where the simulator or the lab is chosen.
+
+A drone on MAVLink is an environment too; `wordwing.flight` connects to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+
+from wordwing.interface import Domain, Environment
+from wordwing.sim.simulator import Simulator
+from wordwing.world.tasks import Task
+
+
+@contextmanager
+def open_environment(
+    domain: Domain,
+    tasks: Sequence[Task],
+    *,
+    seed: int = 0,
+    device: torch.device | str = "cpu",
+    draw: bool = True,
+) -> Iterator[Environment]:
+    """Worlds for tasks [N] to be flown in.
+
+    Args:
+        domain: "sim" for the batched simulator, "lab" for the lab, where N is 1.
+        tasks: What will be flown.
+        seed: Of gusts and noise in the lab.
+        device: Where to simulate.
+        draw: False leaves images of `sim` black, for policies that do not look.
+    """
+    if domain == "sim":
+        yield Simulator(len(tasks), device, draw=draw)
+        return
+    from wordwing.lab.vehicle import LabVehicle  # MuJoCo takes seconds to import
+
+    [task] = tasks
+    with LabVehicle(task.layout, task.start_xy, task.start_yaw, seed=seed) as drone:
+        yield drone
