@@ -20,7 +20,7 @@ from wordwing.evaluation.demo import fly_once
 from wordwing.evaluation.systems import load_policy
 from wordwing.execution.verdict import DONE, MISSED, verdict
 from wordwing.interface import CONTROL_PERIOD
-from wordwing.language.marking import marks, slips, unknown_words
+from wordwing.language.out_of_vocabulary import marks, slips, unknown_words
 from wordwing.language.staging import stage
 from wordwing.model.policy import LearnedPolicy
 from wordwing.viz.drawing import save

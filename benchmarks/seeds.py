@@ -17,7 +17,7 @@ from wordwing.evaluation.demo import STEPS
 from wordwing.evaluation.systems import load_policy
 from wordwing.execution.runner import fly_tasks
 from wordwing.execution.verdict import verdict
-from wordwing.language.parsing import parse
+from wordwing.language.parser.parsing import parse
 from wordwing.language.staging import stage
 from wordwing.sim.simulator import Simulator
 

@@ -30,7 +30,7 @@ from wordwing.data.schema import Instruction
 from wordwing.evaluation.report.bootstrap import Resampling
 from wordwing.execution.metrics import emd
 from wordwing.frames import start_frame
-from wordwing.language.judge import judge
+from wordwing.language.meaning.judge import judge
 from wordwing.learning.first_look import FirstLooks, predict
 from wordwing.learning.gold import GoldConfig
 from wordwing.model.checkpoint import load_network

@@ -12,7 +12,7 @@ from scipy import stats
 from small_policy import CONFIG
 from wordwing.execution.runner import Flight, fly_tasks, start_poses
 from wordwing.frames import Pose
-from wordwing.language.judge import judge
+from wordwing.language.meaning.judge import judge
 from wordwing.learning.examination import Examination, Marks, mean_interval
 from wordwing.learning.gold import GoldConfig, gold_visitation
 from wordwing.model.policy import LearnedPolicy

@@ -31,7 +31,7 @@ from wordwing.flight.replay import replay
 from wordwing.flight.setup import Setup
 from wordwing.flight.vehicle import FlightOverError, Vehicle
 from wordwing.interface import Policy, Setpoint
-from wordwing.language.marking import marks
+from wordwing.language.out_of_vocabulary import marks
 from wordwing.model.policy import LearnedPolicy
 from wordwing.world.layout import Layout
 from wordwing.world.tasks import Task

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from wordwing.language.absent import CORPORA, spoken_of
+from wordwing.language.missing_landmarks import CORPORA, spoken_of
 from wordwing.world.catalogue import Corpus
 from wordwing.world.samplers import sample_layout
 from wordwing.world.tasks import StartPose, Task, sample_task_in

@@ -118,7 +118,7 @@ class Vocabulary:
 @cache
 def _landmark_words() -> frozenset[str]:
     """All words in the names of landmarks, of every corpus, and in what the writer calls them."""
-    from wordwing.language.naming import lexicon  # which tokenizes
+    from wordwing.language.writing.referring_expressions import lexicon  # which tokenizes
 
     called = [noun for entry in catalogue() for noun in entry.nouns]
     called += [phrase for names in lexicon().values() for phrase in names.names]
