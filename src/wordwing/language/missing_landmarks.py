@@ -8,10 +8,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import get_args
 
+import numpy as np
+
 from wordwing.language.parser.reference_resolution import mentions
 from wordwing.language.parser.spelling import plain, words_of
 from wordwing.world.catalogue import Corpus, landmarks
 from wordwing.world.layout import Layout, Placement
+from wordwing.world.samplers import sample_layout
+from wordwing.world.tasks import StartPose, Task, sample_task_in
 
 CORPORA: tuple[Corpus, ...] = ("cage", "field", "house")
 """The smallest world first: it is the one that all policies know."""
@@ -80,3 +84,20 @@ def everything(corpus: Corpus) -> Layout:
     return Layout(
         tuple(Placement(kind.name, place // edge * 1.0, place % edge * 1.0, 0.0) for place, kind in enumerate(kinds))
     )
+
+
+def stage(
+    instruction: str, corpus: Corpus | None, rng: np.random.Generator, start: StartPose | None = None
+) -> tuple[Corpus, Task]:
+    """A start in a random layout with the landmarks that an instruction names, as far as there are such.
+
+    Args:
+        instruction: In plain English.
+        corpus: Which kind of world; by default the first of cage, field and house that has most of what is named.
+        rng: Source of everything random.
+        start: Where the drone begins; by default where a random walk does.
+    """
+    found = {name: spoken_of(instruction, name) for name in (CORPORA if corpus is None else (corpus,))}
+    chosen = max(found, key=lambda name: len(found[name]))  # of equals the first
+    task = sample_task_in(sample_layout(chosen, rng, found[chosen]), chosen, rng, start)
+    return chosen, task

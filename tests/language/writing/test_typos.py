@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from wordwing.language.lexicon import lexicon
 from wordwing.language.meaning.clauses import COLOURS
 from wordwing.language.tokenizer import tokenize
-from wordwing.language.writing.referring_expressions import lexicon
 from wordwing.language.writing.typos import HABITS, misspell
 
 TEXT = (

@@ -1,9 +1,9 @@
 """Understand a sentence: from what a person typed to the clauses that the judge can score.
 
-A text is cut into pieces (`parser.segmentation`). Which of them belong together is decided for the whole text at once: of
-all ways to group them, the one that leaves least unsaid, with the fewest clauses. "Keep the barrel on your left, go by"
-is one clause because its second half says nothing alone; "turn left, go by the barrel on its right" is two because no
-clause has both the turn and the side. What a group means `parser.clause_parsing` says, what its nouns name
+A text is cut into pieces (`parser.segmentation`). Which of them belong together is decided for the whole text at once:
+of all ways to group them, the one that leaves least unsaid, with the fewest clauses. "Keep the barrel on your left, go
+by" is one clause because its second half says nothing alone; "turn left, go by the barrel on its right" is two because
+no clause has both the turn and the side. What a group means `parser.clause_parsing` says, what its nouns name
 `parser.reference_resolution`. There is nothing learned in it, and nothing is guessed silently: what was left out is in
 `Parsed.unclear`.
 """

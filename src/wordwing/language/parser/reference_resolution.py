@@ -1,6 +1,6 @@
 """Which thing of a layout a noun phrase means.
 
-A phrase is looked up in everything that people call a landmark (`writing.referring_expressions`, the catalogue's nouns), the longest
+A phrase is looked up in everything that people call a landmark (`language.lexicon`, the catalogue's nouns), the longest
 first, and of all kinds of landmarks, not only of those that are there: "the blue box" is the container's name and must
 not become the brown box because no container is there. If a phrase fits several things that are there, nouns of the
 catalogue come before other names, and then whatever the words around it say: adjectives, or what it stands next to.
@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
+from wordwing.language.lexicon import lexicon
 from wordwing.language.meaning.clauses import COLOURS, Reference
 from wordwing.language.parser.spelling import BREAKS, Word, known_words, name_key
-from wordwing.language.writing.referring_expressions import BESIDE, CLOSE, FENCE_NAMES, lexicon
+from wordwing.language.writing.referring_expressions import BESIDE, CLOSE, FENCE_NAMES
 from wordwing.world.catalogue import catalogue, landmark
 from wordwing.world.fences import distance_to_fences
 from wordwing.world.layout import Layout

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 
 import numpy as np
 
+from wordwing.language.lexicon import lexicon
 from wordwing.language.meaning.clauses import Reference
 from wordwing.language.tokenizer import tokenize
 from wordwing.world.catalogue import landmark
@@ -20,30 +18,6 @@ FENCE_NAMES = ("{} fence", "{} fence", "{} fence", "{} fence", "{} wall", "{} bo
 BESIDE = ("next to", "near", "by", "close to", "beside")
 CLOSE = 1.3
 """Distance between landmarks of which one may locate the other, metres."""
-
-
-@dataclass(frozen=True)
-class Names:
-    """How people refer to a kind of landmark; phrases without article."""
-
-    names: tuple[str, ...]
-    """For who knows what it is, the commonest first."""
-    looks: tuple[str, ...]
-    """For who goes by colour and shape."""
-    family: str
-    """What it shares a plain noun with."""
-    contrast: tuple[str, ...]
-    """What tells it from its family."""
-
-
-@cache
-def lexicon() -> dict[str, Names]:
-    """Names of every landmark that generated corpora use."""
-    document = json.loads(files("wordwing.language").joinpath("lexicon.json").read_text("utf-8"))
-    return {
-        name: Names(tuple(row["names"]), tuple(row["looks"]), row["family"], tuple(row["contrast"]))
-        for name, row in document.items()
-    }
 
 
 @dataclass

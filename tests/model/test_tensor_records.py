@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from wordwing.model.records import each
+from wordwing.model.layers import each
 
 
 @dataclass(frozen=True)

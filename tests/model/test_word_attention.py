@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from wordwing.model.attention import HEADS, WIDTH, WordAttention
-from wordwing.model.lingunet import LingUNet, LingUNetConfig
+from wordwing.model.lingunet import HEADS, WIDTH, LingUNet, LingUNetConfig, WordAttention
 
 
 def layer(channels: int = 5, hidden: int = 6, cells: int = 4) -> WordAttention:

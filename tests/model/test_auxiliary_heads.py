@@ -4,9 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from wordwing.model.auxiliary import AuxiliaryHeads
 from wordwing.model.layers import parameters_of
-from wordwing.model.stage1 import Stage1Config
+from wordwing.model.stage1 import AuxiliaryHeads, Stage1Config
 from wordwing.world.catalogue import catalogue
 
 
