@@ -24,7 +24,7 @@ from wordwing.data.schema import Instruction
 from wordwing.data.subsets import instructions_of
 from wordwing.execution.metrics import SUCCESS_DISTANCE
 from wordwing.intervals import wilson
-from wordwing.language.semantics import COLOURS, KINDS, Clause, Reference
+from wordwing.language.meaning.clauses import COLOURS, KINDS, Clause, Reference
 from wordwing.world.layout import Layout
 
 SIDES = ("left", "right", "front", "behind")

@@ -20,8 +20,8 @@ from wordwing.evaluation.demo import fly_once
 from wordwing.evaluation.systems import load_policy
 from wordwing.execution.verdict import DONE, MISSED, verdict
 from wordwing.interface import CONTROL_PERIOD
-from wordwing.language.marking import marks, slips, unknown_words
-from wordwing.language.staging import stage
+from wordwing.language.missing_landmarks import stage
+from wordwing.language.out_of_vocabulary import marks, slips, unknown_words
 from wordwing.model.policy import LearnedPolicy
 from wordwing.viz.drawing import save
 from wordwing.viz.sheets import contact_sheet

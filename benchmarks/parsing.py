@@ -1,4 +1,4 @@
-"""How well the parser (`language/parsing.py`) understands sentences, as JSON lines for docs/data.md.
+"""How well the parser (`language/parser/parsing.py`) understands sentences, as JSON lines for docs/data.md.
 
 Usage: python benchmarks/parsing.py CORPUS_FOLDER… [--split dev] [--limit N] [--kinds] > benchmarks/parsing.jsonl
 
@@ -20,9 +20,9 @@ import numpy as np
 from wordwing.data.dataset import Dataset
 from wordwing.data.judging import Rate
 from wordwing.data.schema import Instruction
-from wordwing.language.judge import judge
-from wordwing.language.parsing import Parsed, parse
-from wordwing.language.semantics import Clause, Meaning
+from wordwing.language.meaning.clauses import Clause, Meaning
+from wordwing.language.meaning.judge import judge
+from wordwing.language.parser.parsing import Parsed, parse
 from wordwing.world.layout import Layout
 
 FOLLOWED = 0.5

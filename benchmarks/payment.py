@@ -24,8 +24,8 @@ from wordwing.learning.emd import SparseMap, stop_emd
 from wordwing.learning.reward import Flown, RewardConfig, rewards
 from wordwing.learning.rollouts import coasting
 from wordwing.model.checkpoint import load_network
+from wordwing.model.layers import each
 from wordwing.model.policy import Beliefs, PolicyNetwork
-from wordwing.model.records import each
 from wordwing.model.text import Tokens
 from wordwing.policies.oracle import Oracle
 from wordwing.sim.simulator import Simulator

@@ -17,8 +17,8 @@ from wordwing.evaluation.demo import STEPS
 from wordwing.evaluation.systems import load_policy
 from wordwing.execution.runner import fly
 from wordwing.execution.verdict import verdict
-from wordwing.language.parsing import parse
-from wordwing.language.staging import stage
+from wordwing.language.missing_landmarks import stage
+from wordwing.language.parser.parsing import parse
 from wordwing.sim.simulator import Simulator
 
 

@@ -30,13 +30,13 @@ from wordwing.data.schema import Instruction
 from wordwing.evaluation.report.bootstrap import Resampling
 from wordwing.execution.metrics import emd
 from wordwing.frames import start_frame
-from wordwing.language.judge import judge
+from wordwing.language.meaning.judge import judge
 from wordwing.learning.first_look import FirstLooks, predict
 from wordwing.learning.gold import GoldConfig
 from wordwing.model.checkpoint import load_network
 from wordwing.model.grid import START_GRID
+from wordwing.model.layers import each
 from wordwing.model.policy import PolicyNetwork
-from wordwing.model.records import each
 from wordwing.model.visitation import Visitation, visitation
 from wordwing.world.paths import Floats
 from wordwing.world.tasks import Task

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wordwing.language.track import Track
+from wordwing.language.meaning.flown_path import Track
 from wordwing.world.catalogue import Corpus
 from wordwing.world.layout import Layout
 from wordwing.world.paths import Floats, path_length, points_along, resample

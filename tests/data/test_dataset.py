@@ -17,7 +17,7 @@ from wordwing.data.scenes import Scene
 from wordwing.data.schema import Paragraph, Segment, Window
 from wordwing.errors import WordwingError
 from wordwing.language.alignment import align
-from wordwing.language.semantics import Clause
+from wordwing.language.meaning.clauses import Clause
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.world.layout import Layout, Placement
 

@@ -10,7 +10,7 @@ from wordwing.data.dataset import Dataset
 from wordwing.data.generating import CHUNK, Chunk, make
 from wordwing.data.subsets import paragraphs_of
 from wordwing.frames import ARENA_HALF
-from wordwing.language.semantics import KINDS
+from wordwing.language.meaning.clauses import KINDS
 from wordwing.world.paths import path_length
 
 

@@ -20,7 +20,7 @@ from wordwing.data.importers.drif import import_drif
 from wordwing.data.scenes import Scene
 from wordwing.data.schema import Paragraph, Segment, Window
 from wordwing.errors import WordwingError
-from wordwing.language.semantics import Clause
+from wordwing.language.meaning.clauses import Clause
 from wordwing.world.layout import Layout, Placement
 from wordwing.world.samplers import sample_layout
 from wordwing.world.walks import WalkConfig, sample_walks

@@ -17,7 +17,7 @@ from wordwing.data.dataset import Dataset
 from wordwing.data.generating import CUTS, RULES, Chunk, chunks, collect, make, paragraph_count
 from wordwing.data.schema import Paragraph
 from wordwing.frames import ARENA_HALF
-from wordwing.language.judge import judge
+from wordwing.language.meaning.judge import judge
 from wordwing.world.catalogue import landmarks
 from wordwing.world.layout import Layout
 from wordwing.world.paths import path_length, resample

@@ -13,10 +13,10 @@ from wordwing.data.dataset import Dataset, Source, write_dataset
 from wordwing.data.judging import Rate, judge_rates, mirror, mirrored_scores
 from wordwing.data.schema import Paragraph, Segment
 from wordwing.errors import WordwingError
-from wordwing.language.clauses import score
-from wordwing.language.judge import judge_track, sections
-from wordwing.language.semantics import Clause
-from wordwing.language.track import Track
+from wordwing.language.meaning.clauses import Clause
+from wordwing.language.meaning.flown_path import Track
+from wordwing.language.meaning.judge import judge_track, sections
+from wordwing.language.meaning.scoring import score
 from wordwing.world.layout import Layout, Placement
 
 ARENA = Layout((Placement("Barrel", 0.0, 0.0), Placement("Rock", 1.5, 1.5)))

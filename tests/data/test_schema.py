@@ -7,7 +7,7 @@ import pytest
 
 from wordwing.data.schema import Paragraph, Segment, Window, joined, length
 from wordwing.errors import WordwingError
-from wordwing.language.semantics import Clause
+from wordwing.language.meaning.clauses import Clause
 
 LANDMARKS = {"yard": 3, "room": 5}
 

@@ -9,8 +9,8 @@ import pytest
 from wordwing.data import segmenting
 from wordwing.data.schema import Segment
 from wordwing.data.segmenting import CutConfig, smooth, write_segments
-from wordwing.language.judge import judge
-from wordwing.language.writer import Writer
+from wordwing.language.meaning.judge import judge
+from wordwing.language.writing.writer import Writer
 from wordwing.world.layout import Layout
 from wordwing.world.paths import Floats, path_length, resample
 from wordwing.world.samplers import sample_layout

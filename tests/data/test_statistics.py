@@ -12,7 +12,7 @@ from wordwing.data.scenes import Scene
 from wordwing.data.schema import Paragraph, Segment, Window
 from wordwing.data.statistics import PAPER, PAPER_VISIBLE, describe
 from wordwing.errors import WordwingError
-from wordwing.language.semantics import Clause
+from wordwing.language.meaning.clauses import Clause
 from wordwing.world.layout import Layout, Placement
 
 REACH, PASS, TURN = Clause("reach", 0), Clause("pass", 1, side="left"), Clause("turn", side="left", amount=1.5)

@@ -16,7 +16,7 @@ from wordwing.evaluation.episodes import EPISODES, Episode, episode_line, find_e
 from wordwing.evaluation.measures import measure
 from wordwing.execution.execution import Execution
 from wordwing.frames import Pose
-from wordwing.language.semantics import Clause
+from wordwing.language.meaning.clauses import Clause
 from wordwing.world.layout import Layout, Placement
 from wordwing.world.tasks import Task
 

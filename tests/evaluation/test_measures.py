@@ -11,8 +11,8 @@ from scipy.spatial.distance import cdist
 from small_evaluation import plain_episode
 from wordwing.evaluation.episodes import Episode, episode_line
 from wordwing.evaluation.measures import Measures, measure
-from wordwing.language.judge import judge
-from wordwing.language.semantics import Clause
+from wordwing.language.meaning.clauses import Clause
+from wordwing.language.meaning.judge import judge
 from wordwing.world.layout import Layout, Placement
 
 GOLD = np.array([[0.0, 0.0], [2.0, 0.0]])

@@ -12,7 +12,7 @@ from wordwing.data.dataset import Dataset, Source, write_dataset
 from wordwing.data.scenes import Scene
 from wordwing.data.schema import Instruction, Paragraph, Segment, Window
 from wordwing.errors import WordwingError
-from wordwing.language.semantics import Clause
+from wordwing.language.meaning.clauses import Clause
 from wordwing.viz import paragraphs
 from wordwing.viz.drawing import FLOWN, INK, PAPER, map_pixels
 from wordwing.viz.overhead import Stroke, _apart, draw_map, overheads, readable

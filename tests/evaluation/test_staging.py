@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from wordwing.frames import ARENA_HALF
-from wordwing.language.absent import CORPORA, everything, spoken_of
-from wordwing.language.staging import stage
+from wordwing.language.missing_landmarks import CORPORA, everything, spoken_of, stage
 from wordwing.world.catalogue import landmarks
 from wordwing.world.tasks import StartPose
 

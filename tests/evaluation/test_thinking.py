@@ -10,7 +10,7 @@ from PIL import Image
 
 from wordwing.execution.execution import Execution
 from wordwing.frames import Pose
-from wordwing.language.marking import Mark
+from wordwing.language.out_of_vocabulary import Mark
 from wordwing.model.ego import EgoView
 from wordwing.model.policy import Beliefs
 from wordwing.model.stage2 import Control

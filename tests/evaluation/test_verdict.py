@@ -8,7 +8,7 @@ import pytest
 
 from wordwing.execution.execution import Execution
 from wordwing.execution.verdict import clause_words, verdict
-from wordwing.language.semantics import KINDS, Clause
+from wordwing.language.meaning.clauses import KINDS, Clause
 from wordwing.world.layout import Layout, Placement
 from wordwing.world.tasks import Task
 

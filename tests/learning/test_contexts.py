@@ -24,7 +24,7 @@ from wordwing.learning.contexts import (
 from wordwing.learning.executions import LabExecutions
 from wordwing.learning.gold import GoldConfig
 from wordwing.learning.losses import gold_of, outlook
-from wordwing.model.records import each
+from wordwing.model.layers import each
 from wordwing.sim.simulator import Simulator
 
 STILL = ContextConfig(pictures=3, others=0.0, look_arounds=0.0, rotation=0.0)

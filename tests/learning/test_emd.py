@@ -15,7 +15,7 @@ from wordwing.bench import emd as emd_bench
 from wordwing.bench.emd import KINDS, Problems, make_problems
 from wordwing.cli import main
 from wordwing.learning.emd import KEEP, SparseMap, batched_emd, dirac_emd, emd, exact_emd, stop_emd, visited_weights
-from wordwing.model.records import each
+from wordwing.model.layers import each
 from wordwing.world.tasks import sample_tasks
 
 CELL = 4.7 / 32

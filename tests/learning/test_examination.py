@@ -13,7 +13,7 @@ from small_policy import CONFIG
 from wordwing.execution.execution import Execution
 from wordwing.execution.runner import fly, start_poses
 from wordwing.frames import Pose
-from wordwing.language.judge import judge
+from wordwing.language.meaning.judge import judge
 from wordwing.learning.examination import Examination, Marks, mean_interval
 from wordwing.learning.gold import GoldConfig, gold_visitation
 from wordwing.model.policy import LearnedPolicy

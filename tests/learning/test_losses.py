@@ -13,9 +13,9 @@ from small_policy import CONFIG
 from wordwing.learning.contexts import ContextConfig, Contexts, ContextSource
 from wordwing.learning.gold import GoldConfig, gold_visitation
 from wordwing.learning.losses import LossConfig, Weights, losses, outlook, supervised_loss
-from wordwing.model.auxiliary import AuxiliaryHeads
 from wordwing.model.discriminator import Discriminator, DiscriminatorConfig
 from wordwing.model.policy import ModelConfig
+from wordwing.model.stage1 import AuxiliaryHeads
 
 CELL = 4.7 / 32
 SIM, COMMON, LAB, PICTURES = 5, 2, 2, 3

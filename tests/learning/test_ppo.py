@@ -23,7 +23,7 @@ from wordwing.learning.ppo import (
     sample,
 )
 from wordwing.model.ego import EgoView
-from wordwing.model.records import each
+from wordwing.model.layers import each
 from wordwing.model.stage2 import Control, Stage2, Stage2Config, ValueNetwork
 
 

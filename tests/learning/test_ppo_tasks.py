@@ -12,7 +12,7 @@ from wordwing.learning.ppo import PPO, Decisions, PPOConfig, log_probability, sa
 from wordwing.learning.returns import generalised_advantages, returns
 from wordwing.model.ego import EgoView, ego_view
 from wordwing.model.grid import START_GRID
-from wordwing.model.records import each
+from wordwing.model.layers import each
 from wordwing.model.stage2 import Stage2, Stage2Config, ValueNetwork, to_setpoint
 from wordwing.model.visitation import Visitation
 

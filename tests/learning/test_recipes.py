@@ -20,8 +20,8 @@ from wordwing.learning.processes import Place
 from wordwing.learning.recipes import RECIPES, ablated, changed, check_ablations, gpu, paper, quick
 from wordwing.learning.reinforcement import Reinforcement
 from wordwing.learning.sureal import train_synchronously
+from wordwing.model.layers import each
 from wordwing.model.policy import LearnedPolicy, PolicyNetwork
-from wordwing.model.records import each
 from wordwing.model.text import Tokens
 
 CHANGES = {

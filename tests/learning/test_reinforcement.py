@@ -9,7 +9,7 @@ from wordwing.learning.examples import ExampleSet
 from wordwing.learning.ppo import PPOConfig
 from wordwing.learning.reinforcement import Reinforcement, ReinforcementConfig
 from wordwing.learning.reward import rewards
-from wordwing.model.records import each
+from wordwing.model.layers import each
 
 TERMS = ("visitation", "stop", "exploration", "unobserved", "action", "step")
 

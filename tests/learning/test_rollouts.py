@@ -15,8 +15,8 @@ from wordwing.learning.emd import KEEP
 from wordwing.learning.examples import ExampleSet
 from wordwing.learning.rollouts import Collector
 from wordwing.model.grid import START_GRID
+from wordwing.model.layers import each
 from wordwing.model.policy import PolicyNetwork
-from wordwing.model.records import each
 from wordwing.model.stage2 import ValueNetwork
 from wordwing.sim.dynamics import ANSWERS, FleetState
 from wordwing.sim.simulator import Simulator

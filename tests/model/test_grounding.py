@@ -4,8 +4,8 @@ import numpy as np
 import torch
 
 from plain_layers import leaky, linear, norm
-from wordwing.model.grounding import Grounding
 from wordwing.model.layers import parameters_of
+from wordwing.model.stage1 import Grounding
 
 
 def test_the_grounding_has_as_many_parameters_as_the_authors():

@@ -6,11 +6,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from wordwing.frames import Pose
-from wordwing.model.auxiliary import AuxiliaryHeads
 from wordwing.model.layers import parameters_of
 from wordwing.model.lingunet import LingUNetConfig
 from wordwing.model.policy import Beliefs, ModelConfig, PolicyNetwork, State
-from wordwing.model.stage1 import Domain, Reading, Stage1, Stage1Config
+from wordwing.model.stage1 import AuxiliaryHeads, Domain, Reading, Stage1, Stage1Config
 from wordwing.model.text import Tokens
 from wordwing.model.visitation import Visitation, cross_entropy
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from studio_server import LAYOUT, START, RunningStudio
-from wordwing.language.marking import unknown_words
+from wordwing.language.out_of_vocabulary import unknown_words
 from wordwing.studio.filming import film_frames
 from wordwing.studio.live import LiveFlight
 from wordwing.studio.messages import read_link

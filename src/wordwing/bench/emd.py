@@ -26,8 +26,8 @@ from wordwing.interface import CONTROL_PERIOD, FLIGHT_HEIGHT, MAX_FORWARD
 from wordwing.learning.emd import SparseMap, batched_emd, exact_emd, visited_weights
 from wordwing.learning.gold import POINTS, GoldConfig, even_points, gold_visitation
 from wordwing.model.grid import START_GRID
+from wordwing.model.layers import each
 from wordwing.model.mapping import MappingConfig, arena_cells, look
-from wordwing.model.records import each
 from wordwing.world.tasks import Task, sample_tasks
 
 KINDS = {"typical": 0.5, "peaked": 0.125, "spread": 0.125, "followed": 0.125, "far": 0.125}

@@ -30,10 +30,10 @@ from wordwing.data.dataset import Dataset
 from wordwing.data.schema import Instruction, Segment
 from wordwing.errors import WordwingError
 from wordwing.intervals import wilson
-from wordwing.language.clauses import score
-from wordwing.language.judge import judge, sections
-from wordwing.language.semantics import Clause, Kind
-from wordwing.language.track import Track
+from wordwing.language.meaning.clauses import Clause, Kind
+from wordwing.language.meaning.flown_path import Track
+from wordwing.language.meaning.judge import judge, sections
+from wordwing.language.meaning.scoring import score
 from wordwing.world.layout import Layout
 from wordwing.world.paths import Floats
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF
-from wordwing.language.semantics import Clause
+from wordwing.language.meaning.clauses import Clause
 from wordwing.world.paths import Floats, path_length
 
 MAX_TEXT = 2000

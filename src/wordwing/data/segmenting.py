@@ -15,8 +15,8 @@ import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
 from wordwing.data.schema import Segment
-from wordwing.language.track import Track
-from wordwing.language.writer import Persona, Writer
+from wordwing.language.meaning.flown_path import Track
+from wordwing.language.writing.writer import Persona, Writer
 from wordwing.world.layout import Layout
 from wordwing.world.paths import Floats, path_length, points_along, resample
 

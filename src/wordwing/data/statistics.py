@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from wordwing.data.dataset import Dataset
 from wordwing.data.schema import Instruction, Paragraph, Segment, length
 from wordwing.frames import ARENA_SIZE
-from wordwing.language.semantics import Kind
+from wordwing.language.meaning.clauses import Kind
 from wordwing.language.tokenizer import tokenize
 from wordwing.world.visibility import goal_ahead
 

@@ -20,9 +20,8 @@ from wordwing.execution.runner import fly
 from wordwing.execution.verdict import verdict
 from wordwing.files import replacing
 from wordwing.interface import CONTROL_PERIOD, Domain, Policy
-from wordwing.language.absent import absent_sentence
-from wordwing.language.marking import Mark, marks, slips, unknown_words
-from wordwing.language.staging import stage
+from wordwing.language.missing_landmarks import absent_sentence, stage
+from wordwing.language.out_of_vocabulary import Mark, marks, slips, unknown_words
 from wordwing.language.tokenizer import tokenize
 from wordwing.model.policy import LearnedPolicy
 from wordwing.policies.average import HABITS

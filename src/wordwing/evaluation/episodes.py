@@ -23,7 +23,7 @@ from wordwing.errors import WordwingError, shown
 from wordwing.execution.execution import Execution
 from wordwing.frames import Pose, euler_from_quaternion, quaternion_from_euler
 from wordwing.interface import Domain
-from wordwing.language.semantics import Clause
+from wordwing.language.meaning.clauses import Clause
 from wordwing.world.layout import Layout
 from wordwing.world.paths import Floats
 from wordwing.world.tasks import Task

@@ -10,7 +10,7 @@ from typing import Any
 
 from wordwing.evaluation.episodes import Episode
 from wordwing.execution.metrics import emd, final_distance, ndtw, nemd, path_distance, sdtw, semd, spl, succeeded
-from wordwing.language.judge import judge
+from wordwing.language.meaning.judge import judge
 from wordwing.world.paths import lengths, path_length
 from wordwing.world.visibility import goal_ahead, goal_in_sight
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from wordwing.frames import Pose
 from wordwing.interface import Domain, Setpoint
-from wordwing.language.semantics import Clause
+from wordwing.language.meaning.clauses import Clause
 from wordwing.model.policy import Beliefs
 from wordwing.world.tasks import Task
 

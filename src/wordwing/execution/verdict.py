@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wordwing.execution.execution import Execution
-from wordwing.language.absent import absent
-from wordwing.language.judge import judge
-from wordwing.language.parsing import Parsed, parse
-from wordwing.language.semantics import Clause, Kind, Reference
+from wordwing.language.meaning.clauses import Clause, Kind, Reference
+from wordwing.language.meaning.judge import judge
+from wordwing.language.missing_landmarks import absent
+from wordwing.language.parser.parsing import Parsed, parse
 from wordwing.world.layout import Layout
 
 DONE, MISSED = "✓", "✗"

@@ -30,7 +30,7 @@ from wordwing.flight.process_helm import ProcessHelm
 from wordwing.flight.replay import replay
 from wordwing.flight.setup import Setup
 from wordwing.interface import FlightOverError, Policy, Setpoint, Vehicle
-from wordwing.language.marking import marks
+from wordwing.language.out_of_vocabulary import marks
 from wordwing.model.policy import LearnedPolicy
 from wordwing.world.layout import Layout
 from wordwing.world.tasks import Task

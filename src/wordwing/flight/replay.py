@@ -24,7 +24,7 @@ from wordwing.execution.verdict import BROKEN_OFF, verdict
 from wordwing.flight.logs import EVENTS, Entry, load_frame, read_events
 from wordwing.frames import Pose
 from wordwing.interface import CONTROL_PERIOD, Observation
-from wordwing.language.marking import marks
+from wordwing.language.out_of_vocabulary import marks
 from wordwing.model.checkpoint import shipped
 from wordwing.model.policy import Beliefs, LearnedPolicy
 from wordwing.viz.animation import MAP_SIZE, filmstrip, flight_frames

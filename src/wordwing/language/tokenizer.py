@@ -16,6 +16,7 @@ from pathlib import Path
 
 from wordwing.errors import WordwingError
 from wordwing.files import read_text, replacing
+from wordwing.language.lexicon import lexicon
 from wordwing.world.catalogue import catalogue
 
 PAD, UNKNOWN = "<pad>", "<unk>"
@@ -118,8 +119,6 @@ class Vocabulary:
 @cache
 def _landmark_words() -> frozenset[str]:
     """All words in the names of landmarks, of every corpus, and in what the writer calls them."""
-    from wordwing.language.naming import lexicon  # which tokenizes
-
     called = [noun for entry in catalogue() for noun in entry.nouns]
     called += [phrase for names in lexicon().values() for phrase in names.names]
     return frozenset(word for phrase in called for word in tokenize(phrase))

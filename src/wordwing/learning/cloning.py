@@ -21,9 +21,9 @@ from wordwing.learning.losses import Outlook, gold_of, outlook
 from wordwing.learning.seeding import generator_of
 from wordwing.learning.stepping import adam, step
 from wordwing.model.ego import EgoView
+from wordwing.model.layers import each
 from wordwing.model.mapping import arena_cells, boundary_cells
 from wordwing.model.policy import PolicyNetwork
-from wordwing.model.records import each
 from wordwing.model.stage2 import Stage2
 from wordwing.model.visitation import Visitation, visitation
 

@@ -25,7 +25,7 @@ from wordwing.learning.augmentation import forgetful, mirrored_image, mirrored_p
 from wordwing.learning.examples import Examples, ExampleSet
 from wordwing.learning.executions import Executions, LabExecutions
 from wordwing.learning.sayings import Sayings
-from wordwing.model.records import each
+from wordwing.model.layers import each
 from wordwing.sim.render import RenderConfig, Renderer
 from wordwing.sim.scene import PackedLayouts, Scene
 

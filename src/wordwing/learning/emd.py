@@ -24,7 +24,7 @@ from torch.nn import functional
 
 from wordwing.learning.sinkhorn import LEAST, Side, harden, soften
 from wordwing.model.grid import START_GRID
-from wordwing.model.records import each
+from wordwing.model.layers import each
 from wordwing.sim.launch import launch
 
 Method = Literal["auto", "exact", "batched"]

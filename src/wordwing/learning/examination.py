@@ -18,8 +18,8 @@ from wordwing.execution.execution import Execution
 from wordwing.execution.metrics import emd, final_distance, succeeded
 from wordwing.execution.runner import fly, start_poses
 from wordwing.interface import Policy
-from wordwing.language.judge import judge
-from wordwing.language.semantics import Meaning
+from wordwing.language.meaning.clauses import Meaning
+from wordwing.language.meaning.judge import judge
 from wordwing.learning.first_look import Assessment, FirstLooks, assess
 from wordwing.learning.gold import GoldConfig
 from wordwing.learning.material import Material

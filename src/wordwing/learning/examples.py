@@ -20,7 +20,7 @@ from wordwing.frames import Pose
 from wordwing.interface import FLIGHT_HEIGHT
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.learning.gold import even_points
-from wordwing.model.records import each
+from wordwing.model.layers import each
 from wordwing.model.text import Tokens
 from wordwing.sim.scene import PackedLayouts
 from wordwing.world.catalogue import catalogue

@@ -19,8 +19,8 @@ from wordwing.interface import FLIGHT_HEIGHT, Domain
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.learning.gold import GoldConfig, even_points, gold_visitation, observed_part
 from wordwing.model.grid import START_GRID
+from wordwing.model.layers import each
 from wordwing.model.policy import PolicyNetwork
-from wordwing.model.records import each
 from wordwing.model.text import Tokens
 from wordwing.model.visitation import Scores, Visitation, cross_entropy, entropy, visitation
 from wordwing.sim.scene import PackedLayouts

@@ -16,13 +16,12 @@ from torch.nn import functional
 from wordwing.frames import Pose, in_start_frame, start_frame
 from wordwing.learning.contexts import Contexts
 from wordwing.learning.gold import GoldConfig, gold_visitation, observed_part
-from wordwing.model.auxiliary import AuxiliaryHeads
 from wordwing.model.discriminator import Discriminator, wasserstein
 from wordwing.model.grid import START_GRID
+from wordwing.model.layers import each
 from wordwing.model.mapping import SemanticMap, arena_cells, look, project
 from wordwing.model.policy import PolicyNetwork
-from wordwing.model.records import each
-from wordwing.model.stage1 import Reading
+from wordwing.model.stage1 import AuxiliaryHeads, Reading
 from wordwing.model.vision import STRIDE
 from wordwing.model.visitation import Scores, Visitation, cross_entropy
 

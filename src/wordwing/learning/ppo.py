@@ -17,7 +17,7 @@ from torch.nn import functional
 from wordwing.devices import compile_once
 from wordwing.learning.stepping import adam, step
 from wordwing.model.ego import EgoView
-from wordwing.model.records import each
+from wordwing.model.layers import each
 from wordwing.model.stage2 import Control, Stage2, ValueNetwork
 
 Statistics = dict[str, Tensor]

@@ -25,8 +25,8 @@ from wordwing.learning.link import Executed
 from wordwing.learning.ppo import log_probability, sample
 from wordwing.learning.reward import Flown
 from wordwing.model.ego import EgoView
+from wordwing.model.layers import each
 from wordwing.model.policy import Beliefs, PolicyNetwork, State
-from wordwing.model.records import each
 from wordwing.model.stage2 import Control, ValueNetwork, to_setpoint
 from wordwing.sim.dynamics import ANSWERS
 from wordwing.sim.simulator import Simulator

@@ -19,9 +19,9 @@ from wordwing.learning.losses import LossConfig, supervised_loss
 from wordwing.learning.sayings import Sayings
 from wordwing.learning.seeding import generator_of
 from wordwing.learning.stepping import adam, step
-from wordwing.model.auxiliary import AuxiliaryHeads
 from wordwing.model.discriminator import Discriminator, DiscriminatorConfig, wasserstein
 from wordwing.model.policy import PolicyNetwork
+from wordwing.model.stage1 import AuxiliaryHeads
 
 
 @dataclass(frozen=True)

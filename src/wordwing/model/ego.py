@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from wordwing.frames import Pose
 from wordwing.model.grid import START_GRID, Grid
-from wordwing.model.records import each
+from wordwing.model.layers import each
 from wordwing.model.visitation import Visitation
 
 EGO_GRID = Grid(cells=96)

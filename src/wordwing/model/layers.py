@@ -1,8 +1,11 @@
-"""Layers that several networks share."""
+"""Layers that several networks share, and dataclasses of tensors [N, ...]."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -61,3 +64,16 @@ def single_precision(device: torch.device) -> AbstractContextManager[object]:
 def parameters_of(module: nn.Module) -> int:
     """How many numbers a module learns."""
     return sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad)
+
+
+def each(function: Callable[..., Tensor], record: Any, *others: Any) -> Any:
+    """The record whose every tensor is `function` of that tensor, and of those in the same place of other records."""
+    if isinstance(record, Tensor):
+        return function(record, *others)
+    if isinstance(record, tuple):
+        return tuple(each(function, *parts) for parts in zip(record, *others, strict=True))
+    if is_dataclass(record):
+        names = [entry.name for entry in fields(record)]
+        parts = {name: each(function, *(getattr(one, name) for one in (record, *others))) for name in names}
+        return replace(record, **parts)  # type: ignore[type-var]
+    return record

@@ -18,8 +18,8 @@ from wordwing.interface import MAX_FORWARD, MAX_YAW_RATE, Action, Domain, Observ
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.model.ego import EgoView, ego_view
 from wordwing.model.grid import START_GRID
+from wordwing.model.layers import each
 from wordwing.model.mapping import MappingConfig, SemanticMap, arena_cells, boundary_cells, look, project
-from wordwing.model.records import each
 from wordwing.model.stage1 import Reading, Stage1, Stage1Config
 from wordwing.model.stage2 import Control, Stage2, Stage2Config
 from wordwing.model.text import MAX_WORDS, Tokens

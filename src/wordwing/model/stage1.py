@@ -9,13 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from wordwing.interface import Domain
-from wordwing.model.attention import Words
-from wordwing.model.grounding import Grounding
-from wordwing.model.lingunet import LingUNet, LingUNetConfig
-from wordwing.model.records import each
+from wordwing.model.grid import START_GRID
+from wordwing.model.layers import each, filter_by_text, instance_norm, leaky
+from wordwing.model.lingunet import LingUNet, LingUNetConfig, Words
 from wordwing.model.text import InstructionEncoder, TextConfig, Tokens
 from wordwing.model.vision import ResNet, VisionConfig
 from wordwing.model.visitation import Scores
+from wordwing.world.catalogue import catalogue
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,23 @@ class Reading:
     def __getitem__(self, index: Tensor | slice) -> Reading:
         """Some of the instructions, or each as often as it has contexts."""
         return each(lambda tensor: tensor[index], self)
+
+
+class Grounding(nn.Module):
+    """K_G = W_G **u** + b_G and R^W = S^W ⊛ K_G."""
+
+    def __init__(self, hidden: int, channels: int, outputs: int) -> None:
+        super().__init__()
+        self.shape = (outputs, channels)
+        self.kernel = nn.Linear(hidden, outputs * channels)
+
+    def kernels(self, instruction_embedding: Tensor) -> Tensor:
+        """[N, hidden] to [N, 8, C]."""
+        return self.kernel(instruction_embedding).unflatten(-1, self.shape)
+
+    def forward(self, semantic_map: Tensor, kernels: Tensor) -> Tensor:
+        """[N, C, 64, 64] to [N, 8, 64, 64]; normalised, so that the size of a kernel says nothing."""
+        return instance_norm(leaky(filter_by_text(semantic_map, kernels)))
 
 
 class Stage1(nn.Module):
@@ -119,3 +136,39 @@ class Stage1(nn.Module):
     def support(self, observed: Tensor) -> Tensor:
         """[N, 64, 64] bool: the cells that distributions reach over; for PVN all of them."""
         return observed if self.config.observability else torch.ones_like(observed)
+
+
+class AuxiliaryHeads(nn.Module):
+    """What stands here, was it spoken of, what was spoken of: read off by one linear layer each."""
+
+    def __init__(self, config: Stage1Config) -> None:
+        super().__init__()
+        kinds = len(catalogue())
+        self.object = nn.Linear(config.vision.channels, kinds + 1)
+        self.grounding = nn.Linear(config.grounding, 2)
+        self.mention = nn.Linear(config.text.hidden, kinds)
+
+    @property
+    def nothing(self) -> int:
+        """The class of empty ground."""
+        return self.object.out_features - 1
+
+    def name(self, semantic_map: Tensor, points: Tensor) -> Tensor:
+        """L_percept's logits: which landmark stands at points of S^W?
+
+        Args:
+            semantic_map: [N, 32, 64, 64] start frame.
+            points: [N, P, 2] start frame, metres.
+
+        Returns:
+            [N, P, 90], in the catalogue's order, empty ground last.
+        """
+        return self.object(START_GRID.sample(semantic_map, points).mT)
+
+    def mentioned(self, grounding_map: Tensor, points: Tensor) -> Tensor:
+        """L_ground's logits [N, P, 2]: was what stands at points [N, P, 2] of R^W spoken of, no or yes?"""
+        return self.grounding(START_GRID.sample(grounding_map, points).mT)
+
+    def spoken(self, instruction_embedding: Tensor) -> Tensor:
+        """L_lang's logits [N, 89]: was each kind of landmark spoken of? Above zero for yes."""
+        return self.mention(instruction_embedding)

@@ -15,7 +15,7 @@ from PIL import Image
 from wordwing.evaluation.demo import STEPS
 from wordwing.execution.runner import SETTLE_STEPS
 from wordwing.files import replacing
-from wordwing.language.marking import marks
+from wordwing.language.out_of_vocabulary import marks
 from wordwing.studio.crew import Crew, load_crew
 from wordwing.studio.live import LiveFlight
 from wordwing.studio.messages import Link, read_link

@@ -13,7 +13,7 @@ from wordwing.data.schema import MAX_TEXT
 from wordwing.errors import WordwingError, did_you_mean, shown
 from wordwing.frames import ARENA_HALF
 from wordwing.interface import Domain
-from wordwing.language.absent import CORPORA
+from wordwing.language.missing_landmarks import CORPORA
 from wordwing.language.tokenizer import tokenize
 from wordwing.model.text import MAX_WORDS
 from wordwing.studio.live import Start

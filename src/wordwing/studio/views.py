@@ -9,7 +9,7 @@ from typing import Any
 from PIL import Image
 
 from wordwing.data.schema import MAX_TEXT
-from wordwing.language.absent import CORPORA
+from wordwing.language.missing_landmarks import CORPORA
 from wordwing.studio.crew import DEFAULT, Crew
 from wordwing.studio.frames import GRID
 from wordwing.studio.live import Start

@@ -16,7 +16,7 @@ import numpy as np
 from wordwing.errors import WordwingError
 from wordwing.evaluation.demo import STEPS
 from wordwing.interface import CONTROL_PERIOD, Domain
-from wordwing.language.staging import stage
+from wordwing.language.missing_landmarks import stage
 from wordwing.studio.crew import Crew
 from wordwing.studio.episodes import Episodes, ending_json, episode_json
 from wordwing.studio.frames import FrameWriter

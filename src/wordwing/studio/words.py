@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from wordwing.language.absent import Absent, absent
-from wordwing.language.marking import marks
+from wordwing.language.missing_landmarks import Absent, absent
+from wordwing.language.out_of_vocabulary import marks
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.world.layout import Layout
 

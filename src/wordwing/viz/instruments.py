@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw
 
 from wordwing.execution.execution import Execution
 from wordwing.interface import CONTROL_PERIOD, MAX_FORWARD, MAX_YAW_RATE
-from wordwing.language.marking import Mark
+from wordwing.language.out_of_vocabulary import Mark
 from wordwing.language.tokenizer import tokenize
 from wordwing.viz.animation import wrapped
 from wordwing.viz.belief_maps import ramp

@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw
 
 from wordwing.data.schema import Instruction, Paragraph
 from wordwing.files import replacing
-from wordwing.language.semantics import Clause, Meaning, Reference
+from wordwing.language.meaning.clauses import Clause, Meaning, Reference
 from wordwing.viz.animation import wrapped
 from wordwing.viz.drawing import (
     BLUISH_GREEN,

@@ -16,7 +16,7 @@ from PIL import Image, ImageDraw, ImageFilter
 from wordwing.execution.execution import Execution
 from wordwing.execution.verdict import DONE, MISSED
 from wordwing.frames import Pose
-from wordwing.language.marking import Mark, slips
+from wordwing.language.out_of_vocabulary import Mark, slips
 from wordwing.model.policy import Beliefs
 from wordwing.viz.animation import MAP_SIZE, clock, draw_flown, headings, lit, still_states, wrapped
 from wordwing.viz.belief_maps import Bytes, FeatureColours, WorldView, glowing

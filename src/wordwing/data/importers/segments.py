@@ -18,7 +18,7 @@ from wordwing.data.importers.tally import Tally
 from wordwing.data.importers.units import clipped
 from wordwing.data.schema import MAX_TEXT, START_DISTANCE, Segment
 from wordwing.errors import WordwingError
-from wordwing.language.semantics import Clause
+from wordwing.language.meaning.clauses import Clause
 from wordwing.language.tokenizer import tokenize
 from wordwing.world.paths import Floats
 

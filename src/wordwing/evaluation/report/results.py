@@ -26,7 +26,7 @@ from wordwing.evaluation.report.summary import (
 )
 from wordwing.evaluation.report.tables import Section, Table, csv_text, slug
 from wordwing.execution.metrics import SUCCESS_DISTANCE
-from wordwing.language.judge import DONE
+from wordwing.language.meaning.judge import DONE
 
 METRES = ("distance", "distance_at_stop", "closest", "emd", "length", "first_goal_error", "last_goal_error")
 

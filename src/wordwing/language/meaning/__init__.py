@@ -1,0 +1,1 @@
+"""What an instruction means, and how well a flown path carries it out."""

@@ -1,0 +1,152 @@
+"""What an instruction means: an ordered list of typed clauses over landmarks and fences.
+
+The writer (`writing.writer`) begins with a meaning and puts it into words; the judge (`meaning.judge`) takes a
+meaning and a flown path and says how well the one was followed by the other. "Left" and "right" are the flying drone's,
+always: `Clause("pass", 3, side="left")` has landmark 3 on the drone's left, whatever words are chosen for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
+
+from wordwing.errors import WordwingError, did_you_mean
+from wordwing.world.fences import FENCES
+
+Kind = Literal[
+    "turn",
+    "turn_around",
+    "turn_to",
+    "straight",
+    "forward",
+    "curve",
+    "pass",
+    "circle",
+    "hug",
+    "between",
+    "toward",
+    "reach",
+    "reach_side",
+    "reach_fence",
+    "reach_between",
+    "face",
+    "abeam",
+    "along",
+    "leave",
+]
+Side = Literal["left", "right", "front", "behind"]
+Reference = int | str
+"""A landmark by its place in the layout's list, or a fence by its colour."""
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+COLOURS = tuple(fence.colour for fence in FENCES)
+
+MAX_AMOUNT = 1000.0
+"""Most metres or radians of one clause: beyond it is only nonsense."""
+
+_NEEDS: dict[Kind, tuple[str, ...]] = {
+    "turn": ("side", "amount"),
+    "turn_around": (),
+    "turn_to": ("reference",),
+    "straight": (),
+    "forward": ("amount",),
+    "curve": ("side",),
+    "pass": ("reference", "side"),
+    "circle": ("reference", "side", "amount"),
+    "hug": ("reference", "side"),
+    "between": ("reference", "other"),
+    "toward": ("reference",),
+    "reach": ("reference",),
+    "reach_side": ("reference", "side"),
+    "reach_fence": ("reference",),
+    "reach_between": ("reference", "other"),
+    "face": ("reference",),
+    "abeam": ("reference", "side"),
+    "along": ("reference", "side"),
+    "leave": ("reference",),
+}
+_ONLY_LANDMARKS: tuple[Kind, ...] = ("pass", "circle", "hug")
+_ONLY_FENCES: tuple[Kind, ...] = ("reach_fence", "along")
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One thing to do. Which fields a kind needs is checked by `validate`.
+
+    Kinds: `turn` on the spot by `amount` radians to a `side`; `turn_around`; `turn_to` face `reference`; fly `straight`
+    on, or `forward` `amount` metres; `curve` to a `side`; `pass` `reference`, which is on `side`; `circle` it by
+    `amount` radians; `hug` it, close by; fly through `between` `reference` and `other`; fly `toward` `reference`;
+    `reach` it; `reach_side`: end before, behind, left or right of it as seen from where the clause began;
+    `reach_fence`; `reach_between`; end so as to `face` it; end with it `abeam` on `side`; fly `along` a fence on
+    `side`; `leave` it behind.
+    """
+
+    kind: Kind
+    reference: Reference | None = None
+    other: Reference | None = None
+    side: Side | None = None
+    amount: float | None = None
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        """What it speaks of, in order."""
+        return tuple(entry for entry in (self.reference, self.other) if entry is not None)
+
+    @property
+    def handed(self) -> bool:
+        """Whether it says left or right."""
+        return self.side in ("left", "right")
+
+    def validate(self, landmarks: int, where: str) -> None:
+        """Raise a `WordwingError` unless it has what its kind needs and speaks of what exists.
+
+        Args:
+            landmarks: How many the layout has.
+            where: Begins the sentence.
+        """
+        if self.kind not in KINDS:
+            hint = did_you_mean(str(self.kind)[:40], KINDS) or f"; the kinds are {', '.join(KINDS)}"
+            raise WordwingError(f"{where}: a clause is of kind {self.kind!r:.40}{hint}")
+        for name in ("reference", "other", "side", "amount"):
+            if (getattr(self, name) is not None) != (name in _NEEDS[self.kind]):
+                wanted = "needs" if name in _NEEDS[self.kind] else "has no"
+                raise WordwingError(f'{where}: a clause of kind "{self.kind}" {wanted} "{name}"')
+        fences = () if self.kind in _ONLY_LANDMARKS else COLOURS
+        numbers = range(0 if self.kind in _ONLY_FENCES else landmarks)
+        for entry in self.references:
+            if not (entry in fences if isinstance(entry, str) else type(entry) is int and entry in numbers):
+                fence, number = f"a fence ({', '.join(COLOURS)})", f"the number of one of {landmarks} landmarks, from 0"
+                wanted = number if not fences else fence if self.kind in _ONLY_FENCES else f"{fence} or {number}"
+                raise WordwingError(f'{where}: a "{self.kind}" clause speaks of {entry!r:.40}; it must be {wanted}')
+        if len(set(self.references)) < len(self.references):
+            raise WordwingError(f'{where}: a "{self.kind}" clause speaks of {self.other!r} twice; it needs two things')
+        sides = get_args(Side) if self.kind == "reach_side" else ("left", "right")
+        if self.side is not None and self.side not in sides:
+            raise WordwingError(
+                f'{where}: a "{self.kind}" clause has side {self.side!r:.40}; it must be {" or ".join(sides)}'
+            )
+        if self.amount is not None and not (
+            isinstance(self.amount, int | float) and not isinstance(self.amount, bool) and 0 < self.amount <= MAX_AMOUNT
+        ):
+            raise WordwingError(
+                f'{where}: a "{self.kind}" clause has amount {self.amount!r:.40}; '
+                f"it must be a number above 0, at most {MAX_AMOUNT:g}"
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in a dataset: fields that are None left out."""
+        return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
+
+    @classmethod
+    def from_json(cls, row: object, landmarks: int, where: str) -> Clause:
+        """Read and validate one clause."""
+        names = [f.name for f in fields(cls)]
+        if not isinstance(row, dict) or "kind" not in row or not set(row) <= set(names):
+            raise WordwingError(f"{where}: a clause must be an object with keys among {', '.join(names)}")
+        clause = cls(**row)
+        clause.validate(landmarks, where)
+        return clause
+
+
+Meaning = Sequence[Clause]

@@ -1,0 +1,1 @@
+"""From an English text to its meaning."""

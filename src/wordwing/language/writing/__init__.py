@@ -1,0 +1,1 @@
+"""From a flown path to an English instruction."""

@@ -1,0 +1,196 @@
+"""What to say about a path: a few true clauses, in order, that together mean this path and no other.
+
+People do not list everything; they say what leads there and where to stop. A meaning is proposed at random with the
+weights of `FINALS` and `MIDDLES`, kept only if the judge gives full marks to the path it describes, and preferred if
+it does not fit other paths in the same layout.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from wordwing.language.meaning.clauses import Clause, Kind
+from wordwing.language.meaning.facts import QUARTER, SLIGHT, TRUE, Fact, facts
+from wordwing.language.meaning.flown_path import Track, wrapped
+from wordwing.language.meaning.judge import judge_track
+from wordwing.language.meaning.scoring import score
+from wordwing.world.paths import Floats
+
+FINALS: dict[Kind, float] = {
+    "reach": 3.0,
+    "reach_side": 2.2,
+    "reach_fence": 1.5,
+    "reach_between": 1.2,
+    "pass": 2.2,
+    "between": 0.9,
+    "circle": 2.0,
+    "abeam": 1.0,
+    "face": 1.2,
+    "along": 0.6,
+    "forward": 0.1,
+}
+"""Kinds that can end an instruction, and how often they do."""
+
+MIDDLES: dict[Kind, float] = {
+    "pass": 2.5,
+    "circle": 2.0,
+    "between": 1.5,
+    "toward": 1.2,
+    "straight": 1.0,
+    "curve": 1.0,
+    "hug": 1.2,
+    "along": 0.8,
+    "forward": 0.4,
+    "leave": 0.5,
+}
+"""Kinds that lead on to something else."""
+
+OPENINGS: tuple[Kind, ...] = ("turn", "turn_around", "turn_to")
+ROUND: tuple[Kind, ...] = ("pass", "circle", "hug", "abeam")
+"""Ways of going by a thing."""
+
+REDUNDANT: tuple[tuple[tuple[Kind, ...], tuple[Kind, ...]], ...] = (
+    (ROUND, (*ROUND, "reach")),
+    (("between",), ("reach_between",)),
+    (("leave",), ("between", "reach_between")),
+)
+"""Kinds of which nobody says the first and then the second about the same thing."""
+
+ACCEPTED = TRUE - 0.01
+CONFUSED = 0.5
+"""Score from which a meaning fits another path as well."""
+
+PROPOSALS, PATIENCE, RIVALS = 22, 18, 10
+"""Meanings tried for one path, after how many another clause is added, and other paths that each is tried on."""
+
+
+def compose(track: Track, rivals: Sequence[Track], clauses: int, rng: np.random.Generator) -> tuple[Clause, ...] | None:
+    """Choose what to say about a path.
+
+    Args:
+        track: The path to describe.
+        rivals: Other paths in the same layout, which the meaning should not fit.
+        clauses: How many clauses to say at most, apart from an opening turn.
+        rng: Source of every choice.
+
+    Returns:
+        A meaning that the judge gives full marks for this path; None if nothing was found to say.
+    """
+    known = facts(track)
+    finals = [fact for fact in known if fact.clause.kind in FINALS and fact.ends]
+    if not finals:
+        return None
+    against = _Rivals([rivals[i] for i in rng.permutation(len(rivals))[:RIVALS]])
+    best: tuple[int, tuple[Clause, ...]] | None = None
+    for attempt in range(PROPOSALS):
+        # What one clause cannot tell apart, two may.
+        chosen = _propose(known, finals, track, clauses + (attempt >= PATIENCE), rng)
+        if chosen is None:
+            continue
+        meaning = tuple(fact.clause for fact in chosen)
+        if best is not None and meaning == best[1]:
+            continue
+        confused = against.confused(meaning, best[0] if best else math.inf)
+        if best is None or confused < best[0]:
+            best = confused, meaning
+        if confused == 0:
+            break
+    return best[1] if best else None
+
+
+class _Rivals:
+    """Other paths, and how well they do what has been asked of them so far."""
+
+    def __init__(self, tracks: Sequence[Track]) -> None:
+        self.tracks = tracks
+        self._scores: dict[tuple[int, Clause, bool], Floats] = {}
+
+    def confused(self, meaning: tuple[Clause, ...], enough: float) -> int:
+        """How many paths a meaning fits; counting ends at `enough`."""
+        count = 0
+        for index in range(len(self.tracks)):
+            scores = [self._score(index, clause, first=place == 0) for place, clause in enumerate(meaning)]
+            # A clause that no section does at all needs no cutting.
+            if all(entry.max() > 0 for entry in scores):
+                count += judge_track(scores).score >= CONFUSED
+            if count >= enough:
+                break
+        return count
+
+    def _score(self, index: int, clause: Clause, first: bool) -> Floats:
+        key = index, clause, first
+        if key not in self._scores:
+            self._scores[key] = np.triu(score(clause, self.tracks[index], first))
+        return self._scores[key]
+
+
+def _propose(
+    known: list[Fact], finals: list[Fact], track: Track, clauses: int, rng: np.random.Generator
+) -> list[Fact] | None:
+    """One random meaning, or None if the judge does not agree with it."""
+    final = _choose(finals, FINALS, rng)
+    said = [final]
+    if final.clause.kind == "forward" and rng.random() < 0.7:
+        clauses = 1
+    for _ in range(clauses - 1):
+        options = [fact for fact in known if fact.clause.kind in MIDDLES and _goes_with(fact, said)]
+        if not options:
+            break
+        said.insert(0, _choose(options, MIDDLES, rng))
+    if final.clause.kind == "face" and len(said) == 1:
+        return None
+    middles = sorted(said[:-1], key=_when)
+    opening = _opening(known, track, rng)
+    said = [*([opening] if opening else []), *middles, final]
+    judgement = judge_track([_score(fact, track, first=index == 0) for index, fact in enumerate(said)])
+    return said if min(judgement.clauses) >= ACCEPTED else None
+
+
+def _score(fact: Fact, track: Track, first: bool) -> Floats:
+    """A fact's score; "straight" is the start's heading only at the very beginning."""
+    if first or fact.clause.kind not in ("straight", "forward"):
+        return fact.score
+    return score(fact.clause, track, first=False)
+
+
+def _goes_with(fact: Fact, said: list[Fact]) -> bool:
+    """Whether a clause can come before others without saying the same thing again."""
+    clause, final = fact.clause, said[-1]
+    for other in (entry.clause for entry in said):
+        if clause == other or (clause.kind == other.kind and clause.references == other.references):
+            return False
+        shared = set(clause.references) & set(other.references)
+        if shared and any(clause.kind in first and other.kind in then for first, then in REDUNDANT):
+            return False
+        if {clause.kind, other.kind} <= {"straight", "forward", "toward", "along", "leave", "curve"}:
+            return False
+    reaches = (fact.score >= TRUE).any(axis=0) & (final.score[:, -1] >= TRUE)
+    return bool(reaches.any())
+
+
+def _opening(known: list[Fact], track: Track, rng: np.random.Generator) -> Fact | None:
+    """A turn to begin with; the sharper, the likelier to be mentioned."""
+    turns = [fact for fact in known if fact.clause.kind in OPENINGS and fact.score[0, 0] >= TRUE]
+    if not turns:
+        return None
+    sharp = abs(float(wrapped(track.depart[0] - track.start_yaw)))
+    chance = 0.12 if sharp < (SLIGHT + QUARTER) / 2 else 0.7
+    return turns[int(rng.integers(len(turns)))] if rng.random() < chance else None
+
+
+def _when(fact: Fact) -> float:
+    """Where along the path a fact is true, on average."""
+    begins, ends = np.nonzero(fact.score >= TRUE)
+    return float((begins + ends).mean())
+
+
+def _choose(options: list[Fact], weights: dict[Kind, float], rng: np.random.Generator) -> Fact:
+    """A kind by its weight, then a clause of that kind: many landmarks do not make one kind commoner."""
+    kinds = sorted({fact.clause.kind for fact in options})
+    chances = np.array([weights[kind] for kind in kinds])
+    kind = kinds[int(rng.choice(len(kinds), p=chances / chances.sum()))]
+    same = [fact for fact in options if fact.clause.kind == kind]
+    return same[int(rng.integers(len(same)))]

@@ -1,0 +1,109 @@
+"""What a writer calls a landmark: by a name, by its looks, or by what tells it from another of its kind."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from wordwing.language.lexicon import lexicon
+from wordwing.language.meaning.clauses import Reference
+from wordwing.language.tokenizer import tokenize
+from wordwing.world.catalogue import landmark
+from wordwing.world.layout import Layout
+
+FENCE_NAMES = ("{} fence", "{} fence", "{} fence", "{} fence", "{} wall", "{} border", "{} boundary", "{} edge")
+BESIDE = ("next to", "near", "by", "close to", "beside")
+CLOSE = 1.3
+"""Distance between landmarks of which one may locate the other, metres."""
+
+
+@dataclass
+class Namer:
+    """One writer's words for things in one layout; remembers what it has called them."""
+
+    layout: Layout
+    rng: np.random.Generator
+    looks: float = 0.1
+    """How often this writer goes by looks."""
+    loose: float = 0.15
+    """How often it does not mind that a name fits two things."""
+    article: bool = True
+
+    def __post_init__(self) -> None:
+        self._called: dict[Reference, str] = {}
+
+    def name(self, reference: Reference) -> str:
+        """A noun phrase with article."""
+        known = self._called.get(reference)
+        if known is None or self.rng.random() < 0.3:
+            known = self._fence(reference) if isinstance(reference, str) else self._landmark(reference)
+            self._called[reference] = known
+        return f"the {known}" if self.article or self.rng.random() < 0.5 else known
+
+    def plural(self, reference: Reference) -> bool:
+        """Whether a thing goes by a plural ("the red flowers"), which "it" does not stand for."""
+        head = re.split(f" (?:with|{'|'.join(BESIDE)}) ", self._called.get(reference, ""))[0].split(" ")[-1]
+        return head.endswith("s") and not head.endswith(("ss", "us"))
+
+    def _fence(self, colour: str) -> str:
+        return self._pick(FENCE_NAMES).format(colour)
+
+    def _landmark(self, index: int) -> str:
+        entry = lexicon()[self.layout.landmarks[index].name]
+        nouns = landmark(self.layout.landmarks[index].name).nouns
+        chance = self.rng.random()
+        if chance < self.looks:
+            phrase = self._pick(entry.looks)
+        elif chance < 0.84:
+            # The first noun is what most people say: the shares of a language, not of a list.
+            phrase = nouns[min(int(self.rng.geometric(0.7)) - 1, len(nouns) - 1)]
+        else:
+            phrase = self._pick(entry.names)
+        rivals = self.rivals(index, phrase)
+        if not rivals or self.rng.random() < self.loose:
+            return phrase
+        return self._distinguished(index, phrase, rivals)
+
+    def rivals(self, index: int, phrase: str) -> list[int]:
+        """Other landmarks of the layout that a phrase could mean: of the same family, or called just so."""
+        own = lexicon()[self.layout.landmarks[index].name]
+        found = []
+        for other, placement in enumerate(self.layout.landmarks):
+            names = lexicon()[placement.name]
+            kindred = names.family == own.family and tokenize(phrase) == [own.family]
+            if other != index and (kindred or phrase in names.names or phrase in names.looks):
+                found.append(other)
+        return found
+
+    def _distinguished(self, index: int, phrase: str, rivals: list[int]) -> str:
+        """A phrase that fits only this one: its own feature, or what it stands near."""
+        own = lexicon()[self.layout.landmarks[index].name]
+        other_kinds = all(self.layout.landmarks[rival].name != self.layout.landmarks[index].name for rival in rivals)
+        if own.contrast and other_kinds and self.rng.random() < 0.75:
+            return self._pick(own.contrast)
+        neighbour = self._neighbour(index, rivals)
+        if neighbour is None:
+            return self._pick(own.contrast or own.looks)
+        beside = lexicon()[self.layout.landmarks[neighbour].name].names[0]
+        return f"{phrase} {self._pick(BESIDE)} the {beside}"
+
+    def _neighbour(self, index: int, rivals: list[int]) -> int | None:
+        """The nearest landmark that stands near this one, with none of its name near this one's rivals."""
+        here = self.layout.landmarks[index]
+        best, chosen = CLOSE, None
+        for other, placement in enumerate(self.layout.landmarks):
+            if other == index or other in rivals:
+                continue
+            distance = math.hypot(placement.x - here.x, placement.y - here.y)
+            others = [self.layout.landmarks[rival] for rival in rivals]
+            noun = lexicon()[placement.name].names[0]
+            called = [entry for entry in self.layout.landmarks if noun in lexicon()[entry.name].names]
+            if distance < best and all(math.hypot(c.x - o.x, c.y - o.y) > CLOSE for c in called for o in others):
+                best, chosen = distance, other
+        return chosen
+
+    def _pick(self, phrases: tuple[str, ...]) -> str:
+        return phrases[int(self.rng.integers(len(phrases)))]

@@ -1,0 +1,176 @@
+import json
+import math
+
+import pytest
+
+from wordwing.errors import WordwingError
+from wordwing.language.meaning.clauses import COLOURS, KINDS, Clause
+
+GOOD = [
+    {"kind": "turn", "side": "left", "amount": 1.57},
+    {"kind": "turn_around"},
+    {"kind": "turn_to", "reference": 2},
+    {"kind": "straight"},
+    {"kind": "forward", "amount": 0.5},
+    {"kind": "curve", "side": "right"},
+    {"kind": "pass", "reference": 0, "side": "left"},
+    {"kind": "circle", "reference": 1, "side": "right", "amount": 6.28},
+    {"kind": "hug", "reference": 3, "side": "left"},
+    {"kind": "between", "reference": 0, "other": 3},
+    {"kind": "toward", "reference": "blue"},
+    {"kind": "reach", "reference": 3},
+    {"kind": "reach_side", "reference": 1, "side": "behind"},
+    {"kind": "reach_fence", "reference": "red"},
+    {"kind": "reach_between", "reference": 0, "other": "white"},
+    {"kind": "face", "reference": "yellow"},
+    {"kind": "abeam", "reference": 2, "side": "right"},
+    {"kind": "along", "reference": "red", "side": "left"},
+    {"kind": "leave", "reference": 0},
+]
+"""One clause of each kind, with exactly the fields that it needs, in a layout of four landmarks."""
+
+SPARE = {"reference": 0, "other": 1, "side": "left", "amount": 1.0}
+LANDMARK = "the number of one of 4 landmarks, from 0"
+FENCE = "a fence (red, white, blue, yellow)"
+
+
+def complaint(row: object) -> str:
+    with pytest.raises(WordwingError) as caught:
+        Clause.from_json(row, 4, "line 3")
+    return str(caught.value)
+
+
+def test_there_is_an_example_of_every_kind():
+    assert sorted(row["kind"] for row in GOOD) == sorted(KINDS)
+
+
+@pytest.mark.parametrize("row", GOOD, ids=lambda row: row["kind"])
+def test_a_kind_needs_exactly_its_fields(row):
+    Clause.from_json(row, 4, "line 3")
+    kind = row["kind"]
+    for name, value in SPARE.items():
+        if name in row:
+            less = {key: entry for key, entry in row.items() if key != name}
+            assert complaint(less) == f'line 3: a clause of kind "{kind}" needs "{name}"'
+            assert complaint(row | {name: None}) == complaint(less)
+        else:
+            assert complaint(row | {name: value}) == f'line 3: a clause of kind "{kind}" has no "{name}"'
+
+
+@pytest.mark.parametrize("row", GOOD, ids=lambda row: row["kind"])
+def test_what_is_written_is_what_is_read(row):
+    clause = Clause.from_json(row, 4, "line 3")
+    assert clause == Clause(**row)
+    assert clause.to_json() == row
+    assert Clause.from_json(json.loads(json.dumps(clause.to_json())), 4, "line 3") == clause
+
+
+def test_random_clauses_survive_writing_and_reading(rng):
+    for _ in range(500):
+        row = dict(GOOD[rng.integers(len(GOOD))])
+        landmarks = int(rng.integers(4, 41))
+        if row.keys() & {"reference", "other"} and isinstance(row["reference"], int):
+            numbers = rng.permutation(landmarks).tolist()
+            row.update((key, numbers.pop()) for key in ("reference", "other") if key in row)
+        elif "reference" in row:
+            row["reference"] = str(rng.choice(COLOURS))
+        if "side" in row:
+            row["side"] = str(rng.choice(["left", "right"]))
+        if "amount" in row:
+            row["amount"] = float(rng.uniform(1e-3, 10))
+        clause = Clause(**row)
+        clause.validate(landmarks, "line 3")
+        assert Clause.from_json(json.loads(json.dumps(clause.to_json())), landmarks, "line 3") == clause
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        (7, "a clause must be an object with keys among kind, reference, other, side, amount"),
+        (None, "a clause must be an object with keys among kind, reference, other, side, amount"),
+        (["reach", 3], "a clause must be an object with keys among kind, reference, other, side, amount"),
+        ({}, "a clause must be an object with keys among kind, reference, other, side, amount"),
+        ({"kind": "straight", "speed": 1}, "a clause must be an object with keys among kind, reference, other, side,"),
+        ({"kind": "cirlce"}, "a clause is of kind 'cirlce'; did you mean \"circle\"?"),
+        ({"kind": "zzz"}, "a clause is of kind 'zzz'; the kinds are turn, turn_around, turn_to, "),
+        ({"kind": None}, "a clause is of kind None; "),
+        ({"kind": ["turn"]}, "a clause is of kind ['turn']; "),
+        ({"kind": "x\ny" * 100_000}, "a clause is of kind 'x\\nyx"),
+        ({"kind": "reach", "reference": 4}, f'a "reach" clause speaks of 4; it must be {FENCE} or {LANDMARK}'),
+        ({"kind": "reach", "reference": -1}, f'a "reach" clause speaks of -1; it must be {FENCE} or {LANDMARK}'),
+        ({"kind": "reach", "reference": 1.0}, 'a "reach" clause speaks of 1.0; it must be'),
+        ({"kind": "reach", "reference": True}, 'a "reach" clause speaks of True; it must be'),
+        ({"kind": "reach", "reference": [1]}, 'a "reach" clause speaks of [1]; it must be'),
+        ({"kind": "reach", "reference": "green"}, "a \"reach\" clause speaks of 'green'; it must be"),
+        ({"kind": "between", "reference": 1, "other": 9}, 'a "between" clause speaks of 9; it must be'),
+        ({"kind": "between", "reference": 1, "other": 1}, 'a "between" clause speaks of 1 twice; it needs two things'),
+        (
+            {"kind": "reach_between", "reference": "red", "other": "red"},
+            "a \"reach_between\" clause speaks of 'red' twice",
+        ),
+        (
+            {"kind": "pass", "reference": "red", "side": "left"},
+            f"a \"pass\" clause speaks of 'red'; it must be {LANDMARK}",
+        ),
+        (
+            {"kind": "hug", "reference": "red", "side": "left"},
+            f"a \"hug\" clause speaks of 'red'; it must be {LANDMARK}",
+        ),
+        (
+            {"kind": "circle", "reference": "red", "side": "left", "amount": 3},
+            f"a \"circle\" clause speaks of 'red'; it must be {LANDMARK}",
+        ),
+        ({"kind": "reach_fence", "reference": 1}, f'a "reach_fence" clause speaks of 1; it must be {FENCE}'),
+        ({"kind": "along", "reference": 1, "side": "left"}, f'a "along" clause speaks of 1; it must be {FENCE}'),
+        ({"kind": "curve", "side": "up"}, "a \"curve\" clause has side 'up'; it must be left or right"),
+        ({"kind": "curve", "side": "front"}, "a \"curve\" clause has side 'front'; it must be left or right"),
+        ({"kind": "curve", "side": ["left"]}, "a \"curve\" clause has side ['left']; it must be left or right"),
+        (
+            {"kind": "reach_side", "reference": 1, "side": "above"},
+            "a \"reach_side\" clause has side 'above'; it must be left or right or front or behind",
+        ),
+        *(
+            (
+                {"kind": "forward", "amount": amount},
+                f'a "forward" clause has amount {shown}; it must be a number above 0',
+            )
+            for amount, shown in [
+                (0, "0"),
+                (-1.5, "-1.5"),
+                ("1", "'1'"),
+                (True, "True"),
+                (math.nan, "nan"),
+                (math.inf, "inf"),
+                (10**400, f"1{'0' * 39}"),
+                ([1.0], "[1.0]"),
+            ]
+        ),
+    ],
+)
+def test_each_mistake_is_answered_with_one_sentence_that_names_it(row, sentence):
+    message = complaint(row)
+    assert message.startswith(f"line 3: {sentence}")
+    assert len(message) < 300
+    assert "\n" not in message
+
+
+def test_every_side_is_one_for_reach_side_and_whole_numbers_are_amounts():
+    for side in ("left", "right", "front", "behind"):
+        Clause("reach_side", 0, side=side).validate(1, "here")
+    Clause("forward", amount=2).validate(0, "here")
+
+
+def test_a_layout_without_landmarks_has_only_fences_to_speak_of():
+    for colour in ("red", "white", "blue", "yellow"):
+        Clause("reach", colour).validate(0, "here")
+    with pytest.raises(WordwingError, match="one of 0 landmarks"):
+        Clause("reach", 0).validate(0, "here")
+
+
+def test_references_come_in_order_and_a_side_may_be_a_hand():
+    assert Clause("between", 3, "red").references == (3, "red")
+    assert Clause("reach", 0).references == (0,)
+    assert Clause("straight").references == ()
+    handed = {side: Clause("reach_side", 0, side=side).handed for side in ("left", "right", "front", "behind")}
+    assert handed == {"left": True, "right": True, "front": False, "behind": False}
+    assert not Clause("reach", 0).handed

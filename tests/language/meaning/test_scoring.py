@@ -1,0 +1,290 @@
+"""Every kind of clause on flights drawn by hand, with the score that a person would give; and what must not matter."""
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from wordwing.language.meaning.clauses import COLOURS, KINDS, Clause
+from wordwing.language.meaning.flown_path import Track
+from wordwing.language.meaning.scoring import score
+from wordwing.world.layout import Layout, Placement
+
+QUARTER, HALF, FULL = math.pi / 2, math.pi, 2 * math.pi
+AHEAD, LEFT, BACK, RIGHT = 0.0, math.pi / 2, math.pi, -math.pi / 2
+"""Start headings: along x, y, −x and −y. With x ahead, y is left."""
+
+
+def arena(*places: tuple[float, float]) -> Layout:
+    """Barrels, whose footprint is 0.24 m."""
+    return Layout(tuple(Placement("Barrel", x, y) for x, y in places))
+
+
+def arc(radius: float, begin: float, sweep: float) -> list[tuple[float, float]]:
+    """A part of a circle around the origin, counter-clockwise for a positive sweep; angles in degrees."""
+    angles = np.radians(begin + np.linspace(0, sweep, 60))
+    return [(radius * math.cos(a), radius * math.sin(a)) for a in angles]
+
+
+MIDDLE = arena((0, 0))
+GATE = arena((0, 0.6), (0, -0.6))
+"""Two barrels with a way through along x."""
+PAST = [(-0.9, -0.5), (0.8, -0.5)]
+"""Past the barrel in the middle, which is on the left."""
+LINE = [(0, 0), (1, 0)]
+
+Case = tuple[str, Clause, list[tuple[float, float]], float, Layout, int]
+CASES: list[Case] = [
+    ("left by a quarter", Clause("turn", side="left", amount=QUARTER), [(0, 0), (0, 0.3)], AHEAD, MIDDLE, 1),
+    ("right is not left", Clause("turn", side="right", amount=QUARTER), [(0, 0), (0, 0.3)], AHEAD, MIDDLE, 0),
+    ("a little to the right", Clause("turn", side="right", amount=0.6), [(0, 0), (0.24, -0.16)], AHEAD, MIDDLE, 1),
+    ("no turn at all", Clause("turn", side="right", amount=0.6), [(0, 0), (0.3, 0)], AHEAD, MIDDLE, 0),
+    ("a turn and then a flight", Clause("turn", side="left", amount=QUARTER), [(0, 0), (0, 0.8)], AHEAD, MIDDLE, 0),
+    ("back", Clause("turn_around"), [(0, 0), (-0.3, 0)], AHEAD, MIDDLE, 1),
+    ("only to the side", Clause("turn_around"), [(0, 0), (0, 0.3)], AHEAD, MIDDLE, 0),
+    ("to the barrel", Clause("turn_to", 0), [(0, -1.5), (0, -1.2)], AHEAD, MIDDLE, 1),
+    ("to the barrel's side", Clause("turn_to", 0), [(0, -1.5), (0.3, -1.5)], AHEAD, MIDDLE, 0),
+    ("to the yellow fence", Clause("turn_to", "yellow"), [(0, 0), (0, 0.3)], AHEAD, MIDDLE, 1),
+    ("to the white fence", Clause("turn_to", "white"), [(0, 0), (0, 0.3)], AHEAD, MIDDLE, 0),
+    ("ahead", Clause("straight"), LINE, AHEAD, MIDDLE, 1),
+    ("to the side", Clause("straight"), LINE, LEFT, MIDDLE, 0),
+    ("there and back", Clause("straight"), [(0, 0), (1, 0), (1, 0.1), (0, 0.1)], AHEAD, MIDDLE, 0),
+    ("a metre", Clause("forward", amount=1.0), LINE, AHEAD, MIDDLE, 1),
+    ("two metres for one", Clause("forward", amount=1.0), [(0, 0), (2, 0)], AHEAD, MIDDLE, 0),
+    ("a metre of twenty", Clause("forward", amount=20.0), LINE, AHEAD, MIDDLE, 0),
+    ("bent to the left", Clause("curve", side="left"), arc(1, -90, 90), AHEAD, MIDDLE, 1),
+    ("bent to the right", Clause("curve", side="left"), arc(1, 90, -90), AHEAD, MIDDLE, 0),
+    ("not bent", Clause("curve", side="left"), LINE, AHEAD, MIDDLE, 0),
+    ("round and round", Clause("curve", side="left"), arc(0.5, -90, 360), AHEAD, MIDDLE, 0),
+    ("past, on the left", Clause("pass", 0, side="left"), PAST, AHEAD, MIDDLE, 1),
+    ("past, on the wrong side", Clause("pass", 0, side="right"), PAST, AHEAD, MIDDLE, 0),
+    ("past, on the right", Clause("pass", 0, side="right"), PAST[::-1], BACK, MIDDLE, 1),
+    ("too far away", Clause("pass", 0, side="left"), [(-1.8, -1.6), (0.8, -1.6)], AHEAD, MIDDLE, 0),
+    ("not there yet", Clause("pass", 0, side="left"), [(-2, -0.5), (-0.8, -0.5)], AHEAD, MIDDLE, 0),
+    ("on and on", Clause("pass", 0, side="left"), [(-0.9, -0.5), (2, -0.5)], AHEAD, MIDDLE, 0),
+    ("half round it", Clause("circle", 0, side="left", amount=HALF), arc(0.6, -90, 180), AHEAD, MIDDLE, 1),
+    ("half round, clockwise", Clause("circle", 0, side="left", amount=HALF), arc(0.6, 90, -180), AHEAD, MIDDLE, 0),
+    ("clockwise", Clause("circle", 0, side="right", amount=HALF), arc(0.6, 90, -180), AHEAD, MIDDLE, 1),
+    ("all round it", Clause("circle", 0, side="left", amount=FULL), arc(0.6, -90, 360), AHEAD, MIDDLE, 1),
+    ("half for all", Clause("circle", 0, side="left", amount=FULL), arc(0.6, -90, 180), AHEAD, MIDDLE, 0),
+    ("all for half", Clause("circle", 0, side="left", amount=HALF), arc(0.6, -90, 360), AHEAD, MIDDLE, 0),
+    (
+        "up to the gate and round it",
+        Clause("between", 0, 1),
+        [(-1, 0), (-0.02, 0), (-0.5, 0), (-0.5, 1.6), (0.5, 1.6)],
+        AHEAD,
+        GATE,
+        0,
+    ),
+    ("through and back", Clause("between", 0, 1), [(-0.5, 0), (0.2, 0), (0.2, 0.1), (-0.5, 0.1)], AHEAD, GATE, 0),
+    ("straight past", Clause("circle", 0, side="left", amount=QUARTER), PAST, AHEAD, MIDDLE, 0),
+    (
+        "back and on again",
+        Clause("circle", 0, side="left", amount=QUARTER),
+        arc(0.6, -90, -70) + arc(0.6, -160, 150),
+        BACK,
+        MIDDLE,
+        0,
+    ),
+    ("round from afar", Clause("circle", 0, side="left", amount=HALF), arc(1.5, -90, 180), AHEAD, MIDDLE, 0),
+    ("close to it", Clause("hug", 0, side="left"), arc(0.5, -90, 120), AHEAD, MIDDLE, 1),
+    ("close, other side", Clause("hug", 0, side="right"), arc(0.5, -90, 120), AHEAD, MIDDLE, 0),
+    ("not close", Clause("hug", 0, side="left"), arc(1.2, -90, 120), AHEAD, MIDDLE, 0),
+    ("through the gate", Clause("between", 0, 1), [(-0.8, 0), (0.8, 0)], AHEAD, GATE, 1),
+    ("the other way through", Clause("between", 1, 0), [(0.8, 0), (-0.8, 0)], BACK, GATE, 1),
+    ("around the gate", Clause("between", 0, 1), [(-0.8, 1.2), (0.8, 1.2)], AHEAD, GATE, 0),
+    ("up to the gate", Clause("between", 0, 1), [(-1.2, 0), (-0.45, 0)], AHEAD, GATE, 0),
+    ("to the brink of it", Clause("between", 0, 1), [(-1.2, 0), (-0.03, 0)], AHEAD, GATE, 0),
+    ("not as far as the barrel", Clause("between", "red", 0), [(2, 1.8), (2, 0.25)], RIGHT, arena((1.6, 0)), 0),
+    ("barrel and fence", Clause("between", 0, "red"), [(2, 0.8), (2, -0.8)], RIGHT, arena((1.6, 0)), 1),
+    ("fence and barrel", Clause("between", "red", 0), [(2, 0.8), (2, -0.8)], RIGHT, arena((1.6, 0)), 1),
+    ("not by the fence", Clause("between", 0, "red"), [(1.1, 0.8), (1.1, -0.8)], RIGHT, arena((1.6, 0)), 0),
+    ("nearer", Clause("toward", 0), [(-1.8, 0), (-0.8, 0)], AHEAD, MIDDLE, 1),
+    ("farther", Clause("toward", 0), [(-0.8, 0), (-1.8, 0)], BACK, MIDDLE, 0),
+    ("neither", Clause("toward", 0), arc(1, 0, 60), LEFT, MIDDLE, 0),
+    ("to the blue fence", Clause("toward", "blue"), [(1, 0), (0, 0)], BACK, MIDDLE, 1),
+    ("from the blue fence", Clause("toward", "blue"), LINE, AHEAD, MIDDLE, 0),
+    ("at it", Clause("reach", 0), [(-1.8, 0), (-0.5, 0)], AHEAD, MIDDLE, 1),
+    ("short of it", Clause("reach", 0), [(-2.3, 0), (-1.3, 0)], AHEAD, MIDDLE, 0),
+    ("by it and on", Clause("reach", 0), [(-1, -0.4), (1.5, -0.4)], AHEAD, MIDDLE, 0),
+    ("before it", Clause("reach_side", 0, side="front"), [(-1.5, 0), (-0.5, 0)], AHEAD, MIDDLE, 1),
+    ("not behind it", Clause("reach_side", 0, side="behind"), [(-1.5, 0), (-0.5, 0)], AHEAD, MIDDLE, 0),
+    ("behind it", Clause("reach_side", 0, side="behind"), [(-1.5, 0), (0, 0.5), (0.5, 0)], AHEAD, MIDDLE, 1),
+    ("not before it", Clause("reach_side", 0, side="front"), [(-1.5, 0), (0, 0.5), (0.5, 0)], AHEAD, MIDDLE, 0),
+    ("left of it", Clause("reach_side", 0, side="left"), [(-1.5, 0), (0, 0.5)], AHEAD, MIDDLE, 1),
+    ("not right of it", Clause("reach_side", 0, side="right"), [(-1.5, 0), (0, 0.5)], AHEAD, MIDDLE, 0),
+    ("right of it", Clause("reach_side", 0, side="right"), [(-1.5, 0), (0, -0.5)], AHEAD, MIDDLE, 1),
+    ("left, but far", Clause("reach_side", 0, side="left"), [(-1.5, 0), (0, 1.5)], AHEAD, MIDDLE, 0),
+    ("at the red fence", Clause("reach_fence", "red"), [(0, 0), (2, 0)], AHEAD, MIDDLE, 1),
+    ("not at the white one", Clause("reach_fence", "white"), [(0, 0), (2, 0)], AHEAD, MIDDLE, 0),
+    ("in the gate", Clause("reach_between", 0, 1), [(-1.2, 0), (0, 0)], AHEAD, GATE, 1),
+    ("beyond the gate", Clause("reach_between", 0, 1), [(-1.2, 0), (0.7, 0)], AHEAD, GATE, 0),
+    ("facing it", Clause("face", 0), [(-1.8, 0), (-0.8, 0)], AHEAD, MIDDLE, 1),
+    ("with one's back to it", Clause("face", 0), [(0.8, 0), (1.8, 0)], AHEAD, MIDDLE, 0),
+    ("facing yellow", Clause("face", "yellow"), [(0, 0), (1, 0), (1, 1)], AHEAD, MIDDLE, 1),
+    ("facing red", Clause("face", "yellow"), LINE, AHEAD, MIDDLE, 0),
+    ("beside it", Clause("abeam", 0, side="left"), [(-1, -0.5), (0, -0.5)], AHEAD, MIDDLE, 1),
+    ("it beside one's other side", Clause("abeam", 0, side="right"), [(-1, -0.5), (0, -0.5)], AHEAD, MIDDLE, 0),
+    ("still before one", Clause("abeam", 0, side="left"), [(-2.3, -0.2), (-0.9, -0.2)], AHEAD, MIDDLE, 0),
+    ("red on the left", Clause("along", "red", side="left"), [(1.9, 1), (1.9, -1)], RIGHT, MIDDLE, 1),
+    ("red on the right", Clause("along", "red", side="right"), [(1.9, -1), (1.9, 1)], LEFT, MIDDLE, 1),
+    ("red on the wrong side", Clause("along", "red", side="right"), [(1.9, 1), (1.9, -1)], RIGHT, MIDDLE, 0),
+    ("red far away", Clause("along", "red", side="left"), [(0.2, 1), (0.2, -1)], RIGHT, MIDDLE, 0),
+    ("towards red", Clause("along", "red", side="left"), [(1.5, 0), (2.2, 0)], AHEAD, MIDDLE, 0),
+    ("away", Clause("leave", 0), [(0.5, 0), (1.5, 0)], AHEAD, MIDDLE, 1),
+    ("back to it", Clause("leave", 0), [(1.5, 0), (0.5, 0)], BACK, MIDDLE, 0),
+    ("away from elsewhere", Clause("leave", 0), [(1.4, 0), (2.2, 0)], AHEAD, MIDDLE, 0),
+]
+"""What happens; the clause; the path and its start heading; the arena; what the whole path scores."""
+
+
+def whole(clause: Clause, path: object, yaw: float, layout: Layout) -> float:
+    """The score of the section that is the whole path, as the only thing to do."""
+    return float(score(clause, Track(path, yaw, layout), first=True)[0, -1])
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[1].kind}: {case[0]}")
+def test_a_flight_scores_what_a_person_would_give_it(case):
+    _, clause, path, yaw, layout, expected = case
+    clause.validate(len(layout.landmarks), "here")
+    assert whole(clause, path, yaw, layout) == pytest.approx(expected, abs=1e-6), clause
+
+
+def test_every_kind_has_a_flight_that_does_it_and_one_that_does_not():
+    for expected in (0, 1):
+        assert {case[1].kind for case in CASES if case[-1] == expected} == set(KINDS)
+
+
+def test_every_fence_can_be_on_either_side():
+    # Clockwise around the arena, all fences are on the left; counter-clockwise on the right.
+    corners = {"red": [(1.9, 1), (1.9, -1)], "white": [(1, -1.9), (-1, -1.9)]}
+    corners |= {"blue": [(-1.9, -1), (-1.9, 1)], "yellow": [(-1, 1.9), (1, 1.9)]}
+    for colour, path in corners.items():
+        for other in COLOURS:
+            for side in ("left", "right"):
+                clause = Clause("along", other, side=side)
+                assert whole(clause, path, 0.0, MIDDLE) == (side == "left" and other == colour)
+                assert whole(clause, path[::-1], 0.0, MIDDLE) == (side == "right" and other == colour)
+
+
+def test_between_full_and_no_marks_scores_fall_in_a_line():
+    # A barrel reached is 0.5 m from its edge, one not reached 1 m: the middle is half.
+    assert whole(Clause("reach", 0), [(-2, 0), (-0.99, 0)], 0.0, MIDDLE) == pytest.approx(0.5)
+    # A quarter turn may be 38° off for full marks, and is none at 75° off.
+    turn = math.radians(90 - (38 + 75) / 2)
+    path = [(0, 0), (0.3 * math.cos(turn), 0.3 * math.sin(turn))]
+    assert whole(Clause("turn", side="left", amount=QUARTER), path, 0.0, MIDDLE) == pytest.approx(0.5)
+
+
+def test_sides_are_told_from_where_the_clause_began_and_not_from_beside_the_thing():
+    # From x = −1.5, past the barrel's left, to a stop behind it.
+    track = Track([(-1.5, 0), (-0.6, 0.6), (0.6, 0.6), (0.6, 0)], 0.0, MIDDLE)
+    front, behind = (score(Clause("reach_side", 0, side=side), track, True)[:, -1] for side in ("front", "behind"))
+    assert (behind[0], front[0]) == (1, 0)
+    assert front.max() < 0.5, "wherever one stops is in front, seen from a hand's breadth away"
+
+
+def test_only_the_first_clause_takes_straight_for_the_starts_heading():
+    track = Track(LINE, LEFT, MIDDLE)
+    assert score(Clause("straight"), track, first=True)[0, -1] == 0
+    assert score(Clause("straight"), track, first=False)[0, -1] == 1
+
+
+CLAUSES = sorted({case[1] for case in CASES}, key=repr)
+
+
+def random_flight(rng: np.random.Generator) -> tuple[np.ndarray, float]:
+    """A wandering path [30, 2] of about 2 m within the arena, and any heading."""
+    heading = rng.uniform(-math.pi, math.pi) + np.cumsum(rng.normal(0, 0.35, 30))
+    steps = 0.07 * np.stack([np.cos(heading), np.sin(heading)], axis=-1)
+    return rng.uniform(-1.2, 1.2, 2) + np.cumsum(steps, axis=0), float(rng.uniform(-math.pi, math.pi))
+
+
+def turned(points: object, angle: float, shift: object = (0.0, 0.0)) -> np.ndarray:
+    """Points turned about the origin, then moved; by complex numbers."""
+    z = np.asarray(points, float) @ [1, 1j] * np.exp(1j * angle)
+    return np.stack([z.real, z.imag], axis=-1) + shift
+
+
+def moved(layout: Layout, places: np.ndarray) -> Layout:
+    """The same landmarks elsewhere."""
+    entries = zip(layout.landmarks, places.tolist(), strict=True)
+    return Layout(tuple(replace(entry, x=x, y=y) for entry, (x, y) in entries))
+
+
+def assert_same_scores(one: tuple[Clause, Track], two: tuple[Clause, Track]) -> None:
+    for first in (True, False):
+        upper = [np.triu(score(clause, track, first)) for clause, track in (one, two)]
+        np.testing.assert_allclose(*upper, atol=1e-6, err_msg=f"{one[0]} {two[0]}")
+
+
+def test_landmarks_and_paths_may_be_turned_and_moved_together(rng):
+    clauses = [entry for entry in CLAUSES if not any(isinstance(name, str) for name in entry.references)]
+    for clause in clauses:
+        for _ in range(10):
+            (path, yaw), layout = random_flight(rng), arena(*rng.uniform(-1.2, 1.2, (2, 2)))
+            angle, shift = rng.uniform(-math.pi, math.pi), rng.uniform(-3, 3, 2)
+            other = moved(layout, turned(layout.centres, angle, shift))
+            there = Track(turned(path, angle, shift), yaw + angle, other)
+            assert_same_scores((clause, Track(path, yaw, layout)), (clause, there))
+
+
+NEXT = {"red": "yellow", "yellow": "blue", "blue": "white", "white": "red"}
+"""What a fence becomes when the world is turned left by a quarter."""
+
+
+def test_a_quarter_turn_of_the_world_turns_fences_into_each_other(rng):
+    for clause in CLAUSES:
+        renamed = {
+            name: NEXT[value] for name in ("reference", "other") if isinstance(value := getattr(clause, name), str)
+        }
+        for _ in range(10):
+            (path, yaw), layout = random_flight(rng), arena(*rng.uniform(-1.2, 1.2, (2, 2)))
+            other = moved(layout, turned(layout.centres, QUARTER))
+            there = Track(turned(path, QUARTER), yaw + QUARTER, other)
+            assert_same_scores((clause, Track(path, yaw, layout)), (replace(clause, **renamed), there))
+
+
+def test_in_a_mirror_left_is_right(rng):
+    swap = {"left": "right", "right": "left", "yellow": "white", "white": "yellow"}
+    for clause in CLAUSES:
+        names = {name: swap.get(value, value) for name, value in clause.to_json().items() if name != "kind"}
+        for _ in range(10):
+            (path, yaw), layout = random_flight(rng), arena(*rng.uniform(-1.2, 1.2, (2, 2)))
+            other = moved(layout, layout.centres * (1, -1))
+            mirrored = Track(path * (1, -1), -yaw, other)
+            assert_same_scores((clause, Track(path, yaw, layout)), (Clause(clause.kind, **names), mirrored))
+
+
+def test_whatever_is_flown_the_score_is_between_none_and_full(rng):
+    for _ in range(60):
+        count = int(rng.integers(1, 12))
+        path = rng.normal(0, 10 ** rng.uniform(-4, 2), (count, 2))
+        path = np.repeat(path, rng.integers(1, 3, count), axis=0)
+        layout = arena(*rng.uniform(-2, 2, (2, 2)))
+        track = Track(path, rng.uniform(-10, 10), layout)
+        for clause in CLAUSES:
+            for first in (True, False):
+                values = score(clause, track, first)
+                assert values.shape == (len(track), len(track))
+                upper = values[np.triu_indices(len(track))]
+                assert np.isfinite(upper).all()
+                assert upper.min() >= 0
+                assert upper.max() <= 1
+
+
+def test_a_path_through_the_middle_of_a_landmark_is_judged_like_any_other():
+    track = Track([(-1, 0), (1, 0)], 0.0, MIDDLE)
+    for clause in CLAUSES:
+        if 1 not in clause.references:
+            assert np.isfinite(score(clause, track, True)).all()
+
+
+def test_how_densely_a_path_is_sampled_does_not_matter():
+    for name, clause, path, yaw, layout, expected in CASES:
+        passed = np.concatenate([[0], np.cumsum([math.dist(a, b) for a, b in pairwise(path)])])
+        dense = np.union1d(passed, np.linspace(0, passed[-1], 301))  # keeps the corners
+        points = np.stack([np.interp(dense, passed, axis) for axis in np.array(path, float).T], axis=-1)
+        assert whole(clause, points, yaw, layout) == pytest.approx(expected, abs=1e-6), name
