@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from wordwing.commands.options import check_limit, check_positive, check_seed
+from wordwing.commands.common import check_limit, check_positive, check_seed
 
 
 def sim(

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from wordwing.commands.options import check_limit, check_processes, check_seed
-from wordwing.commands.progress import bar
+from wordwing.commands.common import bar, check_limit, check_processes, check_seed
 from wordwing.commands.statistics import opened, plain_console, plain_table
 from wordwing.errors import WordwingError
 

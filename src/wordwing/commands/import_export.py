@@ -1,4 +1,4 @@
-"""`wordwing data import`: other people's datasets, read from a folder on disk."""
+"""`wordwing data import` and `wordwing data export`: datasets in the formats of other people's tools."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from wordwing.commands.options import check_seed
-from wordwing.commands.progress import track
-from wordwing.errors import WordwingError
+from wordwing.commands.common import check_at_least, check_seed, track
 
 if TYPE_CHECKING:
     from wordwing.data.dataset import Dataset
@@ -35,7 +33,7 @@ def human_nav(
     from wordwing.data.importers.human_nav import import_human_nav
 
     check_seed(seed)
-    _check_hold_out(hold_out)
+    check_at_least("hold-out", hold_out, 0)
     _summary(import_human_nav(folder, out, seed, hold_out, skip_unknown, track))
 
 
@@ -57,13 +55,8 @@ def alfred(
     from wordwing.data.importers.alfred import import_alfred
 
     check_seed(seed)
-    _check_hold_out(hold_out)
+    check_at_least("hold-out", hold_out, 0)
     _summary(import_alfred(folder, out, seed, hold_out, track))
-
-
-def _check_hold_out(hold_out: int) -> None:
-    if hold_out < 0:
-        raise WordwingError(f"--hold-out is {hold_out}; it must be 0 or more")
 
 
 def _summary(dataset: Dataset) -> None:
@@ -126,3 +119,18 @@ def drif(
 
     check_seed(seed)
     _summary(import_drif(folder, out, seed, valid_only, part, annotations, track))
+
+
+def export_drif(dataset: Annotated[Path, tyro.conf.Positional], /, out: Path) -> None:
+    """Write a dataset as a workspace of the authors' CoRL 2019 format.
+
+    Args:
+        dataset: A dataset's folder; its layouts must be arenas, not rooms larger than one.
+        out: Folder for the workspace; new, empty or an earlier export.
+    """
+    from wordwing.data.dataset import Dataset
+    from wordwing.data import exporters
+
+    for split, count in exporters.export_drif(Dataset(dataset), out, track).items():
+        print(f"{split:12} {count} paragraphs")
+    print(out)
