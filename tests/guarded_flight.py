@@ -20,7 +20,7 @@ class GuardedFlight:
 
     def __init__(
         self,
-        personality: str,
+        autopilot: str,
         start: tuple[float, float] = (0.0, 0.0),
         yaw: float = 0.0,
         seed: int = 0,
@@ -30,7 +30,7 @@ class GuardedFlight:
         config = lab.pop("config", QUICK)
         options = {name: lab.pop(name) for name in ("dry", "may_set_parameters", "fence") if name in lab}
         self.lab = ServedLab(
-            Layout(()), start, yaw, seed=seed, personality=personality, faults=faults, config=config, **lab
+            Layout(()), start, yaw, seed=seed, autopilot=autopilot, faults=faults, config=config, **lab
         )
         self.guardian = Guardian(self.lab.frame, **options)
         self.codec = Codec()

@@ -42,6 +42,7 @@ IMPORTS: Commands = (
     import_export.lani,
     import_export.drif,
 )
+SHOW: Commands = (show.landmarks, show.layout, show.frames, show.paragraph, show.examples)
 DATA: Commands = (
     build.build,
     ("import", IMPORTS, "Read other people's datasets."),
@@ -49,7 +50,11 @@ DATA: Commands = (
     statistics.stats,
     statistics.judge,
     build.demonstrate,
-    ("show", (show.landmarks, show.layout, show.frames, show.paragraph, show.examples), "Draw pictures of what exists."),
+    (
+        "show",
+        (show.landmarks, show.layout, show.frames, show.paragraph, show.examples),
+        "Draw pictures of what exists.",
+    ),
 )
 STUDY: Commands = (study.create, study.serve, study.report, study.export, ("import", study.import_results, ""))
 COMMANDS: Commands = (

@@ -58,7 +58,7 @@ def connected(lab: ServedLab) -> tuple[MavlinkVehicle, LockstepHelm]:
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, 1e30])
 def test_the_pilot_does_not_make_a_sound_decision_of_it(number):
-    lab = ServedLab(Layout(()), (0.0, 0.0), 0.0, personality="ardupilot", config=QUICK)
+    lab = ServedLab(Layout(()), (0.0, 0.0), 0.0, autopilot="ardupilot", config=QUICK)
     vehicle, helm = connected(lab)
     with vehicle:
         vehicle.observe()
@@ -84,7 +84,7 @@ class Breaking:
 
 
 def test_a_policy_that_breaks_in_the_air_aborts_the_flight_and_the_drone_lands(tmp_path):
-    lab = ServedLab(Layout(()), (0.0, 0.0), 0.0, personality="ardupilot", config=QUICK)
+    lab = ServedLab(Layout(()), (0.0, 0.0), 0.0, autopilot="ardupilot", config=QUICK)
     vehicle, helm = connected(lab)
     task = Task("go", Layout(()), (0.0, 0.0), 0.0, np.zeros((0, 2)))
     raises = pytest.raises(FlightOverError, match="makes no sense")

@@ -121,7 +121,8 @@ def demonstrate(
             summary = _sim(dataset, split, limit, device, file)
         else:
             summary = _lab(dataset, seed, limit, processes, file)
-        print(f"{domain} {split}: {_sentence(summary)}, {time.monotonic() - began:.0f} s, {file.stat().st_size / 1e6:.2f} MB")
+        size = f"{file.stat().st_size / 1e6:.2f} MB"
+        print(f"{domain} {split}: {_sentence(summary)}, {time.monotonic() - began:.0f} s, {size}")
         print(file)
 
 

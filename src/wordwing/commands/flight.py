@@ -165,8 +165,7 @@ def accept(
         kind: As which message motion capture is sent to the autopilot: ODOMETRY or VISION_POSITION_ESTIMATE.
     """
     check_packages(REAL_DRONE, "flight")
-    from wordwing.flight.bridge.accept.running import run_all
-    from wordwing.flight.bridge.accept.table import summarise, to_text
+    from wordwing.flight.bridge.accept.running import run_all, summarise, to_text
     from wordwing.flight.bridge.accept.trial import AcceptConfig
 
     check_range("instance", instance, 0, 9)

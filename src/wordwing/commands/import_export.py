@@ -128,8 +128,8 @@ def export_drif(dataset: Annotated[Path, tyro.conf.Positional], /, out: Path) ->
         dataset: A dataset's folder; its layouts must be arenas, not rooms larger than one.
         out: Folder for the workspace; new, empty or an earlier export.
     """
-    from wordwing.data.dataset import Dataset
     from wordwing.data import exporters
+    from wordwing.data.dataset import Dataset
 
     for split, count in exporters.export_drif(Dataset(dataset), out, track).items():
         print(f"{split:12} {count} paragraphs")

@@ -218,10 +218,10 @@ def _lab_flight(policy: Policy, task: Task, seed: int, steps: int) -> Flight:
         return fly_vehicle(policy, drone, task, max_steps=steps)
 
 
-def _wire_flight(personality: Wire, policy: Policy, task: Task, seed: int, steps: int) -> Flight:
+def _wire_flight(autopilot: Wire, policy: Policy, task: Task, seed: int, steps: int) -> Flight:
     from wordwing.flight.lockstep import lockstep_vehicle  # needs the extra `flight`, unlike all else here
 
-    with lockstep_vehicle(task.layout, task.start_xy, task.start_yaw, seed, personality) as drone:
+    with lockstep_vehicle(task.layout, task.start_xy, task.start_yaw, seed, autopilot) as drone:
         return fly_vehicle(policy, drone, task, max_steps=steps)
 
 

@@ -12,7 +12,7 @@ import struct
 
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
-from wordwing.flight.bridge.truth import MESSAGES, Autopilot
+from wordwing.flight.bridge.ground_truth import MESSAGES, Autopilot
 from wordwing.flight.link import Link
 
 SYSTEM, COMPONENT = 255, 190
@@ -21,7 +21,7 @@ SYSTEM, COMPONENT = 255, 190
 AUTOPILOT = 1
 """MAV_COMP_ID_AUTOPILOT1."""
 
-TRUTH_RATE, HEARTBEAT_RATE = 100.0, 10.0
+GROUND_TRUTH_RATE, HEARTBEAT_RATE = 100.0, 10.0
 """Of the messages that are asked for, a second."""
 
 EVERY = 1.0
@@ -73,20 +73,20 @@ class GroundStation:
         self._beat_at = now
         invalid, active = mavlink.MAV_AUTOPILOT_INVALID, mavlink.MAV_STATE_ACTIVE
         self.send(mavlink.MAVLink_heartbeat_message(mavlink.MAV_TYPE_GCS, invalid, 0, 0, active, 3))
-        for kind, hertz in ((MESSAGES[self._autopilot], TRUTH_RATE), (0, HEARTBEAT_RATE)):
+        for kind, hertz in ((MESSAGES[self._autopilot], GROUND_TRUTH_RATE), (0, HEARTBEAT_RATE)):
             self._command(mavlink.MAV_CMD_SET_MESSAGE_INTERVAL, kind, 1e6 / hertz)
         if not version_known:
             self._command(mavlink.MAV_CMD_REQUEST_MESSAGE, mavlink.MAVLINK_MSG_ID_AUTOPILOT_VERSION)
 
-    def take_over(self, *, free: bool = False, brake: bool = False) -> None:
-        """The safety pilot takes the drone: LOITER or POSCTL; STABILIZE or STABILIZED if `free`; ArduPilot's BRAKE."""
+    def take_over(self, *, stabilize: bool = False, brake: bool = False) -> None:
+        """The safety pilot switches to LOITER or POSCTL; to STABILIZE(D) if `stabilize`; to ArduPilot's BRAKE."""
         if self._receiver is not None:
-            switch = STABILIZE_SWITCH if free else BRAKE_SWITCH if brake else LOITER_SWITCH
+            switch = STABILIZE_SWITCH if stabilize else BRAKE_SWITCH if brake else LOITER_SWITCH
             # The throttle stick in the middle holds the height; at the bottom the drone would sink.
             channels = [MIDDLE, MIDDLE, MIDDLE, MIDDLE, switch, 1000, 1000, STANDBY_SWITCH, *[MIDDLE] * 8]
             self._receiver.send(struct.pack("<16H", *channels))
         else:
-            self._command(mavlink.MAV_CMD_DO_SET_MODE, 1, STABILIZED if free else POSCTL)
+            self._command(mavlink.MAV_CMD_DO_SET_MODE, 1, STABILIZED if stabilize else POSCTL)
 
     def drain_battery(self, level: float) -> None:
         """Leave so much in the battery, percent."""

@@ -23,9 +23,8 @@ from wordwing.flight.bridge.accept.judging import (
 )
 from wordwing.flight.bridge.accept.script import Step
 from wordwing.flight.bridge.accept.trial import Trial, TrialError
-from wordwing.flight.bridge.faults import MocapDrift, MocapFreeze, MocapJump
-from wordwing.flight.bridge.truth import Autopilot
-from wordwing.flight.served.faults import Fault, FrozenCamera, PoseDropout
+from wordwing.flight.bridge.ground_truth import Autopilot
+from wordwing.flight.served.faults import Fault, FrozenCamera, MocapDrift, MocapFreeze, MocapJump, PoseDropout
 from wordwing.frames import ARENA_HALF
 from wordwing.interface import FLIGHT_HEIGHT, MAX_FORWARD
 from wordwing.world.layout import Layout
@@ -55,7 +54,7 @@ Fly = Callable[[Trial], Iterable[Result]]
 
 
 @dataclass(frozen=True)
-class Setting:
+class StartCondition:
     """Where a flight begins."""
 
     start: tuple[float, float, float] = (-1.0, 0.0, 0.0)
@@ -72,7 +71,7 @@ class Scenario:
     fly: Fly
     rows: tuple[str, ...]
     """The rows that it gives."""
-    setting: Callable[[], Setting] = Setting
+    setting: Callable[[], StartCondition] = StartCondition
     """Tells where it begins."""
     parameters: Mapping[str, float] = field(default_factory=dict)
     """Of the autopilot, as somebody might have left them."""
@@ -265,14 +264,14 @@ def all_killed_beside_a_ground_station(trial: Trial) -> Iterable[Result]:
 def camera_frozen(trial: Trial) -> Iterable[Result]:
     """The camera sends the same picture again and again."""
     begin = _cruise(trial)
-    trial.bridge.order(FrozenCamera(begin, still=True))
+    trial.bridge.inject(FrozenCamera(begin, still=True))
     yield _landing_result(trial, "camera frozen", begin, 1.5, 6.0)
 
 
 def camera_silent(trial: Trial) -> Iterable[Result]:
     """The camera sends nothing any more."""
     begin = _cruise(trial)
-    trial.bridge.order(FrozenCamera(begin, still=False))
+    trial.bridge.inject(FrozenCamera(begin, still=False))
     yield _landing_result(trial, "camera silent", begin, 1.5, 6.0)
 
 
@@ -338,8 +337,8 @@ class MocapFaultFlight:
         return {
             "stops": PoseDropout(now),
             "freezes": MocapFreeze(now),
-            "jumps": MocapJump(now, distance=JUMP, direction=inwards),
-            "drifts": MocapDrift(now, speed=DRIFT, direction=inwards),
+            "jumps": MocapJump(now, distance=JUMP, bearing=inwards),
+            "drifts": MocapDrift(now, speed=DRIFT, bearing=inwards),
         }[self.kind]
 
     def fly(self, trial: Trial) -> Iterable[Result]:
@@ -348,7 +347,7 @@ class MocapFaultFlight:
         trial.wait_for_flight()
         trial.wait("full speed", self._there(trial), 10.0)
         begin, at = trial.mark(), trial.point
-        trial.bridge.order(self.fault(begin))
+        trial.bridge.inject(self.fault(begin))
         trial.wait("the drone is disarmed", lambda: trial.disarmed_at(begin) is not None, 90.0)
         why = next(
             (e.values["text"] for e in trial.events() if e.kind == "phase" and "landing" in e.values["text"]), ""
@@ -376,7 +375,7 @@ class MocapFaultFlight:
 
     def scenario(self) -> Scenario:
         """This flight for the list."""
-        return Scenario(f"mocap-{self.kind}-{self.number}", self.fly, (self.row,), lambda: Setting(self.start))
+        return Scenario(f"mocap-{self.kind}-{self.number}", self.fly, (self.row,), lambda: StartCondition(self.start))
 
 
 MOCAP_KINDS = ("stops", "freezes", "jumps", "drifts")
@@ -400,8 +399,8 @@ FIRST_ROWS = (
 )
 
 SCENARIOS: tuple[Scenario, ...] = (
-    Scenario("first", first_flight, FIRST_ROWS, lambda: Setting((-0.5, -0.3, 0.4))),
-    Scenario("fence", full_speed_at_a_fence, ("full speed at a fence",), lambda: Setting((-1.2, 0.2, 0.0))),
+    Scenario("first", first_flight, FIRST_ROWS, lambda: StartCondition((-0.5, -0.3, 0.4))),
+    Scenario("fence", full_speed_at_a_fence, ("full speed at a fence",), lambda: StartCondition((-1.2, 0.2, 0.0))),
     Scenario("ctrl-c", ctrl_c, ("Ctrl-C",)),
     Scenario("pilot-killed", pilot_killed, ("pilot SIGKILL",)),
     Scenario("all-killed", all_killed, ("pilot and guardian killed",)),

@@ -18,9 +18,9 @@ from typing import Self
 
 from wordwing.errors import WordwingError
 from wordwing.flight.bridge.accept.script import Step, save
-from wordwing.flight.bridge.autopilots import ORIGIN, Simulation
 from wordwing.flight.bridge.bridge import Bridge, TruePoint
-from wordwing.flight.bridge.truth import Autopilot
+from wordwing.flight.bridge.ground_truth import Autopilot
+from wordwing.flight.bridge.sitl import ORIGIN, SitlProcess
 from wordwing.flight.calibration import Calibration
 from wordwing.flight.dialect import ARDUPILOT, PX4, Dialect
 from wordwing.flight.logs import EVENTS, Entry, read_events
@@ -70,7 +70,7 @@ class Terminal:
             self.command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, process_group=0
         )
         os.close(theirs)
-        self._thread = threading.Thread(target=self._attend, name="terminal", daemon=True)
+        self._thread = threading.Thread(target=self._answer_prompts, name="terminal", daemon=True)
         self._thread.start()
 
     @property
@@ -105,7 +105,7 @@ class Terminal:
         with suppress(OSError):
             os.close(self._ours)
 
-    def _attend(self) -> None:
+    def _answer_prompts(self) -> None:
         asked = 0
         while True:
             if not select.select([self._ours], [], [], 0.2)[0]:
@@ -159,7 +159,7 @@ class Trial:
         self._thread: threading.Thread | None = None
         base = 9000 + 10 * config.instance
         self._guardian = f"udp:127.0.0.1:{base + 5}"
-        self._simulation = Simulation(config.autopilot, config.binary, config.instance, parameters=parameters)
+        self._simulation = SitlProcess(config.autopilot, config.binary, config.instance, parameters=parameters)
         try:
             self.bridge = Bridge(
                 config.autopilot,

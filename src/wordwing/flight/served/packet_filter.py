@@ -15,10 +15,10 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from wordwing.flight.signing import SIGNATURE, SIGNED, Verifier
 
-SEAT = 5.0
+PEER_TIMEOUT = 5.0
 """How long a companion may be silent before another sender is heard, seconds."""
 
-SILENCE = 1.0
+SEQUENCE_TIMEOUT = 1.0
 """After such a silence sequence numbers may start anew, seconds: the companion may have been restarted."""
 
 WINDOW = 128
@@ -30,7 +30,7 @@ SYSTEM, COMPONENT = 1, 1
 V1, V2 = 0xFE, 0xFD
 
 
-class Gate:
+class PacketFilter:
     """Turns datagrams into messages that count."""
 
     def __init__(
@@ -38,26 +38,26 @@ class Gate:
         key: bytes | None = None,
         signing_time: int = 0,
         *,
-        integers_as_bytes: bool = False,
-        one_partner: bool = False,
+        params_bytewise: bool = False,
+        first_peer_only: bool = False,
     ) -> None:
         """Begin without a companion.
 
         Args:
             key: [32] MAVLink 2 signing; None takes unsigned packets.
             signing_time: Our own time in MAVLink's 10 µs; a stream that begins more than a minute before it is old.
-            integers_as_bytes: Whether the float of a PARAM_SET may be an integer in disguise, which may look like NaN.
-            one_partner: Whether it speaks to nobody but the first until it boots again, as PX4 does.
+            params_bytewise: Whether the float of a PARAM_SET may be an integer in disguise, which may look like NaN.
+            first_peer_only: Whether it speaks to nobody but the first until it boots again, as PX4 does.
         """
         self.dropped: Counter[str] = Counter()
         self._verifier = None if key is None else Verifier(key, signing_time)
         self._began = signing_time
-        self._integers_as_bytes = integers_as_bytes
-        self._one_partner = one_partner
+        self._params_bytewise = params_bytewise
+        self._first_peer_only = first_peer_only
         self._codec = mavlink.MAVLink(None)
         self.companion: Any = None
         """Who is heard, and answered."""
-        self._heard = -math.inf
+        self._last_packet = -math.inf
         self._sequences: dict[tuple[int, int], tuple[int, float]] = {}
 
     @property
@@ -65,20 +65,20 @@ class Gate:
         """The latest that is known, in MAVLink's 10 µs."""
         return self._began if self._verifier is None else self._verifier.now
 
-    def boot(self) -> None:
+    def reset(self) -> None:
         """The autopilot has started anew: one that speaks to its first partner only waits for another."""
-        if self._one_partner:
+        if self._first_peer_only:
             self.companion = None
-            self._heard = -math.inf
+            self._last_packet = -math.inf
             self._sequences.clear()
 
-    def admit(self, datagram: bytes, sender: Hashable, time: float) -> list[Any]:
+    def accept(self, datagram: bytes, sender: Hashable, time: float) -> list[Any]:
         """The messages in a datagram that are let in, in order; the others are counted in `dropped` by their reason."""
         messages = []
         for packet in self._packets(bytes(datagram)):
             message = self._decoded(packet)
             if message is not None and self._may_speak(sender, time) and self._is_new(message, time):
-                self._heard = time
+                self._last_packet = time
                 if self._is_sound(message):
                     messages.append(message)
         return messages
@@ -114,8 +114,8 @@ class Gate:
     def _may_speak(self, sender: Hashable, time: float) -> bool:
         if sender == self.companion:
             return True
-        if time - self._heard < SEAT or (self._one_partner and self.companion is not None):
-            self.dropped["stranger"] += 1
+        if time - self._last_packet < PEER_TIMEOUT or (self._first_peer_only and self.companion is not None):
+            self.dropped["other peer"] += 1
             return False
         self.companion = sender
         self._sequences.clear()
@@ -125,7 +125,7 @@ class Gate:
         source, sequence = (message.get_srcSystem(), message.get_srcComponent()), message.get_seq()
         newest, when = self._sequences.get(source, (sequence - 1, time))
         ahead = (sequence - newest) % 256
-        if time - when <= SILENCE and (ahead == 0 or ahead >= 256 - WINDOW):
+        if time - when <= SEQUENCE_TIMEOUT and (ahead == 0 or ahead >= 256 - WINDOW):
             self.dropped["old"] += 1
             return False
         self._sequences[source] = (sequence, time)
@@ -137,7 +137,7 @@ class Gate:
         ):
             self.dropped["not for us"] += 1
             return False
-        disguised = self._integers_as_bytes and message.get_type() == "PARAM_SET" and message.param_type != 9
+        disguised = self._params_bytewise and message.get_type() == "PARAM_SET" and message.param_type != 9
         if not disguised and not all(_finite(getattr(message, name)) for name in message.get_fieldnames()):
             self.dropped["not finite"] += 1
             return False

@@ -10,8 +10,8 @@ pytest.importorskip("pymavlink")
 
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
-from wordwing.flight.bridge.autopilots import ORIGIN
-from wordwing.flight.bridge.truth import Truth
+from wordwing.flight.bridge.ground_truth import GroundTruth
+from wordwing.flight.bridge.sitl import ORIGIN
 
 HZ = 100
 HOME = ORIGIN
@@ -71,7 +71,7 @@ MADE = {"ardupilot": sim_state, "px4": hil_state}
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("autopilot", MADE)
 def test_true_positions_are_within_a_centimetre_however_messages_cut_them_off(autopilot: str, seed: int) -> None:
-    truth, rng = Truth(autopilot), np.random.default_rng(seed)  # type: ignore[arg-type]
+    truth, rng = GroundTruth(autopilot), np.random.default_rng(seed)  # type: ignore[arg-type]
     position, velocity = walk(20.0, seed)
     errors = []
     for index in range(len(position)):
@@ -88,7 +88,7 @@ def test_true_positions_are_within_a_centimetre_however_messages_cut_them_off(au
 
 @pytest.mark.parametrize("autopilot", MADE)
 def test_a_drone_at_rest_does_not_creep(autopilot: str) -> None:
-    truth = Truth(autopilot)  # type: ignore[arg-type]
+    truth = GroundTruth(autopilot)  # type: ignore[arg-type]
     message = MADE[autopilot](np.array([0.537, -1.204, -0.7]), np.zeros(3))
     places = [truth.update(message, index / HZ).pose.position for index in range(300)]  # type: ignore[union-attr]
     assert all((place == places[0]).all() for place in places)
@@ -99,7 +99,7 @@ def test_velocities_and_turns_have_x_north_y_west_z_up(autopilot: str) -> None:
     turn = Rotation.from_euler("ZYX", [70, 20, -10], degrees=True)  # of an FRD body in NED
     x, y, z, w = turn.as_quat()
     message = MADE[autopilot](np.zeros(3), np.array([0.5, 0.25, -0.125]), (w, x, y, z))
-    moment = Truth(autopilot).update(message, 0.0)  # type: ignore[arg-type]
+    moment = GroundTruth(autopilot).update(message, 0.0)  # type: ignore[arg-type]
     assert moment is not None
     assert moment.velocity.tolist() == pytest.approx([0.5, -0.25, 0.125], abs=0.011)
     w, x, y, z = moment.pose.quaternion.tolist()
@@ -109,4 +109,4 @@ def test_velocities_and_turns_have_x_north_y_west_z_up(autopilot: str) -> None:
 
 
 def test_other_messages_tell_nothing() -> None:
-    assert Truth("ardupilot").update(mavlink.MAVLink_heartbeat_message(2, 3, 0, 0, 3, 3), 0.0) is None
+    assert GroundTruth("ardupilot").update(mavlink.MAVLink_heartbeat_message(2, 3, 0, 0, 3, 3), 0.0) is None

@@ -12,11 +12,10 @@ import pytest
 from served_flight import QUICK, Companion, empty_lab
 from wordwing.bench.flight import free_port
 from wordwing.cli import main
-from wordwing.commands.lab import sample_start
 from wordwing.errors import WordwingError
 from wordwing.flight.checking import places
-from wordwing.flight.served.carrying import Hands, read_place
-from wordwing.flight.served.server import LabServer
+from wordwing.flight.served.server import LabServer, PlacementReader, parse_placement
+from wordwing.flight.served.vehicle import sample_start
 from wordwing.world.samplers import sample_layout
 
 
@@ -24,7 +23,7 @@ def test_a_drone_that_is_carried_says_so_and_stays_disarmed():
     lab = empty_lab("ardupilot")
     companion = Companion(lab)
     companion.wait(3.0)
-    lab.carry((2.05, -1.0), math.pi / 2)
+    lab.place((2.05, -1.0), math.pi / 2)
     companion.wait(1.0)
     told = companion.last("LOCAL_POSITION_NED")
     # The lab's arena: its centre 3.2 m north and 1.5 m west, its x axis at 125° from north.
@@ -40,7 +39,7 @@ def test_a_drone_that_is_carried_says_so_and_stays_disarmed():
 def test_a_drone_that_was_carried_flies_from_where_it_was_put():
     lab = empty_lab("px4")
     companion = Companion(lab)
-    lab.carry((1.0, 0.5), 0.0)
+    lab.place((1.0, 0.5), 0.0)
     companion.take_off()
     assert lab.true_pose.position[0].tolist() == pytest.approx([1.0, 0.5, 0.81], abs=0.1)
 
@@ -49,39 +48,39 @@ def test_nobody_carries_an_armed_drone_or_puts_it_outside():
     lab = empty_lab("ardupilot")
     for place in ((2.4, 0.0), (0.0, math.nan)):
         with pytest.raises(WordwingError, match=r"outside the arena, which ends 2\.35 m"):
-            lab.carry(place, 0.0)
+            lab.place(place, 0.0)
     Companion(lab).take_off()
     before = lab.true_pose.position.tolist()
     with pytest.raises(WordwingError, match="nobody carries an armed drone"):
-        lab.carry((1.0, 0.0), 0.0)
+        lab.place((1.0, 0.0), 0.0)
     assert lab.true_pose.position.tolist() == before
 
 
 def test_a_line_is_a_place_and_a_heading():
-    assert read_place("1 -0.5\n") == (1.0, -0.5, 0.0)
-    assert read_place(" 2.05 2.05 90 ") == (2.05, 2.05, pytest.approx(math.pi / 2))
+    assert parse_placement("1 -0.5\n") == (1.0, -0.5, 0.0)
+    assert parse_placement(" 2.05 2.05 90 ") == (2.05, 2.05, pytest.approx(math.pi / 2))
     for line in ("1", "a b", "nan 0", "1 2 3 4", "1e400 0"):
         with pytest.raises(WordwingError, match="is no place; type where"):
-            read_place(line)
+            parse_placement(line)
 
 
 def test_lines_are_obeyed_as_they_come_and_their_end_ends_nothing():
     lab, said = empty_lab("ardupilot"), []
     mouth, ears = os.pipe()
     with open(mouth, encoding="utf-8") as lines:
-        hands = Hands(lab, lines, said.append)
-        hands.look()
+        hands = PlacementReader(lab, lines, said.append)
+        hands.poll()
         assert said == []
         os.write(ears, b"1 0.5 180\n")
-        hands.look()
+        hands.poll()
         lab.advance(0.01)
         assert lab.true_pose.xy[0].tolist() == pytest.approx([1.0, 0.5], abs=1e-3)
         assert said.pop() == "the drone stands at (1, 0.5), its nose at 180°"
         os.write(ears, b"9 9\n")
-        hands.look()
+        hands.poll()
         assert "outside the arena" in said.pop()
         os.close(ears)
-        assert not any(hands.look() for _ in range(3))
+        assert not any(hands.poll() for _ in range(3))
 
 
 @pytest.fixture
@@ -96,7 +95,7 @@ def served(monkeypatch):
     def carry() -> bool:
         """In the lab's own thread: its physics is no place for two."""
         while asked:
-            server.lab.carry(asked.pop(), 0.0)
+            server.lab.place(asked.pop(), 0.0)
         return False
 
     thread = threading.Thread(target=server.run, args=(carry,))
@@ -138,9 +137,10 @@ def test_a_served_lab_starts_where_a_flight_may_begin(seed, monkeypatch):
         drawn.append(rng.uniform(1.0, 2.3, 2))
         return type("Drawn", (), {"start_xy": tuple(drawn[-1])})()
 
-    monkeypatch.setattr("wordwing.world.tasks.sample_task_in", draw)
+    monkeypatch.setattr("wordwing.flight.served.vehicle.sample_task_in", draw)
     assert max(sample_start(layout, "field", rng).start_xy) <= 1.9
     assert all(max(start) > 1.9 for start in drawn[:-1])
-    monkeypatch.setattr("wordwing.world.tasks.sample_task_in", lambda *_: type("Far", (), {"start_xy": (2.2, 0.0)})())
+    far = type("Far", (), {"start_xy": (2.2, 0.0)})()
+    monkeypatch.setattr("wordwing.flight.served.vehicle.sample_task_in", lambda *_: far)
     with pytest.raises(WordwingError, match=r"no start within 1\.90 m of the centre"):
         sample_start(layout, "field", rng)

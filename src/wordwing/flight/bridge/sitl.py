@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wordwing.errors import WordwingError
-from wordwing.flight.bridge.truth import Autopilot
+from wordwing.flight.bridge.ground_truth import Autopilot
 
 ORIGIN = (53.6875, 13.4222, 40.0)
 """Latitude, longitude and altitude of the room. A little above powers of two, in units of 1e-7 degrees, nearly all
@@ -78,12 +78,12 @@ PX4_PARAMETERS: dict[str, float] = {
     "SDLOG_MODE": -1,  # no log of its own
 }
 
-WORDS = 300
+OUTPUT_TAIL = 300
 """How much of a simulation's last words is shown when it does not work, characters."""
 
 
 @dataclass(frozen=True)
-class Ports:
+class SitlPorts:
     """How one simulation on this machine is reached."""
 
     bridge: str
@@ -96,17 +96,17 @@ class Ports:
     """UDP port for the sticks; None if they go over the bridge's link."""
 
 
-def ports(autopilot: Autopilot, instance: int = 0) -> Ports:
+def sitl_ports(autopilot: Autopilot, instance: int = 0) -> SitlPorts:
     """Those of the n-th simulation on this machine, by each autopilot's own custom."""
     if autopilot == "ardupilot":
         base = 5760 + 10 * instance
         bridge, pilot, mocap = (f"tcp:127.0.0.1:{base + more}" for more in (0, 2, 3))
-        return Ports(bridge, pilot, mocap, 5501 + 10 * instance)
+        return SitlPorts(bridge, pilot, mocap, 5501 + 10 * instance)
     bridge, pilot, mocap = (f"udpin:127.0.0.1:{port + instance}" for port in (19410, 14540, 14030))
-    return Ports(bridge, pilot, mocap, None)
+    return SitlPorts(bridge, pilot, mocap, None)
 
 
-class Simulation:
+class SitlProcess:
     """One autopilot's process, in a scratch folder and a process group of its own."""
 
     def __init__(
@@ -123,7 +123,7 @@ class Simulation:
         binary = binary.resolve()
         if not binary.is_file() or not os.access(binary, os.X_OK):
             raise WordwingError(f"--binary is {binary}; there is no program there")
-        self.ports = ports(autopilot, instance)
+        self.ports = sitl_ports(autopilot, instance)
         self.folder = Path(tempfile.mkdtemp(prefix="wordwing-bridge-"))
         try:
             if autopilot == "ardupilot":
@@ -150,11 +150,11 @@ class Simulation:
     @property
     def ended(self) -> str | None:
         """Its last words if it has ended by itself."""
-        return None if self._process.poll() is None else self.words()
+        return None if self._process.poll() is None else self.output_tail()
 
-    def words(self) -> str:
+    def output_tail(self) -> str:
         """The end of what it has printed."""
-        text = (self.folder / "output.txt").read_bytes()[-WORDS:].decode("utf-8", "replace")
+        text = (self.folder / "output.txt").read_bytes()[-OUTPUT_TAIL:].decode("utf-8", "replace")
         return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
     def close(self) -> None:

@@ -10,10 +10,10 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from served_flight import Companion, empty_lab
 from wordwing.flight.served.faults import Reboot
-from wordwing.flight.served.gate import Gate
+from wordwing.flight.served.packet_filter import PacketFilter
 from wordwing.flight.served.vehicle import ServedLab
 
-BOTH = pytest.mark.parametrize("personality", ["ardupilot", "px4"])
+BOTH = pytest.mark.parametrize("autopilot", ["ardupilot", "px4"])
 KEY = bytes(range(32))
 
 
@@ -38,8 +38,8 @@ def setpoint(mav: mavlink.MAVLink, velocity: float = 0.5, target: int = 1, compo
     return bytes(packet)
 
 
-def airborne(personality: str) -> tuple[ServedLab, Companion]:
-    lab = empty_lab(personality)
+def airborne(autopilot: str) -> tuple[ServedLab, Companion]:
+    lab = empty_lab(autopilot)
     companion = Companion(lab)
     companion.take_off()
     companion.fly(1.0, 0.0, 0.0)
@@ -47,53 +47,53 @@ def airborne(personality: str) -> tuple[ServedLab, Companion]:
 
 
 def test_one_sender_at_a_time_is_heard_until_it_has_been_silent_for_5_seconds():
-    gate, first, second = Gate(), codec(), codec()
-    assert len(gate.admit(beat(first), "first", 0.0)) == 1
-    assert gate.admit(beat(second), "second", 0.1) == []
-    assert len(gate.admit(beat(first), "first", 3.0)) == 1
-    assert gate.admit(beat(second), "second", 7.9) == []
-    assert len(gate.admit(beat(second), "second", 8.0)) == 1
-    assert gate.admit(beat(first), "first", 8.1) == []
-    assert gate.dropped["stranger"] == 3
+    gate, first, second = PacketFilter(), codec(), codec()
+    assert len(gate.accept(beat(first), "first", 0.0)) == 1
+    assert gate.accept(beat(second), "second", 0.1) == []
+    assert len(gate.accept(beat(first), "first", 3.0)) == 1
+    assert gate.accept(beat(second), "second", 7.9) == []
+    assert len(gate.accept(beat(second), "second", 8.0)) == 1
+    assert gate.accept(beat(first), "first", 8.1) == []
+    assert gate.dropped["other peer"] == 3
 
 
 def test_px4_hears_and_answers_only_its_first_partner_until_it_boots_again():
-    gate, first, second = Gate(one_partner=True), codec(), codec()
-    assert len(gate.admit(beat(first), "first", 0.0)) == 1
-    assert gate.admit(beat(second), "second", 1000.0) == []
-    assert len(gate.admit(beat(first), "first", 1001.0)) == 1
-    gate.boot()
-    assert len(gate.admit(beat(second), "second", 1001.1)) == 1
+    gate, first, second = PacketFilter(first_peer_only=True), codec(), codec()
+    assert len(gate.accept(beat(first), "first", 0.0)) == 1
+    assert gate.accept(beat(second), "second", 1000.0) == []
+    assert len(gate.accept(beat(first), "first", 1001.0)) == 1
+    gate.reset()
+    assert len(gate.accept(beat(second), "second", 1001.1)) == 1
     assert gate.companion == "second"
-    assert gate.admit(beat(first), "first", 2000.0) == []
+    assert gate.accept(beat(first), "first", 2000.0) == []
 
 
 @BOTH
-def test_after_a_reboot_another_partner_is_heard(personality):
-    lab = empty_lab(personality, faults=[Reboot(8.0, 1.0)])
+def test_after_a_reboot_another_partner_is_heard(autopilot):
+    lab = empty_lab(autopilot, faults=[Reboot(8.0, 1.0)])
     first, second = Companion(lab, sender="first"), Companion(lab, sender="second")
     first.wait(1.0)
     lab.advance(6.0)
     second.wait(0.5)
-    assert bool(lab.gate.companion == "second") == (personality == "ardupilot")
+    assert bool(lab.packet_filter.companion == "second") == (autopilot == "ardupilot")
     lab.advance(2.0)
     second.wait(0.5)
-    assert lab.gate.companion == "second"
+    assert lab.packet_filter.companion == "second"
 
 
 def test_noise_neither_takes_the_seat_nor_keeps_it():
-    gate, mav = Gate(), codec()
-    assert gate.admit(b"\xfd" + bytes(40), "noise", 0.0) == []
-    assert len(gate.admit(beat(mav), "companion", 0.1)) == 1
+    gate, mav = PacketFilter(), codec()
+    assert gate.accept(b"\xfd" + bytes(40), "noise", 0.0) == []
+    assert len(gate.accept(beat(mav), "companion", 0.1)) == 1
     for time in (2.0, 4.0, 5.0):
-        gate.admit(b"\xfd" + bytes(40), "companion", time)
-    assert len(gate.admit(beat(codec()), "other", 5.2)) == 1
+        gate.accept(b"\xfd" + bytes(40), "companion", time)
+    assert len(gate.accept(beat(codec()), "other", 5.2)) == 1
 
 
 @BOTH
-def test_a_strangers_setpoints_do_not_fly(personality):
-    lab, companion = airborne(personality)
-    stranger = Companion(lab, system=246, sender="stranger", beating=False)
+def test_a_strangers_setpoints_do_not_fly(autopilot):
+    lab, companion = airborne(autopilot)
+    stranger = Companion(lab, system=246, sender="other peer", beating=False)
     flown = len(lab.accepted)
     for _ in range(20):
         stranger.setpoint(0.7, 1.0)
@@ -109,30 +109,30 @@ def test_a_strangers_setpoints_do_not_fly(personality):
     [(10, 11, True), (10, 15, True), (10, 10, False), (10, 9, False), (10, 7, False), (250, 3, True), (3, 250, False)],
 )
 def test_repeated_and_overtaken_sequence_numbers_are_dropped(before, sequence, heard):
-    gate, mav = Gate(), codec()
-    gate.admit(beat(mav, before), "a", 0.0)
-    assert bool(gate.admit(beat(mav, sequence), "a", 0.1)) == heard
+    gate, mav = PacketFilter(), codec()
+    gate.accept(beat(mav, before), "a", 0.0)
+    assert bool(gate.accept(beat(mav, sequence), "a", 0.1)) == heard
 
 
 def test_sequence_numbers_are_counted_for_each_component():
-    gate, ours, other = Gate(), codec(), mavlink.MAVLink(None, 245, 190)
-    assert gate.admit(beat(ours, 100), "a", 0.0)
-    assert gate.admit(beat(other, 5), "a", 0.0)
-    assert not gate.admit(beat(ours, 99), "a", 0.0)
+    gate, ours, other = PacketFilter(), codec(), mavlink.MAVLink(None, 245, 190)
+    assert gate.accept(beat(ours, 100), "a", 0.0)
+    assert gate.accept(beat(other, 5), "a", 0.0)
+    assert not gate.accept(beat(ours, 99), "a", 0.0)
 
 
 def test_a_companion_that_was_restarted_begins_anew_after_a_second_of_silence():
-    gate, mav = Gate(), codec()
-    gate.admit(beat(mav, 100), "a", 0.0)
-    assert not gate.admit(beat(mav, 0), "a", 0.9)
-    assert gate.admit(beat(mav, 0), "a", 1.1)
-    assert not gate.admit(beat(mav, 0), "a", 1.2)
+    gate, mav = PacketFilter(), codec()
+    gate.accept(beat(mav, 100), "a", 0.0)
+    assert not gate.accept(beat(mav, 0), "a", 0.9)
+    assert gate.accept(beat(mav, 0), "a", 1.1)
+    assert not gate.accept(beat(mav, 0), "a", 1.2)
 
 
 @BOTH
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_a_field_that_is_not_finite_drops_the_message(personality, value):
-    lab, companion = airborne(personality)
+def test_a_field_that_is_not_finite_drops_the_message(autopilot, value):
+    lab, companion = airborne(autopilot)
     flown = len(lab.accepted)
     companion.setpoint(value, 0.0)
     companion.setpoint(0.2, value)
@@ -140,12 +140,12 @@ def test_a_field_that_is_not_finite_drops_the_message(personality, value):
     companion.wait(0.05)
     assert len(lab.accepted) == flown
     assert lab.armed
-    assert lab.gate.dropped["not finite"] == 3
+    assert lab.packet_filter.dropped["not finite"] == 3
 
 
 @BOTH
-def test_what_is_meant_for_another_system_is_ignored(personality):
-    lab, companion = airborne(personality)
+def test_what_is_meant_for_another_system_is_ignored(autopilot):
+    lab, companion = airborne(autopilot)
     flown = len(lab.accepted)
     companion.setpoint(0.5, 0.0, target=2)
     lab.receive(setpoint(companion.codec, component=200), companion.sender)
@@ -159,15 +159,15 @@ def test_a_wrong_checksum_is_dropped():
     for position in range(1, len(packet)):
         broken = bytearray(packet)
         broken[position] ^= 0x10
-        assert Gate().admit(bytes(broken), "a", 0.0) == [], position
-    assert len(Gate().admit(bytes(packet), "a", 0.0)) == 1
+        assert PacketFilter().accept(bytes(broken), "a", 0.0) == [], position
+    assert len(PacketFilter().accept(bytes(packet), "a", 0.0)) == 1
 
 
 def test_several_packets_in_one_datagram_are_all_heard_and_what_follows_garbage_is_not():
     mav = codec()
     first, second, third = beat(mav), beat(mav), beat(mav)
-    assert len(Gate().admit(first + second + third, "a", 0.0)) == 3
-    assert len(Gate().admit(first + b"\x00" + second, "a", 0.0)) == 1
+    assert len(PacketFilter().accept(first + second + third, "a", 0.0)) == 3
+    assert len(PacketFilter().accept(first + b"\x00" + second, "a", 0.0)) == 1
 
 
 def signed(mav: mavlink.MAVLink, stamp: int, key: bytes = KEY) -> bytes:
@@ -181,32 +181,32 @@ def signed(mav: mavlink.MAVLink, stamp: int, key: bytes = KEY) -> bytes:
 
 
 def test_with_a_key_only_packets_signed_with_it_are_heard():
-    gate, mav = Gate(KEY), codec()
-    assert len(gate.admit(signed(mav, 1000), "a", 0.0)) == 1
-    assert gate.admit(beat(mav), "a", 0.1) == []
-    assert gate.admit(signed(mav, 1001, bytes(32)), "a", 0.2) == []
-    assert len(gate.admit(signed(mav, 1002), "a", 0.3)) == 1
+    gate, mav = PacketFilter(KEY), codec()
+    assert len(gate.accept(signed(mav, 1000), "a", 0.0)) == 1
+    assert gate.accept(beat(mav), "a", 0.1) == []
+    assert gate.accept(signed(mav, 1001, bytes(32)), "a", 0.2) == []
+    assert len(gate.accept(signed(mav, 1002), "a", 0.3)) == 1
 
 
 def test_a_signed_packet_is_heard_once_only_however_its_sequence_number_looks():
-    gate, mav = Gate(KEY), codec()
+    gate, mav = PacketFilter(KEY), codec()
     recorded = signed(mav, 1000)
-    assert len(gate.admit(recorded, "a", 0.0)) == 1
-    assert gate.admit(recorded, "a", 60.0) == []
-    assert gate.admit(signed(mav, 999), "a", 60.1) == []
+    assert len(gate.accept(recorded, "a", 0.0)) == 1
+    assert gate.accept(recorded, "a", 60.0) == []
+    assert gate.accept(signed(mav, 999), "a", 60.1) == []
 
 
 def test_a_forged_time_does_not_lock_the_companion_out():
-    gate, mav = Gate(KEY), codec()
-    gate.admit(signed(mav, 10**12, bytes(32)), "a", 0.0)
-    assert len(gate.admit(signed(mav, 1000), "a", 0.1)) == 1
+    gate, mav = PacketFilter(KEY), codec()
+    gate.accept(signed(mav, 10**12, bytes(32)), "a", 0.0)
+    assert len(gate.accept(signed(mav, 1000), "a", 0.1)) == 1
 
 
 def test_a_recording_from_before_the_lab_started_is_not_heard():
     started = 10**9
-    gate, mav = Gate(KEY, signing_time=started), codec()
-    assert gate.admit(signed(mav, started - 61 * 100_000), "a", 0.0) == []
-    assert len(gate.admit(signed(mav, started - 59 * 100_000), "a", 0.1)) == 1
+    gate, mav = PacketFilter(KEY, signing_time=started), codec()
+    assert gate.accept(signed(mav, started - 61 * 100_000), "a", 0.0) == []
+    assert len(gate.accept(signed(mav, started - 59 * 100_000), "a", 0.1)) == 1
 
 
 def test_with_a_key_the_lab_signs_what_it_says():
@@ -224,12 +224,12 @@ def test_pymavlinks_signed_packets_are_heard():
     mav.signing.secret_key, mav.signing.sign_outgoing, mav.signing.timestamp = KEY, True, 5
     for _ in range(3):
         lab.receive(beat(mav), "a")
-    assert not lab.gate.dropped
+    assert not lab.packet_filter.dropped
 
 
 @BOTH
-def test_ten_thousand_random_or_truncated_packets_neither_crash_nor_move_the_drone(personality, rng):
-    lab = empty_lab(personality)
+def test_ten_thousand_random_or_truncated_packets_neither_crash_nor_move_the_drone(autopilot, rng):
+    lab = empty_lab(autopilot)
     mav = codec()
     lab.advance(3.0)
     good = [setpoint(mav), beat(mav)]
@@ -258,8 +258,8 @@ def test_ten_thousand_random_or_truncated_packets_neither_crash_nor_move_the_dro
 
 
 @BOTH
-def test_garbage_in_flight_does_not_move_it(personality, rng):
-    lab, companion = airborne(personality)
+def test_garbage_in_flight_does_not_move_it(autopilot, rng):
+    lab, companion = airborne(autopilot)
     before = lab.true_pose.position
     for _ in range(60):
         companion.setpoint(0.0, 0.0)
@@ -272,8 +272,8 @@ def test_garbage_in_flight_does_not_move_it(personality, rng):
 
 
 @BOTH
-def test_valid_messages_with_random_contents_do_not_crash_it(personality, rng):
-    lab = empty_lab(personality)
+def test_valid_messages_with_random_contents_do_not_crash_it(autopilot, rng):
+    lab = empty_lab(autopilot)
     mav = codec()
     for name in ("PARAM_SET", "PARAM_REQUEST_READ", "COMMAND_LONG", "SET_POSITION_TARGET_LOCAL_NED", "HEARTBEAT"):
         kind = getattr(mavlink, f"MAVLink_{name.lower()}_message")

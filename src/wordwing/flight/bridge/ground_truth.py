@@ -67,8 +67,8 @@ def read_fix(message: Message) -> Fix | None:
     kind = message.get_type()
     if kind == "SIM_STATE":
         return Fix(
-            _meant(message.lat_int),
-            _meant(message.lon_int),
+            _candidates(message.lat_int),
+            _candidates(message.lon_int),
             message.alt,
             0.01,
             (message.vn, message.ve, message.vd),
@@ -83,7 +83,7 @@ def read_fix(message: Message) -> Fix | None:
     return None
 
 
-def _meant(sent: int) -> tuple[int, ...]:
+def _candidates(sent: int) -> tuple[int, ...]:
     """ArduPilot turns whole units into degrees and back and cuts them off again, which often takes one away."""
     step = 1 if sent >= 0 else -1
     return tuple(n for n in (sent, sent + step) if int(n * 1e-7 * 1e7) == sent) or (sent,)
@@ -99,23 +99,23 @@ class _Axis:
         """Metres."""
         self._velocity = 0.0
 
-    def follow(self, middles: list[float], velocity: float, seconds: float) -> None:
+    def follow(self, centres: list[float], velocity: float, seconds: float) -> None:
         """Move on.
 
         Args:
-            middles: Of the steps that may have been sent, metres.
+            centres: Of the steps that may have been sent, metres.
             velocity: m/s.
             seconds: Since the last time.
         """
         self.value += 0.5 * (velocity + self._velocity) * seconds
         self._velocity = velocity
-        error = min((middle - self.value for middle in middles), key=abs)
+        error = min((centre - self.value for centre in centres), key=abs)
         if abs(error) > self.step:  # a moment without messages, or a drone that was put elsewhere
             self.value += error - math.copysign(self.step, error)
         self.value += min(1.0, GAIN * seconds) * error
 
 
-class Truth:
+class GroundTruth:
     """Follows one drone."""
 
     def __init__(self, autopilot: Autopilot) -> None:
@@ -137,18 +137,18 @@ class Truth:
         first, seconds = self._first, now - self._time
         self._time = now
         steps = [
-            self._middles(fix.latitude, first.latitude[0], self._metres[0]),
-            self._middles(fix.longitude, first.longitude[0], self._metres[1]),
+            self._step_centres(fix.latitude, first.latitude[0], self._metres[0]),
+            self._step_centres(fix.longitude, first.longitude[0], self._metres[1]),
             [first.altitude - fix.altitude],
         ]
-        for axis, middles, velocity in zip(self._axes, steps, fix.velocity, strict=True):
-            axis.follow(middles, velocity, seconds)
+        for axis, centres, velocity in zip(self._axes, steps, fix.velocity, strict=True):
+            axis.follow(centres, velocity, seconds)
         ned = torch.tensor([axis.value for axis in self._axes], dtype=torch.float64)
         quaternion = torch.tensor(fix.quaternion, dtype=torch.float64)
         pose = Pose(ned_to_world(ned), quaternion_to_ned(quaternion / quaternion.norm()))
         return TruePose(now, pose, ned_to_world(torch.tensor(fix.velocity, dtype=torch.float64)))
 
-    def _middles(self, units: tuple[int, ...], first: int, metres: float) -> list[float]:
+    def _step_centres(self, units: tuple[int, ...], first: int, metres: float) -> list[float]:
         """Middles of steps, metres from the first one."""
         if self._autopilot == "px4":  # it cuts off the whole coordinate
             return [(unit - first) * metres for unit in units]

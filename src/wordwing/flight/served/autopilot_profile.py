@@ -1,7 +1,7 @@
 """ArduCopter and PX4 as they look from outside: numbers of modes, parameters, answers to commands.
 
-How they behave is in `autopilot.py`; here are the tables. Parameters have two values: what the autopilot comes with,
-and what wordwing wants indoors. The served lab starts with the second unless it is told otherwise.
+How they behave is in `autopilot.py`; here are the tables. Each parameter has two values: the autopilot's default, and
+what wordwing wants indoors, with which the served lab starts unless it is told otherwise.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Literal
 
 from wordwing.errors import WordwingError, did_you_mean
 
-Name = Literal["ardupilot", "px4"]
-"""Whose manners the served lab has."""
+AutopilotName = Literal["ardupilot", "px4"]
+"""Which autopilot the served lab imitates."""
 
-Kind = Literal["guided", "takeoff", "hold", "land"]
+ModeKind = Literal["guided", "takeoff", "hold", "land"]
 """What a drone in the air does in a mode. In a pilot's modes nobody moves the sticks, so the lab holds its place."""
 
 UINT8, INT8, INT16, INT32, REAL32 = 1, 2, 4, 6, 9
@@ -33,12 +33,12 @@ class Mode:
     name: str
     custom: int
     """The heartbeat's custom_mode."""
-    kind: Kind
+    kind: ModeKind
     armable: bool = True
 
 
 @dataclass(frozen=True)
-class Parameter:
+class ParameterSpec:
     """One parameter that the lab knows and, where it matters to a flight here, obeys."""
 
     name: str
@@ -50,10 +50,10 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Personality:
+class AutopilotProfile:
     """One autopilot's tables."""
 
-    name: Name
+    name: AutopilotName
     autopilot: int
     """MAV_AUTOPILOT."""
     version: int
@@ -70,14 +70,14 @@ class Personality:
     """MAV_FRAME values of setpoints that it flies."""
     fused_estimators: tuple[int, ...] | None
     """MAV_ESTIMATOR_TYPE of odometry that its estimator reads; None for any."""
-    reckons_for: float | str
+    dead_reckoning_timeout: float | str
     """How long it flies on dead reckoning without motion capture before it lands by itself, seconds, or the parameter
     that says so, microseconds."""
     refused_mode: int
     refused_arming: int
     """MAV_RESULT of a refusal."""
-    parameters: tuple[Parameter, ...]
-    integers_as_bytes: bool
+    parameters: tuple[ParameterSpec, ...]
+    params_bytewise: bool
     """Whether an integer's bytes stand in PARAM_VALUE's float field, or the float nearest to it."""
 
     def mode(self, name: str) -> Mode:
@@ -92,7 +92,7 @@ class Personality:
         return next((mode for mode in self.modes if mode.custom == custom), None)
 
 
-ARDUPILOT = Personality(
+ARDUPILOT = AutopilotProfile(
     name="ardupilot",
     autopilot=3,
     version=0x04080000,
@@ -109,31 +109,31 @@ ARDUPILOT = Personality(
     guided="GUIDED",
     frames=(1, 7, 8, 9),
     fused_estimators=None,
-    reckons_for=7.1,
+    dead_reckoning_timeout=7.1,
     refused_mode=FAILED,
     refused_arming=FAILED,
     parameters=(
-        Parameter("GUID_TIMEOUT", REAL32, 3.0, 0.5),
-        Parameter("FS_GCS_ENABLE", INT8, 0, 5),
-        Parameter("FS_GCS_TIMEOUT", REAL32, 5.0, 3.0),
-        Parameter("MAV_GCS_SYSID", UINT8, 255, 245, ("SYSID_MYGCS", INT16, 1.0)),
-        Parameter("MAV_GCS_SYSID_HI", UINT8, 0, 0),
-        Parameter("FS_OPTIONS", INT32, 16, 16),
-        Parameter("FS_THR_ENABLE", INT8, 1, 3),
-        Parameter("BATT_FS_LOW_ACT", INT8, 0, 1),
-        Parameter("BATT_FS_CRT_ACT", INT8, 0, 1),
-        Parameter("BATT_LOW_VOLT", REAL32, 10.5, 13.6),
-        Parameter("FS_EKF_ACTION", INT8, 1, 1),
-        Parameter("FS_DR_ENABLE", INT8, 2, 1),
-        Parameter("FENCE_ENABLE", INT8, 0, 0),
-        Parameter("WP_YAW_BEHAVIOR", INT8, 2, 0),
-        Parameter("LAND_SPD_MS", REAL32, 0.5, 0.3, ("LAND_SPEED", INT16, 100.0)),
-        Parameter("DISARM_DELAY", INT8, 10, 10),
+        ParameterSpec("GUID_TIMEOUT", REAL32, 3.0, 0.5),
+        ParameterSpec("FS_GCS_ENABLE", INT8, 0, 5),
+        ParameterSpec("FS_GCS_TIMEOUT", REAL32, 5.0, 3.0),
+        ParameterSpec("MAV_GCS_SYSID", UINT8, 255, 245, ("SYSID_MYGCS", INT16, 1.0)),
+        ParameterSpec("MAV_GCS_SYSID_HI", UINT8, 0, 0),
+        ParameterSpec("FS_OPTIONS", INT32, 16, 16),
+        ParameterSpec("FS_THR_ENABLE", INT8, 1, 3),
+        ParameterSpec("BATT_FS_LOW_ACT", INT8, 0, 1),
+        ParameterSpec("BATT_FS_CRT_ACT", INT8, 0, 1),
+        ParameterSpec("BATT_LOW_VOLT", REAL32, 10.5, 13.6),
+        ParameterSpec("FS_EKF_ACTION", INT8, 1, 1),
+        ParameterSpec("FS_DR_ENABLE", INT8, 2, 1),
+        ParameterSpec("FENCE_ENABLE", INT8, 0, 0),
+        ParameterSpec("WP_YAW_BEHAVIOR", INT8, 2, 0),
+        ParameterSpec("LAND_SPD_MS", REAL32, 0.5, 0.3, ("LAND_SPEED", INT16, 100.0)),
+        ParameterSpec("DISARM_DELAY", INT8, 10, 10),
     ),
-    integers_as_bytes=False,
+    params_bytewise=False,
 )
 
-PX4 = Personality(
+PX4 = AutopilotProfile(
     name="px4",
     autopilot=12,
     version=0x010F00FF,
@@ -152,36 +152,36 @@ PX4 = Personality(
     guided="OFFBOARD",
     frames=(1, 8),
     fused_estimators=(2, 3),  # VISION and VIO; what comes as MOCAP is published, and never read
-    reckons_for="EKF2_NOAID_TOUT",
+    dead_reckoning_timeout="EKF2_NOAID_TOUT",
     refused_mode=TEMPORARILY_REJECTED,
     refused_arming=TEMPORARILY_REJECTED,
     parameters=(
-        Parameter("COM_OF_LOSS_T", REAL32, 1.0, 0.5),
-        Parameter("COM_OBL_RC_ACT", INT32, 0, 4),
-        Parameter("NAV_RCL_ACT", INT32, 2, 3),
-        Parameter("COM_RCL_EXCEPT", INT32, 0, 0),
-        Parameter("NAV_DLL_ACT", INT32, 0, 0),
-        Parameter("GF_ACTION", INT32, 2, 1),
-        Parameter("COM_DL_LOSS_T", INT32, 10, 10),
-        Parameter("COM_LOW_BAT_ACT", INT32, 0, 2),
-        Parameter("BAT_CRIT_THR", REAL32, 0.07, 0.1),
-        Parameter("MIS_TAKEOFF_ALT", REAL32, 2.5, 0.7),
-        Parameter("MPC_LAND_SPEED", REAL32, 0.7, 0.3),
-        Parameter("EKF2_NOAID_TOUT", INT32, 5e6, 1e6),
-        Parameter("COM_DISARM_LAND", REAL32, 2.0, 2.0),
-        Parameter("COM_DISARM_PRFLT", REAL32, 10.0, 10.0),
+        ParameterSpec("COM_OF_LOSS_T", REAL32, 1.0, 0.5),
+        ParameterSpec("COM_OBL_RC_ACT", INT32, 0, 4),
+        ParameterSpec("NAV_RCL_ACT", INT32, 2, 3),
+        ParameterSpec("COM_RCL_EXCEPT", INT32, 0, 0),
+        ParameterSpec("NAV_DLL_ACT", INT32, 0, 0),
+        ParameterSpec("GF_ACTION", INT32, 2, 1),
+        ParameterSpec("COM_DL_LOSS_T", INT32, 10, 10),
+        ParameterSpec("COM_LOW_BAT_ACT", INT32, 0, 2),
+        ParameterSpec("BAT_CRIT_THR", REAL32, 0.07, 0.1),
+        ParameterSpec("MIS_TAKEOFF_ALT", REAL32, 2.5, 0.7),
+        ParameterSpec("MPC_LAND_SPEED", REAL32, 0.7, 0.3),
+        ParameterSpec("EKF2_NOAID_TOUT", INT32, 5e6, 1e6),
+        ParameterSpec("COM_DISARM_LAND", REAL32, 2.0, 2.0),
+        ParameterSpec("COM_DISARM_PRFLT", REAL32, 10.0, 10.0),
     ),
-    integers_as_bytes=True,
+    params_bytewise=True,
 )
 
-PERSONALITIES: Mapping[Name, Personality] = {"ardupilot": ARDUPILOT, "px4": PX4}
+PROFILES: Mapping[AutopilotName, AutopilotProfile] = {"ardupilot": ARDUPILOT, "px4": PX4}
 
 
 @dataclass
-class Parameters:
+class ParameterTable:
     """The values that one vehicle has now, by today's names and in today's units."""
 
-    personality: Personality
+    profile: AutopilotProfile
     factory: bool = False
     """Whether to start with what the autopilot comes with."""
     older: bool = False
@@ -189,31 +189,29 @@ class Parameters:
     values: dict[str, float] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.values = {
-            entry.name: entry.factory if self.factory else entry.indoor for entry in self.personality.parameters
-        }
+        self.values = {entry.name: entry.factory if self.factory else entry.indoor for entry in self.profile.parameters}
 
     def __getitem__(self, name: str) -> float:
         return self.values[name]
 
     def __len__(self) -> int:
-        return len(self.personality.parameters)
+        return len(self.profile.parameters)
 
     def put(self, changes: Mapping[str, float]) -> None:
         """Change some values by today's names."""
         for name, value in changes.items():
             if name not in self.values:
                 hint = did_you_mean(name, list(self.values))
-                raise WordwingError(f"the served lab's {self.personality.name} has no parameter {name}{hint}")
+                raise WordwingError(f"the served lab's {self.profile.name} has no parameter {name}{hint}")
             self.values[name] = float(value)
 
     def names(self) -> list[str]:
         """As they stand on the wire, in order."""
-        return [self._wire(entry)[0] for entry in self.personality.parameters]
+        return [self._wire(entry)[0] for entry in self.profile.parameters]
 
     def read(self, name: str) -> tuple[float, int] | None:
         """The float field and the type of PARAM_VALUE for a name on the wire; None if there is no such parameter."""
-        for entry in self.personality.parameters:
+        for entry in self.profile.parameters:
             wire_name, kind, scale = self._wire(entry)
             if wire_name == name:
                 value = self.values[entry.name] * scale
@@ -222,27 +220,27 @@ class Parameters:
 
     def write(self, name: str, encoded: float, kind: int) -> bool:
         """What PARAM_SET asks for; whether there is such a parameter, and of such a type."""
-        for entry in self.personality.parameters:
+        for entry in self.profile.parameters:
             wire_name, own_kind, scale = self._wire(entry)
-            if wire_name != name or (self.personality.integers_as_bytes and kind != own_kind):
+            if wire_name != name or (self.profile.params_bytewise and kind != own_kind):
                 continue
             self.values[entry.name] = self._decode(encoded, own_kind) / scale
             return True
         return False
 
-    def _wire(self, entry: Parameter) -> tuple[str, int, float]:
+    def _wire(self, entry: ParameterSpec) -> tuple[str, int, float]:
         return entry.older if self.older and entry.older else (entry.name, entry.type, 1.0)
 
     def _encode(self, value: float, kind: int) -> float:
         if kind == REAL32:
             return value
-        if self.personality.integers_as_bytes:
+        if self.profile.params_bytewise:
             return float(struct.unpack("<f", struct.pack("<i", round(value)))[0])
         return float(round(value))
 
     def _decode(self, encoded: float, kind: int) -> float:
         if kind == REAL32:
             return encoded
-        if self.personality.integers_as_bytes:
+        if self.profile.params_bytewise:
             return float(struct.unpack("<i", struct.pack("<f", encoded))[0])
         return float(round(encoded))

@@ -10,10 +10,9 @@ import torch
 pytest.importorskip("pymavlink")
 
 from wordwing.flight.arena import Arena
-from wordwing.flight.bridge.faults import MocapDrift, MocapFreeze, MocapJump
-from wordwing.flight.bridge.feed import MocapFeed, UdpSenders
 from wordwing.flight.mocap_sources import parse
-from wordwing.flight.served.faults import PoseDropout, Troubles
+from wordwing.flight.served.faults import FaultSchedule, MocapDrift, MocapFreeze, MocapJump, PoseDropout
+from wordwing.flight.served.mocap import MocapStream, UdpSenders
 from wordwing.frames import Pose
 
 ARENA = Arena(north=3.0, east=-1.0, heading_deg=90.0, floor_down=0.2)
@@ -24,13 +23,13 @@ def pose(x: float, y: float, z: float) -> Pose:
     return Pose.level(torch.tensor([x, y]).double(), torch.tensor(0.0).double(), z)
 
 
-def seen(feed: MocapFeed, where: Pose, time: float) -> dict:
-    return json.loads(feed.measure(where, time) or b"null")
+def seen(stream: MocapStream, where: Pose, time: float) -> dict:
+    return json.loads(stream.measure(where, time).to_json(name="drone"))
 
 
 def test_poses_are_those_of_the_local_frame_and_the_adapter_reads_them() -> None:
-    feed = MocapFeed(ARENA, Troubles((), 0, 0.01))
-    found = parse(feed.measure(pose(0.5, 0.25, 0.7), 12.5) or b"", "drone")
+    stream = MocapStream(ARENA, FaultSchedule((), 0, 0.01), (0, 3))
+    found = parse(stream.measure(pose(0.5, 0.25, 0.7), 12.5).to_json(name="drone"), "drone")
     assert found is not None
     time, sample = found
     assert time == 12.5
@@ -41,8 +40,8 @@ def test_poses_are_those_of_the_local_frame_and_the_adapter_reads_them() -> None
 
 
 def test_no_two_poses_are_the_same_until_motion_capture_freezes() -> None:
-    feed = MocapFeed(ARENA, Troubles([MocapFreeze(1.0)], 0, 0.01))
-    first, second, *frozen = [seen(feed, pose(0.1 * t, 0.0, 0.7), t) for t in (0.0, 0.5, 1.0, 1.5, 2.0)]
+    stream = MocapStream(ARENA, FaultSchedule([MocapFreeze(1.0)], 0, 0.01), (0, 3))
+    first, second, *frozen = [seen(stream, pose(0.1 * t, 0.0, 0.7), t) for t in (0.0, 0.5, 1.0, 1.5, 2.0)]
     assert first["position"] != second["position"]
     assert [entry["time"] for entry in frozen] == [1.0, 1.5, 2.0]
     assert all(entry["position"] == second["position"] for entry in frozen)
@@ -52,21 +51,21 @@ def test_no_two_poses_are_the_same_until_motion_capture_freezes() -> None:
 @pytest.mark.parametrize(
     ("fault", "off"),
     [
-        (MocapJump(1.0, distance=0.6, direction=0.0), [0.0, 0.6, 0.6]),
-        (MocapJump(1.0, 0.5, distance=0.6, direction=0.0), [0.0, 0.6, 0.0]),
-        (MocapDrift(1.0, speed=0.2, direction=0.0), [0.0, 0.0, 0.4]),
+        (MocapJump(1.0, distance=0.6, bearing=0.0), [0.0, 0.6, 0.6]),
+        (MocapJump(1.0, 0.5, distance=0.6, bearing=0.0), [0.0, 0.6, 0.0]),
+        (MocapDrift(1.0, speed=0.2, bearing=0.0), [0.0, 0.0, 0.4]),
     ],
     ids=["jump", "short jump", "drift"],
 )
 def test_a_wrong_position_is_off_by_what_was_ordered(fault: MocapJump | MocapDrift, off: list[float]) -> None:
-    feed = MocapFeed(Arena(), Troubles([fault], 0, 0.01))
-    found = [seen(feed, pose(0.0, 0.0, 0.7), time)["position"][0] for time in (0.5, 1.0, 3.0)]
+    stream = MocapStream(Arena(), FaultSchedule([fault], 0, 0.01), (0, 3))
+    found = [seen(stream, pose(0.0, 0.0, 0.7), time)["position"][0] for time in (0.5, 1.0, 3.0)]
     assert found == pytest.approx(off, abs=0.003)
 
 
 def test_motion_capture_that_stops_says_nothing() -> None:
-    feed = MocapFeed(ARENA, Troubles([PoseDropout(1.0, 1.0)], 0, 0.01))
-    silent = [feed.measure(pose(0, 0, 0.7), time) is None for time in (0.9, 1.0, 1.9, 2.0)]
+    stream = MocapStream(ARENA, FaultSchedule([PoseDropout(1.0, 1.0)], 0, 0.01), (0, 3))
+    silent = [stream.measure(pose(0, 0, 0.7), time) is None for time in (0.9, 1.0, 1.9, 2.0)]
     assert silent == [False, True, True, False]
 
 
