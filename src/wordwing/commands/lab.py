@@ -94,10 +94,10 @@ def serve(
     import numpy as np
 
     from wordwing.flight.calibration import Calibration
+    from wordwing.flight.mavlink.signing import read_key, signing_time
     from wordwing.flight.served.carrying import HOW, Hands
     from wordwing.flight.served.server import MOCAP_PORT, LabServer
     from wordwing.flight.served.vehicle import ServedLab
-    from wordwing.flight.signing import read_key, signing_time
     from wordwing.world.layout import Layout
     from wordwing.world.samplers import sample_layout
 

@@ -16,17 +16,17 @@ from dataclasses import dataclass, field
 import torch
 
 from wordwing.errors import WordwingError
-from wordwing.flight.arena import Arena
 from wordwing.flight.bridge.autopilots import Simulation
 from wordwing.flight.bridge.faults import LINK_FAULTS, since
 from wordwing.flight.bridge.feed import MocapFeed, UdpSenders
 from wordwing.flight.bridge.ground_station import AUTOPILOT, GroundStation
 from wordwing.flight.bridge.relay import LinkRelay
 from wordwing.flight.bridge.truth import Autopilot, TruePose, Truth
-from wordwing.flight.clock import SystemClock
-from wordwing.flight.link import Link, open_link
+from wordwing.flight.guardian.arena import Arena
 from wordwing.flight.matching import PoseTrack
-from wordwing.flight.messages import Codec, Message
+from wordwing.flight.mavlink.clock import SystemClock
+from wordwing.flight.mavlink.link import Link, open_link
+from wordwing.flight.mavlink.messages import Codec, Message
 from wordwing.flight.served.camera import ServedCamera
 from wordwing.flight.served.faults import Fault, LowBattery, Reboot, Takeover, Troubles
 from wordwing.flight.served.filming import film

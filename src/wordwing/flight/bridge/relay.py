@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 
-from wordwing.flight.clock import Clock
-from wordwing.flight.link import open_link
-from wordwing.flight.messages import Codec
+from wordwing.flight.mavlink.clock import Clock
+from wordwing.flight.mavlink.link import open_link
+from wordwing.flight.mavlink.messages import Codec
 from wordwing.flight.served.faults import Pipe, Troubles
 
 WAIT = 0.005
