@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from served_flight import QUICK
+from wordwing.flight.guardian.protocol import Event
 from wordwing.flight.lockstep import LockstepEyes, LockstepHelm
-from wordwing.flight.mavlink import MavlinkVehicle
-from wordwing.flight.phases import Event
+from wordwing.flight.mavlink_vehicle import MavlinkVehicle
 from wordwing.flight.served import faults
 from wordwing.flight.served.autopilot import VelocitySetpoint
 from wordwing.flight.served.vehicle import ServedLab

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from served_flight import QUICK
-from wordwing.flight.guardian import TICK, Guardian
-from wordwing.flight.messages import Codec
-from wordwing.flight.orders import Alive, Decision, Hold, Land, Order, TakeOff
-from wordwing.flight.phases import Phase
+from wordwing.flight.guardian.guardian import TICK, Guardian
+from wordwing.flight.guardian.protocol import Alive, Decision, Hold, Land, Order, Phase, TakeOff
+from wordwing.flight.mavlink.messages import Codec
 from wordwing.flight.served.vehicle import ServedLab
 from wordwing.world.layout import Layout
 

@@ -11,11 +11,10 @@ from hand_made_autopilot import HandMadeAutopilot
 from served_flight import QUICK
 from wordwing.errors import WordwingError
 from wordwing.flight.flying import fly_logged
+from wordwing.flight.guardian.protocol import Decision, Phase, from_json, to_json
 from wordwing.flight.lockstep import LockstepEyes, LockstepHelm
 from wordwing.flight.logs import FlightLog
-from wordwing.flight.mavlink import MavlinkVehicle
-from wordwing.flight.orders import Decision, from_json, to_json
-from wordwing.flight.phases import Phase
+from wordwing.flight.mavlink_vehicle import MavlinkVehicle
 from wordwing.flight.served.vehicle import ServedLab
 from wordwing.flight.vehicle import FlightOverError
 from wordwing.interface import Action, Setpoint

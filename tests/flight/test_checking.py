@@ -20,7 +20,6 @@ from served_flight import QUICK
 from wordwing.bench.flight import free_port
 from wordwing.cli import main
 from wordwing.errors import WordwingError
-from wordwing.flight.arena import Arena
 from wordwing.flight.checking import (
     MavlinkDrone,
     MovedError,
@@ -33,9 +32,10 @@ from wordwing.flight.checking import (
     visit,
     wrong,
 )
-from wordwing.flight.clock import ManualClock, SystemClock
-from wordwing.flight.messages import Codec
-from wordwing.flight.mocap_sources import UdpSource
+from wordwing.flight.guardian.arena import Arena
+from wordwing.flight.mavlink.clock import ManualClock, SystemClock
+from wordwing.flight.mavlink.messages import Codec
+from wordwing.flight.mocap.sources import UdpSource
 from wordwing.flight.served.vehicle import ServedLab
 from wordwing.world.layout import Layout
 

@@ -6,8 +6,7 @@ import pytest
 
 from guarded_flight import GuardedFlight, square
 from served_flight import CALM
-from wordwing.flight.orders import Gone, Land, SetParameters, TakeOff
-from wordwing.flight.phases import Phase
+from wordwing.flight.guardian.protocol import Gone, Land, Phase, SetParameters, TakeOff
 from wordwing.flight.served import faults
 
 BOTH = pytest.mark.parametrize("autopilot", ["ardupilot", "px4"])

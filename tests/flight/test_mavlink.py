@@ -9,11 +9,10 @@ import torch
 
 from served_flight import CALM, QUICK
 from wordwing.errors import WordwingError
+from wordwing.flight.guardian.protocol import Land, Phase, State, TakeOff
 from wordwing.flight.lockstep import LockstepEyes, LockstepHelm
 from wordwing.flight.logs import FlightLog, read_events
-from wordwing.flight.mavlink import MavlinkVehicle
-from wordwing.flight.orders import Land, TakeOff
-from wordwing.flight.phases import Phase, State
+from wordwing.flight.mavlink_vehicle import MavlinkVehicle
 from wordwing.flight.pilot import fly_vehicle
 from wordwing.flight.served import faults
 from wordwing.flight.served.vehicle import ServedLab
@@ -132,7 +131,7 @@ def test_a_drone_is_not_armed_unless_that_is_confirmed():
 
 
 def test_a_reason_to_wait_is_told_once_however_its_numbers_change(monkeypatch):
-    monkeypatch.setattr("wordwing.flight.mavlink.READY_WITHIN", 6.0)
+    monkeypatch.setattr("wordwing.flight.mavlink_vehicle.READY_WITHIN", 6.0)
     lab, said = ServedLab(BOXES, (2.1, 0.0), 0.0, config=QUICK), []
     helm = LockstepHelm(lab)
     vehicle = MavlinkVehicle(helm, LockstepEyes(lab, helm.clock), lambda state: None, say=said.append)

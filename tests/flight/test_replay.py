@@ -14,7 +14,7 @@ from small_policy import VOCABULARY, small_network
 from wordwing.cli import main
 from wordwing.errors import WordwingError
 from wordwing.execution.runner import Flight, fly_tasks
-from wordwing.flight.eyes import Picture
+from wordwing.flight.camera_stream import Picture
 from wordwing.flight.logs import FlightLog
 from wordwing.flight.matching import MatchedObservation
 from wordwing.flight.replay import read_flight, replay, think_again

@@ -20,16 +20,16 @@ from wordwing.bench import device_title
 from wordwing.errors import WordwingError
 from wordwing.evaluation.systems import load_policy
 from wordwing.files import temporary_folder
-from wordwing.flight.arena import Arena
 from wordwing.flight.calibration import Calibration
+from wordwing.flight.camera_stream import CameraSource
 from wordwing.flight.decision_latency import one_thread
-from wordwing.flight.eyes import CameraSource
-from wordwing.flight.guardian import TICK
+from wordwing.flight.guardian.arena import Arena
+from wordwing.flight.guardian.guardian import TICK
+from wordwing.flight.guardian.process import Setup
+from wordwing.flight.guardian_client import ProcessHelm
 from wordwing.flight.logs import TLOG, FlightLog, read_events
-from wordwing.flight.mavlink import MavlinkVehicle
-from wordwing.flight.messages import Codec
-from wordwing.flight.process_helm import ProcessHelm
-from wordwing.flight.setup import Setup
+from wordwing.flight.mavlink.messages import Codec
+from wordwing.flight.mavlink_vehicle import MavlinkVehicle
 from wordwing.flight.vehicle import FlightOverError
 from wordwing.interface import CONTROL_PERIOD
 from wordwing.interrupts import blocked

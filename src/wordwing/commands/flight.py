@@ -44,13 +44,13 @@ def check(
         sign: A file with a key of 64 hexadecimal digits for MAVLink 2 signing.
     """
     check_packages(REAL_DRONE, "flight")
-    from wordwing.flight.arena import Arena
     from wordwing.flight.checking import MavlinkDrone, compare, fitted, places, table, visit, wrong
-    from wordwing.flight.clock import SystemClock
-    from wordwing.flight.link import open_link
-    from wordwing.flight.messages import Codec
-    from wordwing.flight.mocap_sources import open_source
-    from wordwing.flight.signing import UNITS, read_key, signing_time
+    from wordwing.flight.guardian.arena import Arena
+    from wordwing.flight.mavlink.clock import SystemClock
+    from wordwing.flight.mavlink.link import open_link
+    from wordwing.flight.mavlink.messages import Codec
+    from wordwing.flight.mavlink.signing import UNITS, read_key, signing_time
+    from wordwing.flight.mocap.sources import open_source
 
     check_range("stand", stand, 0, 1, " m")
     check_range("inset", inset, 0, 1, " m")
@@ -117,11 +117,10 @@ def mocap(
         guardian: Where each pose that is sent is copied to: where `wordwing fly --mocap` listens.
     """
     check_packages(REAL_DRONE, "flight")
-    from wordwing.flight.clock import SystemClock
-    from wordwing.flight.link import open_link
-    from wordwing.flight.mocap import LEAST_RATE, MOST_RATE, Relay, relay
-    from wordwing.flight.mocap_sources import open_source
-    from wordwing.flight.origin import Origin
+    from wordwing.flight.mavlink.clock import SystemClock
+    from wordwing.flight.mavlink.link import open_link
+    from wordwing.flight.mocap.relay import LEAST_RATE, MOST_RATE, Origin, Relay, relay
+    from wordwing.flight.mocap.sources import open_source
 
     if not LEAST_RATE <= rate <= MOST_RATE:
         raise WordwingError(f"--rate is {rate}; autopilots want {LEAST_RATE:.0f} to {MOST_RATE:.0f} poses a second")

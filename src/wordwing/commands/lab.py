@@ -21,7 +21,7 @@ from wordwing.errors import WordwingError
 from wordwing.world.catalogue import Corpus
 
 if TYPE_CHECKING:
-    from wordwing.flight.arena import Arena
+    from wordwing.flight.guardian.arena import Arena
     from wordwing.lab.vehicle import LabConfig
     from wordwing.world.layout import Layout
     from wordwing.world.tasks import Task
@@ -74,10 +74,10 @@ def serve(
         check_port(value, name)
     check_positive("speed", speed)
     _check_arena(arena)
+    from wordwing.flight.mavlink.signing import read_key, signing_time
     from wordwing.flight.served.faults import parse_fault
     from wordwing.flight.served.server import MOCAP_PORT, PLACEMENT_HELP, LabServer, PlacementReader
     from wordwing.flight.served.vehicle import ServedLab
-    from wordwing.flight.signing import read_key, signing_time
 
     faults = [parse_fault(text) for text in fault]
     key = None if sign is None else read_key(sign)

@@ -15,20 +15,20 @@ from wordwing.errors import WordwingError
 from wordwing.evaluation.demo import before_flight
 from wordwing.evaluation.systems import BASELINES, load_policy
 from wordwing.execution.runner import Flight
-from wordwing.flight.arena import Arena
 from wordwing.flight.calibration import Calibration
-from wordwing.flight.clock import Clock, SystemClock
+from wordwing.flight.camera_stream import CameraSource
 from wordwing.flight.decision_latency import check_latency, decision_latency, one_thread
-from wordwing.flight.eyes import CameraSource
-from wordwing.flight.link import open_link
+from wordwing.flight.guardian.arena import Arena
+from wordwing.flight.guardian.process import Setup
+from wordwing.flight.guardian.protocol import Phase, State
+from wordwing.flight.guardian_client import ProcessHelm
 from wordwing.flight.logs import EVENTS, FlightLog
-from wordwing.flight.mavlink import MavlinkVehicle
+from wordwing.flight.mavlink.clock import Clock, SystemClock
+from wordwing.flight.mavlink.link import open_link
+from wordwing.flight.mavlink_vehicle import MavlinkVehicle
 from wordwing.flight.options import PREFIX, DroneOptions
-from wordwing.flight.phases import Phase, State
 from wordwing.flight.pilot import fly_vehicle
-from wordwing.flight.process_helm import ProcessHelm
 from wordwing.flight.replay import replay
-from wordwing.flight.setup import Setup
 from wordwing.flight.vehicle import FlightOverError, Vehicle
 from wordwing.interface import Policy, Setpoint
 from wordwing.language.marking import marks

@@ -10,16 +10,15 @@ import math
 from collections.abc import Sequence
 
 from wordwing.flight.calibration import Calibration
-from wordwing.flight.clock import ManualClock
-from wordwing.flight.eyes import Picture, Retina
-from wordwing.flight.guardian import TICK, Guardian
-from wordwing.flight.helm import pose_from_numbers
+from wordwing.flight.camera_stream import Picture, Retina
+from wordwing.flight.guardian.guardian import TICK, Guardian
+from wordwing.flight.guardian.protocol import Gone, Order, State
+from wordwing.flight.guardian.safety import Fence, Limits, Timeouts
+from wordwing.flight.guardian_client import pose_from_numbers
 from wordwing.flight.matching import PoseTrack
-from wordwing.flight.mavlink import MavlinkVehicle
-from wordwing.flight.messages import Codec
-from wordwing.flight.orders import Gone, Order
-from wordwing.flight.phases import State
-from wordwing.flight.safety import Fence, Limits, Timeouts
+from wordwing.flight.mavlink.clock import ManualClock
+from wordwing.flight.mavlink.messages import Codec
+from wordwing.flight.mavlink_vehicle import MavlinkVehicle
 from wordwing.flight.served.autopilot_profile import AutopilotName
 from wordwing.flight.served.vehicle import ServedLab
 from wordwing.lab.vehicle import LabConfig

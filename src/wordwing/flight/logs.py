@@ -33,9 +33,9 @@ from torch import Tensor
 
 from wordwing.errors import WordwingError
 from wordwing.files import read_lines, read_picture, unwritable
-from wordwing.flight.arena import Arena
-from wordwing.flight.link import TlogWriter
+from wordwing.flight.guardian.arena import Arena
 from wordwing.flight.matching import MatchedObservation
+from wordwing.flight.mavlink.link import TlogWriter
 from wordwing.interface import Setpoint
 from wordwing.world.layout import Layout
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from wordwing.flight.safety import Fence, SafetyRule
+from wordwing.flight.guardian.safety import Fence, SafetyRule
 from wordwing.flight.vehicle import Vehicle
 from wordwing.frames import Pose, quaternion_from_euler, quaternion_multiply
 from wordwing.interface import Observation, Setpoint

@@ -10,7 +10,7 @@ pytest.importorskip("pymavlink")
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from wordwing.flight.bridge.bridge import LinkRelay
-from wordwing.flight.clock import ManualClock
+from wordwing.flight.mavlink.clock import ManualClock
 from wordwing.flight.served.faults import FaultSchedule, PacketLoss
 
 

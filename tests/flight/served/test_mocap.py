@@ -9,8 +9,8 @@ import torch
 
 pytest.importorskip("pymavlink")
 
-from wordwing.flight.arena import Arena
-from wordwing.flight.mocap_sources import parse
+from wordwing.flight.guardian.arena import Arena
+from wordwing.flight.mocap.sources import parse
 from wordwing.flight.served.faults import FaultSchedule, MocapDrift, MocapFreeze, MocapJump, PoseDropout
 from wordwing.flight.served.mocap import MocapStream, UdpSenders
 from wordwing.frames import Pose

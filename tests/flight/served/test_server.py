@@ -14,12 +14,12 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 from served_flight import QUICK, empty_lab
 from wordwing.cli import main
 from wordwing.errors import WordwingError
-from wordwing.flight.link import open_link
-from wordwing.flight.messages import Codec, heartbeat
+from wordwing.flight.mavlink.link import open_link
+from wordwing.flight.mavlink.messages import Codec, heartbeat
+from wordwing.flight.mavlink.signing import signing_time
 from wordwing.flight.served import faults
 from wordwing.flight.served.faults import parse_fault
 from wordwing.flight.served.server import LabServer
-from wordwing.flight.signing import signing_time
 
 SPEED = 5.0
 

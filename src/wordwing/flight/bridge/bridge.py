@@ -16,14 +16,14 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from wordwing.errors import WordwingError
-from wordwing.flight.arena import Arena
 from wordwing.flight.bridge.ground_station import AUTOPILOT, GroundStation
 from wordwing.flight.bridge.ground_truth import Autopilot, GroundTruth, TruePose
 from wordwing.flight.bridge.sitl import SitlProcess
-from wordwing.flight.clock import Clock, SystemClock
-from wordwing.flight.link import Link, open_link
+from wordwing.flight.guardian.arena import Arena
 from wordwing.flight.matching import PoseTrack
-from wordwing.flight.messages import Codec, Message
+from wordwing.flight.mavlink.clock import Clock, SystemClock
+from wordwing.flight.mavlink.link import Link, open_link
+from wordwing.flight.mavlink.messages import Codec, Message
 from wordwing.flight.served.camera import ServedCamera, stream_camera
 from wordwing.flight.served.faults import LINK_FAULTS, Fault, FaultSchedule, LossyChannel, LowBattery, Reboot, Takeover
 from wordwing.flight.served.mocap import MocapStream, UdpSenders

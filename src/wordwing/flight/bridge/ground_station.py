@@ -13,7 +13,7 @@ import struct
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from wordwing.flight.bridge.ground_truth import MESSAGES, Autopilot
-from wordwing.flight.link import Link
+from wordwing.flight.mavlink.link import Link
 
 SYSTEM, COMPONENT = 255, 190
 """Our ids here: a ground station's."""

@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from wordwing.flight.messages import Message
+from wordwing.flight.mavlink.messages import Message
 from wordwing.frames import Pose, ned_to_world, quaternion_to_ned
 
 Autopilot = Literal["ardupilot", "px4"]

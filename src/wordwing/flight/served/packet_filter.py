@@ -13,7 +13,7 @@ from typing import Any
 
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
-from wordwing.flight.signing import SIGNATURE, SIGNED, Verifier
+from wordwing.flight.mavlink.signing import SIGNATURE, SIGNED, Verifier
 
 PEER_TIMEOUT = 5.0
 """How long a companion may be silent before another sender is heard, seconds."""

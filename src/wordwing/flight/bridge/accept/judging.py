@@ -10,10 +10,10 @@ from pathlib import Path
 
 from wordwing.flight.bridge.accept.trial import Trial
 from wordwing.flight.bridge.bridge import TruePoint
-from wordwing.flight.dialect import OUR_SYSTEM
+from wordwing.flight.guardian.safety import AT_REST
 from wordwing.flight.logs import TLOG
-from wordwing.flight.messages import Codec, Message
-from wordwing.flight.safety import AT_REST
+from wordwing.flight.mavlink.flight_stacks import OUR_SYSTEM
+from wordwing.flight.mavlink.messages import Codec, Message
 from wordwing.frames import ARENA_HALF
 
 

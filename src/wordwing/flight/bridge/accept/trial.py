@@ -22,9 +22,9 @@ from wordwing.flight.bridge.bridge import Bridge, TruePoint
 from wordwing.flight.bridge.ground_truth import Autopilot
 from wordwing.flight.bridge.sitl import ORIGIN, SitlProcess
 from wordwing.flight.calibration import Calibration
-from wordwing.flight.dialect import ARDUPILOT, PX4, Dialect
 from wordwing.flight.logs import EVENTS, Entry, read_events
-from wordwing.flight.mocap import Kind
+from wordwing.flight.mavlink.flight_stacks import ARDUPILOT, PX4, Dialect
+from wordwing.flight.mocap.relay import Kind
 from wordwing.flight.options import PREFIX, DroneOptions
 from wordwing.world.layout import Layout
 
@@ -306,7 +306,7 @@ class Trial:
         """End everything; also a guardian who would wait for its drone, which is gone."""
         self.close_terminal()
         for pid in self._guardians:
-            if b"wordwing.flight.sender" in _command_line(pid):
+            if b"wordwing.flight.guardian.process" in _command_line(pid):
                 _kill(pid)
         if self._adapter is not None:
             self._adapter.kill()

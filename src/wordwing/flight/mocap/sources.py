@@ -23,10 +23,10 @@ from typing import Any
 
 from wordwing.errors import WordwingError, did_you_mean
 from wordwing.files import read_text
-from wordwing.flight.clock import Clock
-from wordwing.flight.estimate import ClockSync
-from wordwing.flight.link import open_link
-from wordwing.flight.mocap import Sample, Source
+from wordwing.flight.guardian.pose_history import ClockSync
+from wordwing.flight.mavlink.clock import Clock
+from wordwing.flight.mavlink.link import open_link
+from wordwing.flight.mocap.relay import Sample, Source
 
 SCHEMES = ("udp", "file", "motioncapture")
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import torch
 
-from wordwing.flight.aircraft import Aircraft
-from wordwing.flight.estimate import Estimate
-from wordwing.flight.parameters import Parameters
-from wordwing.flight.safety import MARGIN, Fence, Limits, Motion, Timeouts
+from wordwing.flight.guardian.pose_history import Estimate
+from wordwing.flight.guardian.safety import MARGIN, Fence, Limits, Motion, Timeouts
+from wordwing.flight.mavlink.parameters import Parameters
+from wordwing.flight.mavlink.vehicle_status import Aircraft
 from wordwing.frames import euler_from_quaternion
 
 TINY = 1e-6

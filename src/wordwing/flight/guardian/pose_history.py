@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wordwing.flight.told import Attitude, Position, Vector
+from wordwing.flight.mavlink.parse_message import Attitude, Position, Vector
 
 MEMORY = 2.0
 """How far back poses are remembered, seconds."""

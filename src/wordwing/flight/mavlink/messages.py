@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from wordwing.errors import WordwingError
-from wordwing.flight.dialect import OUR_COMPONENT, OUR_SYSTEM, Dialect
-from wordwing.flight.signing import UNITS, Verifier
+from wordwing.flight.mavlink.flight_stacks import OUR_COMPONENT, OUR_SYSTEM, Dialect
+from wordwing.flight.mavlink.signing import UNITS, Verifier
 from wordwing.frames import flu_to_frd, yaw_rate_to_ned
 from wordwing.interface import Setpoint
 

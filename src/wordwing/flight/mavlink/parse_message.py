@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import torch
 
-from wordwing.flight.dialect import OUR_COMPONENT, OUR_SYSTEM
-from wordwing.flight.messages import Message
+from wordwing.flight.mavlink.flight_stacks import OUR_COMPONENT, OUR_SYSTEM
+from wordwing.flight.mavlink.messages import Message
 from wordwing.frames import euler_to_ned, frd_to_flu, ned_to_world, quaternion_rotate
 
 Vector = tuple[float, float, float]

@@ -15,21 +15,23 @@ import socket
 import sys
 import time
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
 
 from wordwing.errors import WordwingError
-from wordwing.flight.clock import SystemClock
-from wordwing.flight.guardian import TICK, Guardian
-from wordwing.flight.link import Link, open_link
+from wordwing.flight.guardian.arena import Arena
+from wordwing.flight.guardian.guardian import TICK, Guardian
+from wordwing.flight.guardian.protocol import Gone, from_json
+from wordwing.flight.guardian.safety import Fence, SafetyRule
 from wordwing.flight.logs import FlightLog
-from wordwing.flight.messages import Codec
-from wordwing.flight.mocap_sources import open_source
-from wordwing.flight.orders import Gone, from_json
-from wordwing.flight.safety import Fence, SafetyRule
-from wordwing.flight.setup import Setup
-from wordwing.flight.signing import UNITS, read_key, signing_time
+from wordwing.flight.mavlink.clock import SystemClock
+from wordwing.flight.mavlink.link import Link, open_link
+from wordwing.flight.mavlink.messages import Codec
+from wordwing.flight.mavlink.signing import UNITS, read_key, signing_time
+from wordwing.flight.mocap.sources import open_source
+from wordwing.flight.options import MOCAP
 from wordwing.frames import Pose
 from wordwing.interface import Setpoint
 
@@ -47,6 +49,43 @@ MOST_ORDERS = 64
 
 STREAMS = ("tcp:", "serial:")
 """Links whose bytes do not come packet by packet."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """One flight's link."""
+
+    url: str
+    """As `link.open_link` takes it."""
+    arena: Arena
+    mocap: str = MOCAP
+    """Where the poses of motion capture come to, as `mocap_sources.open_source` takes it."""
+    fence: Fence | None = None
+    """Other margins than the arena's, for the lab."""
+    log: str | None = None
+    """Folder for `events.jsonl` and `flight.tlog`; None keeps no log."""
+    key: str | None = None
+    """File with a key for MAVLink 2 signing: 32 bytes, or 64 hexadecimal digits."""
+    dry: bool = False
+    may_set_parameters: bool = False
+    speed: float = 1.0
+    """Of the clock; other than 1 only for a lab that is served at that speed."""
+
+    def to_json(self) -> str:
+        """One JSON object."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Setup:
+        """What `to_json` wrote."""
+        document: dict[str, Any] = json.loads(text)
+        arena = document.pop("arena")
+        fence = document.pop("fence")
+        return cls(
+            arena=Arena(**{**arena, "fences": tuple(arena["fences"])}),
+            fence=None if fence is None else Fence(**fence),
+            **document,
+        )
 
 
 class Sender:
@@ -185,7 +224,7 @@ def _make_ready() -> None:
 
 
 def main() -> None:
-    """Run as `python -m wordwing.flight.sender FD`, with a connected socket."""
+    """Run as `python -m wordwing.flight.guardian.process FD`, with a connected socket."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     pilot = socket.socket(fileno=int(sys.argv[1]))
     try:

@@ -5,9 +5,19 @@ from __future__ import annotations
 import math
 
 from wordwing.errors import WordwingError
-from wordwing.flight.dialect import INVALID, MULTICOPTERS, PX4, Dialect, recognise
-from wordwing.flight.messages import Message
-from wordwing.flight.told import Battery, Estimator, GlobalOrigin, Heartbeat, Landed, SystemStatus, Text, Told, Version
+from wordwing.flight.mavlink.flight_stacks import INVALID, MULTICOPTERS, PX4, Dialect, recognise
+from wordwing.flight.mavlink.messages import Message
+from wordwing.flight.mavlink.parse_message import (
+    Battery,
+    Estimator,
+    GlobalOrigin,
+    Heartbeat,
+    Landed,
+    SystemStatus,
+    Text,
+    Told,
+    Version,
+)
 
 AUTOPILOT = 1
 """MAV_COMP_ID_AUTOPILOT1: only this component of a vehicle is listened to."""

@@ -14,13 +14,23 @@ from typing import Protocol
 import torch
 
 from wordwing.errors import WordwingError
-from wordwing.flight.eyes import Picture
-from wordwing.flight.helm import Helm
-from wordwing.flight.likely_cause import likely_cause
+from wordwing.flight.camera_stream import Picture
+from wordwing.flight.decision_latency import likely_cause
+from wordwing.flight.guardian.protocol import (
+    FINAL,
+    GROUND,
+    Alive,
+    Decision,
+    Hold,
+    Land,
+    Phase,
+    SetParameters,
+    State,
+    TakeOff,
+)
+from wordwing.flight.guardian_client import Helm
 from wordwing.flight.logs import FlightLog
 from wordwing.flight.matching import MatchedObservation, UnmatchedError, match
-from wordwing.flight.orders import Alive, Decision, Hold, Land, SetParameters, TakeOff
-from wordwing.flight.phases import FINAL, GROUND, Phase, State
 from wordwing.flight.vehicle import FlightOverError, Vehicle
 from wordwing.interface import FLIGHT_HEIGHT, Observation, Setpoint
 

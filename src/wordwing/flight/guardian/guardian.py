@@ -14,22 +14,42 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from wordwing.flight.aircraft import Aircraft
-from wordwing.flight.descent import Descent
-from wordwing.flight.estimate import Estimate
-from wordwing.flight.messages import ARM, HEARTBEAT, REQUEST, Codec, Maker, Message, heartbeat, timesync
-from wordwing.flight.mocap_watch import MocapWatch
-from wordwing.flight.orders import Decision, Gone, Hold, Land, Order, SetParameters, TakeOff
-from wordwing.flight.outbox import Outbox
-from wordwing.flight.phases import AIRBORNE, FINAL, GROUND, Event, Phase, State
-from wordwing.flight.preparing import Preparation
-from wordwing.flight.safety import Fence, Limits, Motion, Safety, Timeouts
-from wordwing.flight.steering import Steering
-from wordwing.flight.takeoff import Ascent
-from wordwing.flight.told import Answer, Attitude, Broken, Exchange, Heartbeat, Parameter, Position, Text, read
-from wordwing.flight.watchdogs import Attention, Watch
-from wordwing.flight.whereabouts import ArenaFrame, Whereabouts
-from wordwing.flight.wishes import Wishes
+from wordwing.flight.guardian.pose_history import Estimate
+from wordwing.flight.guardian.protocol import (
+    AIRBORNE,
+    FINAL,
+    GROUND,
+    Decision,
+    Event,
+    Gone,
+    Hold,
+    Land,
+    Order,
+    Outbox,
+    Phase,
+    SetParameters,
+    State,
+    TakeOff,
+)
+from wordwing.flight.guardian.safety import Fence, Limits, Motion, Safety, Timeouts
+from wordwing.flight.guardian.setpoints import Steering, Wishes
+from wordwing.flight.guardian.state_estimate import ArenaFrame, MocapWatch, Whereabouts
+from wordwing.flight.guardian.takeoff_landing import Ascent, Descent
+from wordwing.flight.guardian.watchdogs import Attention, Watch
+from wordwing.flight.mavlink.messages import ARM, HEARTBEAT, REQUEST, Codec, Maker, Message, heartbeat, timesync
+from wordwing.flight.mavlink.parameters import Preparation
+from wordwing.flight.mavlink.parse_message import (
+    Answer,
+    Attitude,
+    Broken,
+    Exchange,
+    Heartbeat,
+    Parameter,
+    Position,
+    Text,
+    read,
+)
+from wordwing.flight.mavlink.vehicle_status import Aircraft
 from wordwing.frames import Pose
 
 TICK = 0.05

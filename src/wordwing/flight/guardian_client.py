@@ -8,15 +8,16 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
+from typing import Protocol
+
+import torch
 
 from wordwing.errors import WordwingError
-from wordwing.flight.clock import SystemClock
-from wordwing.flight.helm import pose_from_numbers
+from wordwing.flight.guardian.process import PACKET, Setup
+from wordwing.flight.guardian.protocol import Order, State, to_json
 from wordwing.flight.matching import PoseTrack
-from wordwing.flight.orders import Order, to_json
-from wordwing.flight.phases import State
-from wordwing.flight.sender import PACKET
-from wordwing.flight.setup import Setup
+from wordwing.flight.mavlink.clock import Clock, SystemClock
+from wordwing.frames import Pose, quaternion_from_euler
 
 START_SECONDS = 60.0
 """How long a sender may take to load, seconds: a first start compiles."""
@@ -35,7 +36,7 @@ class ProcessHelm:
         self._socket, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with other:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "wordwing.flight.sender", str(other.fileno())],
+                [sys.executable, "-m", "wordwing.flight.guardian.process", str(other.fileno())],
                 pass_fds=[other.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -93,3 +94,44 @@ class ProcessHelm:
                 for time, numbers in said["poses"]:
                     self.poses.add(time, pose_from_numbers(numbers))
             self._spoke.set()
+
+
+class Helm(Protocol):
+    """A guardian somewhere: in another process (`process_helm`) or in lock-step with a served lab (`lockstep`)."""
+
+    @property
+    def clock(self) -> Clock:
+        """Whose times everything has."""
+        ...
+
+    @property
+    def poses(self) -> PoseTrack:
+        """Of the last seconds, world frame."""
+        ...
+
+    def order(self, order: Order) -> None:
+        """Ask for something."""
+        ...
+
+    def state(self) -> State | None:
+        """The newest that is known; None before anything is."""
+        ...
+
+    @property
+    def lost(self) -> str | None:
+        """Why nobody can be asked any more, in words; None while the guardian is there."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass; what comes meanwhile is taken in."""
+        ...
+
+    def close(self) -> None:
+        """Let go; a drone in the air then lands. May be called twice."""
+        ...
+
+
+def pose_from_numbers(numbers: tuple[float, ...] | list[float]) -> Pose:
+    """[] the pose that is at x, y, z, metres, with roll, pitch and yaw, radians."""
+    values = torch.tensor(numbers, dtype=torch.float64)
+    return Pose(values[:3].float(), quaternion_from_euler(*values[3:].unbind()).float())
