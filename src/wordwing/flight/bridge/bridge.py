@@ -17,13 +17,14 @@ import torch
 
 from wordwing.errors import WordwingError
 from wordwing.flight.bridge.ground_station import AUTOPILOT, GroundStation
-from wordwing.flight.bridge.ground_truth import Autopilot, GroundTruth, TruePose
+from wordwing.flight.bridge.ground_truth import GroundTruth, TruePose
 from wordwing.flight.bridge.sitl import SitlProcess
 from wordwing.flight.guardian.arena import Arena
 from wordwing.flight.matching import PoseTrack
 from wordwing.flight.mavlink.clock import Clock, SystemClock
 from wordwing.flight.mavlink.link import Link, open_link
 from wordwing.flight.mavlink.messages import Codec, Message
+from wordwing.flight.served.autopilot_profile import AutopilotName
 from wordwing.flight.served.camera import ServedCamera, stream_camera
 from wordwing.flight.served.faults import LINK_FAULTS, Fault, FaultSchedule, LossyChannel, LowBattery, Reboot, Takeover
 from wordwing.flight.served.mocap import MocapStream, UdpSenders
@@ -137,7 +138,7 @@ class Bridge:
 
     def __init__(
         self,
-        autopilot: Autopilot,
+        autopilot: AutopilotName,
         url: str,
         layout: Layout,
         start_xy: Sequence[float],

@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
 
 from wordwing.flight.mavlink.messages import Message
+from wordwing.flight.served.autopilot_profile import AutopilotName
 from wordwing.frames import Pose, ned_to_world, quaternion_to_ned
-
-Autopilot = Literal["ardupilot", "px4"]
 
 SIM_STATE, HIL_STATE_QUATERNION = 108, 115
 """Message ids."""
 
-MESSAGES: dict[Autopilot, int] = {"ardupilot": SIM_STATE, "px4": HIL_STATE_QUATERNION}
+MESSAGES: dict[AutopilotName, int] = {"ardupilot": SIM_STATE, "px4": HIL_STATE_QUATERNION}
 """Which message tells the truth."""
 
 DEGREES = 1e-7
@@ -118,7 +116,7 @@ class _Axis:
 class GroundTruth:
     """Follows one drone."""
 
-    def __init__(self, autopilot: Autopilot) -> None:
+    def __init__(self, autopilot: AutopilotName) -> None:
         self._autopilot = autopilot
         self._first: Fix | None = None
         self._time = 0.0
@@ -156,7 +154,7 @@ class GroundTruth:
         return [(unit - first + 0.5 * ((unit > first) - (unit < first))) * metres for unit in units]
 
 
-def _metres(autopilot: Autopilot, latitude: float) -> tuple[float, float]:
+def _metres(autopilot: AutopilotName, latitude: float) -> tuple[float, float]:
     """How long one unit is to the north and to the east, metres: ArduPilot's earth is a ball, PX4's an ellipsoid."""
     if autopilot == "ardupilot":
         north = 0.011131884502145034

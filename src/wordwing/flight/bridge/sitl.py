@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wordwing.errors import WordwingError
-from wordwing.flight.bridge.ground_truth import Autopilot
+from wordwing.flight.served.autopilot_profile import AutopilotName
 
 ORIGIN = (53.6875, 13.4222, 40.0)
 """Latitude, longitude and altitude of the room. A little above powers of two, in units of 1e-7 degrees, nearly all
@@ -96,7 +96,7 @@ class SitlPorts:
     """UDP port for the sticks; None if they go over the bridge's link."""
 
 
-def sitl_ports(autopilot: Autopilot, instance: int = 0) -> SitlPorts:
+def sitl_ports(autopilot: AutopilotName, instance: int = 0) -> SitlPorts:
     """Those of the n-th simulation on this machine, by each autopilot's own custom."""
     if autopilot == "ardupilot":
         base = 5760 + 10 * instance
@@ -110,7 +110,7 @@ class SitlProcess:
     """One autopilot's process, in a scratch folder and a process group of its own."""
 
     def __init__(
-        self, autopilot: Autopilot, binary: Path, instance: int = 0, parameters: Mapping[str, float] | None = None
+        self, autopilot: AutopilotName, binary: Path, instance: int = 0, parameters: Mapping[str, float] | None = None
     ) -> None:
         """Start it.
 

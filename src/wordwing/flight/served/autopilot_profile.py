@@ -194,9 +194,6 @@ class ParameterTable:
     def __getitem__(self, name: str) -> float:
         return self.values[name]
 
-    def __len__(self) -> int:
-        return len(self.profile.parameters)
-
     def put(self, changes: Mapping[str, float]) -> None:
         """Change some values by today's names."""
         for name, value in changes.items():

@@ -348,7 +348,9 @@ class ServedLab:
             )
         )
         if message.command == mavlink.MAV_CMD_REQUEST_MESSAGE and answer == ACCEPTED:
-            self._send_requested(int(values[0]))
+            requested = self._telemetry.make(int(values[0]))
+            if requested is not None:
+                self._send(requested)
 
     def _execute(self, command: int, values: tuple[float, ...]) -> int:
         autopilot = self.autopilot
@@ -367,11 +369,6 @@ class ServedLab:
         if command == mavlink.MAV_CMD_REQUEST_MESSAGE:
             return ACCEPTED if self._telemetry.knows(int(values[0])) else FAILED
         return UNSUPPORTED
-
-    def _send_requested(self, kind: int) -> None:
-        made = self._telemetry.make(kind)
-        if made is not None:
-            self._send(made)
 
     def _send_parameter(self, name: str) -> None:
         found = self.parameters.read(name)

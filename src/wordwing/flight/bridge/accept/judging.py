@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from wordwing.flight.bridge.accept.trial import Trial
@@ -31,10 +31,6 @@ class Result:
     y: float | None = None
     values: dict[str, float] = field(default_factory=dict)
     """Numbers behind `seen`."""
-
-    def to_json(self) -> dict[str, object]:
-        """One JSON object."""
-        return asdict(self)
 
 
 def greatest_xy(trial: Trial, after: float = 0.0) -> tuple[float, float]:

@@ -6,7 +6,8 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from contextlib import closing
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from wordwing.files import unwritable
 from wordwing.flight.bridge.accept.judging import Result, duration, elapsed, greatest_xy, inside, point_at
 from wordwing.flight.bridge.accept.scenarios import SCENARIOS, Scenario, StartCondition
 from wordwing.flight.bridge.accept.trial import AcceptConfig, Trial, TrialError
-from wordwing.flight.bridge.ground_truth import Autopilot
+from wordwing.flight.served.autopilot_profile import AutopilotName
 from wordwing.flight.served.vehicle import sample_start
 from wordwing.frames import ARENA_HALF
 from wordwing.release import release
@@ -93,7 +94,7 @@ def run(config: AcceptConfig, scenario: Scenario) -> Iterable[tuple[Result, str]
     setting = scenario.setting()
     for number in range(1, TRIES + 1):  # noqa: B007
         trouble, version, flown = None, "", []
-        with Trial(config, scenario.name, setting.start, setting.layout, scenario.parameters) as trial:
+        with closing(Trial(config, scenario.name, setting.start, setting.layout, scenario.parameters)) as trial:
             try:
                 flown = list(scenario.fly(trial))
             except TrialError as error:
@@ -108,7 +109,7 @@ def run(config: AcceptConfig, scenario: Scenario) -> Iterable[tuple[Result, str]
         yield replace(result, seen=result.seen + tried), version
 
 
-def chosen(autopilot: Autopilot, only: Sequence[str]) -> list[Scenario]:
+def chosen(autopilot: AutopilotName, only: Sequence[str]) -> list[Scenario]:
     """The flights whose name, or a row of which, begins with one of some words; all if there are none."""
     every = [entry for entry in (*SCENARIOS, *instructions()) if entry.only in (None, autopilot)]
     if not only:
@@ -142,7 +143,7 @@ def run_all(
         if not again and all(row in done for row in scenario.rows):
             continue
         for result, version in run(config, scenario):
-            row = {"autopilot": config.autopilot, "version": version, "wordwing": release(), **result.to_json()}
+            row = {"autopilot": config.autopilot, "version": version, "wordwing": release(), **asdict(result)}
             done[result.row] = row
             say(line(row))
             _write(file, done.values())

@@ -13,22 +13,20 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from wordwing.errors import WordwingError
 from wordwing.flight.bridge.accept.script import Step, save
 from wordwing.flight.bridge.bridge import Bridge, TruePoint
-from wordwing.flight.bridge.ground_truth import Autopilot
 from wordwing.flight.bridge.sitl import ORIGIN, SitlProcess
 from wordwing.flight.calibration import Calibration
 from wordwing.flight.logs import EVENTS, Entry, read_events
 from wordwing.flight.mavlink.flight_stacks import ARDUPILOT, PX4, Dialect
 from wordwing.flight.mocap.relay import Kind
 from wordwing.flight.options import PREFIX, DroneOptions
+from wordwing.flight.served.autopilot_profile import AutopilotName
 from wordwing.world.layout import Layout
 
-DIALECTS: dict[Autopilot, Dialect] = {"ardupilot": ARDUPILOT, "px4": PX4}
+DIALECTS: dict[AutopilotName, Dialect] = {"ardupilot": ARDUPILOT, "px4": PX4}
 
 QUESTION = re.compile(rb'Type "(write|fly \d+)" to ')
 """Answered by what it says in quotes."""
@@ -45,7 +43,7 @@ class TrialError(WordwingError):
 class AcceptConfig:
     """What all flights share."""
 
-    autopilot: Autopilot
+    autopilot: AutopilotName
     binary: Path
     instance: int = 5
     """Chooses the simulation's ports."""
@@ -315,14 +313,6 @@ class Trial:
             self.bridge.stop()
             self._thread.join(3.0)
         self._simulation.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _serve(self) -> None:
         with suppress(WordwingError):  # `failure` tells
