@@ -55,8 +55,8 @@ def evaluate(
         seed: Of that choice, and of gusts and noise in the lab.
         device: "cpu" or "cuda", for sim; by default CUDA where there is one.
         processes: How many share the work in the lab; 0 takes one for each core.
-        wire: Fly the lab as a drone over MAVLink, in lock-step: through the guardian that flies real drones, with
-            the manners of this autopilot; for --domain lab.
+        wire: Fly the lab as a drone over MAVLink, in lock-step: through the guardian that flies real drones,
+            with this autopilot imitated; for --domain lab.
         out: Folder for the results; by default out/evaluate/CORPUS-SPLIT-DOMAIN.
     """
     check_seed(seed)

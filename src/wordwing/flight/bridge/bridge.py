@@ -99,7 +99,7 @@ class LinkRelay:
         Args:
             pilot: URL on which the pilot is heard, `udpin:…`.
             autopilot: URL of the autopilot's link for a pilot.
-            faults: What goes wrong.
+            faults: Faults to inject.
             clock: Whose times faults have.
             seed: Of what is random in them.
         """

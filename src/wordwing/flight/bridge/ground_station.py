@@ -1,4 +1,4 @@
-"""What stands beside the pilot in a real room: a ground station and a safety pilot with a transmitter.
+"""A ground station and a safety pilot with an RC transmitter, as there are beside a real flight.
 
 The ground station is system 255 on a link of its own. It beats, asks for the true pose and does what faults need. The
 transmitter of ArduPilot's simulation listens on a UDP port; PX4's is a joystick of the ground station.

@@ -1,4 +1,4 @@
-"""Where a simulated drone really is, from what its autopilot's own simulator sends unpatched.
+"""Ground truth of a simulated drone, from messages that an unpatched autopilot simulator sends.
 
 ArduPilot sends SIM_STATE, PX4 (simulation in hardware) HIL_STATE_QUATERNION. Both cut positions off at 1e-7 degrees,
 which is 11 mm, but send the true velocity besides: between two steps the position follows the velocity, so that it
@@ -21,7 +21,7 @@ SIM_STATE, HIL_STATE_QUATERNION = 108, 115
 """Message ids."""
 
 MESSAGES: dict[AutopilotName, int] = {"ardupilot": SIM_STATE, "px4": HIL_STATE_QUATERNION}
-"""Which message tells the truth."""
+"""Which message carries the ground truth."""
 
 DEGREES = 1e-7
 """Of latitude and longitude in one unit of a message."""
@@ -114,7 +114,7 @@ class _Axis:
 
 
 class GroundTruth:
-    """Follows one drone."""
+    """Tracks the true pose of one drone."""
 
     def __init__(self, autopilot: AutopilotName) -> None:
         self._autopilot = autopilot

@@ -1,4 +1,4 @@
-"""Starting the user's own autopilot simulation: its arguments, ports and parameters for a room with motion capture.
+"""Starting an autopilot's SITL: its arguments, ports and parameters for a room with motion capture.
 
 The parameters are those that `docs/flight.md` asks for indoors, and what the simulators themselves need. Failsafe
 parameters stay as they come: `wordwing fly --set-parameters` writes them, as it would on a real drone.

@@ -1,4 +1,4 @@
-"""What the served lab's autopilot does with orders: arming, modes, take-off, setpoints, time-outs and failsafes.
+"""The autopilot of the served lab: arming, modes, take-off, setpoints, timeouts and failsafes.
 
 Both autopilots are here because they differ in single rules, each said where it applies. What a flight controller
 does five hundred times a second is in `sim.lab`.
@@ -67,7 +67,7 @@ class ServedAutopilot:
         self.profile = profile
         self.parameters = parameters
         self.texts: deque[tuple[int, str]] = deque()
-        """Severity and text of what it wants to say."""
+        """Severities and texts of STATUSTEXT messages to send."""
         self.accepted: list[tuple[float, VelocitySetpoint]] = []
         self.refusal: str | None = None
         """Why it will not arm, if something has gone wrong that it can name."""
@@ -81,7 +81,7 @@ class ServedAutopilot:
         self.boot()
 
     def boot(self) -> None:
-        """Start anew; in the air it lands, armed until it is down."""
+        """Boot; in the air it then lands, armed until it is down."""
         self.booted = self.flight.time
         self.mode = self.profile.mode(self.profile.first_mode)
         self.armed = self.flight.motors_on
@@ -108,12 +108,12 @@ class ServedAutopilot:
 
     @property
     def airborne(self) -> bool:
-        """Whether it carries itself."""
+        """Whether the motors are running."""
         return self.flight.motors_on
 
     @property
     def landing(self) -> bool:
-        """Whether it is on its way down for good."""
+        """Whether it is landing."""
         return self.mode.kind == "land" or self._emergency
 
     @property
@@ -123,14 +123,14 @@ class ServedAutopilot:
 
     @property
     def dead_reckoning_expired(self) -> bool:
-        """Whether it has been reckoning its position for too long."""
+        """Whether dead reckoning has lasted too long."""
         limit = self.profile.dead_reckoning_timeout
         seconds = self.parameters[limit] / 1e6 if isinstance(limit, str) else limit
         return self.mocap_lost_since is not None and self.time - self.mocap_lost_since > seconds
 
     @property
     def position_valid(self) -> bool:
-        """Whether it thinks that it knows where it is; it does on dead reckoning, too, for a while."""
+        """Whether its position estimate is valid; on dead reckoning it is for a while."""
         return self.time - self.booted >= BOOT and not self.dead_reckoning_expired
 
     @property
@@ -139,7 +139,7 @@ class ServedAutopilot:
         return 13.2 + 3.6 * self.battery / 100
 
     def prearm_failure(self) -> str | None:
-        """What keeps it on the ground, if anything does."""
+        """The failed pre-arm check, if any."""
         if not self.position_valid:
             return "Need Position Estimate"
         if self.battery < LEAST_BATTERY:
@@ -147,7 +147,7 @@ class ServedAutopilot:
         return None
 
     def arm(self, *, force: bool = False) -> int:
-        """The answer, a MAV_RESULT, to a wish to arm."""
+        """Arm, and return the MAV_RESULT."""
         if self.armed:
             return ACCEPTED
         why = self.prearm_failure() or self.refusal
@@ -167,14 +167,14 @@ class ServedAutopilot:
         return ACCEPTED
 
     def disarm(self, *, force: bool = False) -> int:
-        """The answer to a wish to disarm; forced, a flying drone falls."""
+        """Disarm, and return the MAV_RESULT; a flying drone that is forced to disarm falls."""
         if self.airborne and not force:
             return self.profile.refused_arming
         self._disarm()
         return ACCEPTED
 
     def set_mode(self, mode: Mode | None) -> int:
-        """The answer to a wish for a mode; None for one that it does not have."""
+        """Change the mode, and return the MAV_RESULT; None is an unknown mode."""
         if mode is None:
             return DENIED if self.profile.name == "px4" else FAILED
         refusal = None
@@ -198,7 +198,7 @@ class ServedAutopilot:
         self.statustext(NOTICE, f"Mode {self.mode.name} by the pilot")
 
     def take_off(self, height: float) -> int:
-        """The answer to NAV_TAKEOFF, metres above where it stands."""
+        """Execute NAV_TAKEOFF to a height above the ground, metres, and return the MAV_RESULT."""
         if self.profile.name == "px4":  # it goes to its own mode and its own height
             return self.set_mode(self.profile.mode("TAKEOFF"))
         if self.mode.kind != "guided" or not self.armed or self.airborne or not 0 < height <= 100:
@@ -228,7 +228,7 @@ class ServedAutopilot:
             self.accepted.append((self.time, setpoint))
 
     def heartbeat(self, system: int, kind: int) -> None:
-        """Someone is alive: ArduPilot listens for one system or a range of them, PX4 for ground stations."""
+        """A heartbeat: ArduPilot watches one system id or a range of them, PX4 all ground stations."""
         if self.profile.name == "ardupilot":
             first = self.parameters["MAV_GCS_SYSID"]
             watched = first <= system <= max(first, self.parameters["MAV_GCS_SYSID_HI"])
@@ -238,7 +238,7 @@ class ServedAutopilot:
             self.gcs_heartbeat = self.time
 
     def tick(self) -> None:
-        """Look at all clocks, then fly for one tick."""
+        """Check all timeouts, then fly for one tick."""
         if self.airborne:
             self.battery = max(0.0, self.battery - DRAIN * TICK)
             self._check_failsafes()
@@ -247,14 +247,14 @@ class ServedAutopilot:
         self._touch_down(guidance)
 
     def statustext(self, severity: int, text: str) -> None:
-        """Something for STATUSTEXT."""
+        """Queue a STATUSTEXT."""
         self.texts.append((severity, text))
 
     def _streaming(self) -> bool:
         return self.time - self.last_setpoint <= STREAM_GAP and self.time - self._stream_since >= STREAM_TIME
 
     def enter(self, mode: Mode) -> None:
-        """Change the mode, without asking anyone."""
+        """Change the mode without checks."""
         if mode == self.mode and not self._emergency:
             return
         if mode.kind != "guided" or self.mode.kind != "guided":

@@ -25,7 +25,7 @@ LinkDirection = Literal["in", "out", "both"]
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that goes wrong."""
+    """Base of all faults."""
 
     start: float
     """When, seconds of lab time."""
@@ -33,7 +33,7 @@ class Fault:
     """For how long, seconds."""
 
     def active(self, time: float) -> bool:
-        """Whether it is going on."""
+        """Whether it is active at a time."""
         return self.start <= time < self.start + self.duration
 
 
@@ -67,7 +67,7 @@ class Reordering(Fault):
 
 @dataclass(frozen=True)
 class FrozenCamera(Fault):
-    """The camera hangs."""
+    """The camera stops delivering new images."""
 
     still: bool = True
     """Whether the last picture comes again and again with new times; otherwise none comes."""
@@ -75,7 +75,7 @@ class FrozenCamera(Fault):
 
 @dataclass(frozen=True)
 class PoseJump(Fault):
-    """Motion capture takes the drone for something beside it; the autopilot's estimate follows within four seconds."""
+    """The measured position jumps; the autopilot's estimate follows within four seconds."""
 
     offset: tuple[float, float] = (1.0, 0.5)
     """Of what is measured, metres, world."""
@@ -83,7 +83,7 @@ class PoseJump(Fault):
 
 @dataclass(frozen=True)
 class PoseDrift(Fault):
-    """What motion capture measures, and the autopilot believes, moves away from the truth, in a random direction."""
+    """The measured position, and the autopilot's estimate, drift in a random direction."""
 
     speed: float = 0.05
     """m/s."""
@@ -121,7 +121,7 @@ class WindFault(Fault):
 
 @dataclass(frozen=True)
 class RefusedArming(Fault):
-    """The autopilot does not want to fly today."""
+    """The autopilot refuses to arm."""
 
     why: str = "Compasses inconsistent"
     shown: bool = False
@@ -138,7 +138,7 @@ class Takeover(Fault):
 
 @dataclass(frozen=True)
 class Reboot(Fault):
-    """The autopilot starts anew, once. Its clock goes back to 0 and its mode to the first; in the air it then lands.
+    """The autopilot reboots, once. Its clock goes back to 0 and its mode to the first; in the air it then lands.
 
     During `duration` it sends nothing; a real one that reboots in the air falls, which nobody could survive in a test.
     """
@@ -153,7 +153,7 @@ class MocapFreeze(Fault):
 
 @dataclass(frozen=True)
 class MocapJump(Fault):
-    """Motion capture takes the drone for something beside it."""
+    """The measured position jumps."""
 
     distance: float = 0.6
     """Metres."""
@@ -167,7 +167,7 @@ class MocapJump(Fault):
 
 @dataclass(frozen=True)
 class MocapDrift(Fault):
-    """Motion capture drifts away."""
+    """The measured position drifts."""
 
     speed: float = 0.1
     """m/s."""
@@ -251,7 +251,7 @@ def parse_fault(text: str, kinds: FaultKinds = LAB_FAULTS) -> Fault:
 
 
 class FaultSchedule:
-    """The faults of one flight."""
+    """The faults of one flight, with their random directions and winds."""
 
     def __init__(self, faults: Iterable[Fault], seed: int, tick: float) -> None:
         self._faults = tuple(faults)
@@ -268,18 +268,18 @@ class FaultSchedule:
             wind.reset(int(rng.integers(2**31)) + index)
 
     def add(self, fault: Fault) -> None:
-        """One more; wind must be known from the beginning."""
+        """Add a fault; not wind, which must be known from the start."""
         self._faults = (*self._faults, fault)
 
     def active(self, kind: type[F], time: float) -> F | None:
-        """The fault of a kind that is going on, if any."""
+        """The active fault of a kind, if any."""
         for fault in self._faults:
             if isinstance(fault, kind) and fault.active(time):
                 return fault
         return None
 
     def trigger(self, kind: type[F], time: float) -> F | None:
-        """Like `now`, but each fault only once."""
+        """Like `active`, but returns each fault only once."""
         for index, fault in enumerate(self._faults):
             if isinstance(fault, kind) and fault.active(time) and index not in self._done:
                 self._done.add(index)
@@ -287,7 +287,7 @@ class FaultSchedule:
         return None
 
     def velocity_error(self, time: float) -> Vector | None:
-        """By how much the autopilot is wrong about its velocity, m/s, world; None with a working motion capture."""
+        """Error of the autopilot's velocity estimate, m/s, world; None while motion capture works."""
         dropout, drift = self.active(PoseDropout, time), self.active(PoseDrift, time)
         if dropout is None and drift is None:
             return None
@@ -330,7 +330,7 @@ class FaultSchedule:
 
 
 class LossyChannel:
-    """One direction of the link."""
+    """One direction of the link, which loses, delays and reorders packets."""
 
     def __init__(self, faults: FaultSchedule, direction: LinkDirection, seed: int) -> None:
         self._faults = faults
@@ -340,7 +340,7 @@ class LossyChannel:
         self._count = 0
 
     def send(self, packet: object, time: float) -> None:
-        """Send something now."""
+        """Send a packet at a time."""
         loss, delay = self._fault(PacketLoss, time), self._fault(Delay, time)
         if loss is not None and self._rng.random() < loss.share:
             return
@@ -352,7 +352,7 @@ class LossyChannel:
         heapq.heappush(self._waiting, (due, self._count, packet))
 
     def receive(self, time: float) -> list:
-        """All that has arrived by now."""
+        """All packets that have arrived by a time."""
         arrived = []
         while self._waiting and self._waiting[0][0] <= time + 1e-9:
             arrived.append(heapq.heappop(self._waiting)[2])

@@ -1,7 +1,7 @@
-"""Who may speak to the served lab, and which packets are let in.
+"""The packet filter of the served lab: which MAVLink packets it accepts, and from whom.
 
-One companion at a time, and for PX4 the first one until it boots again; no packet twice, none that is overtaken;
-nothing that is broken, not finite or meant for someone else; and, if a key is given, only what is signed with it.
+It accepts one companion at a time (PX4 only the first one until it reboots). It drops repeated and late packets,
+packets that are corrupt, not finite or addressed to another system and, with a key, packets not signed with it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 from wordwing.flight.mavlink.signing import SIGNATURE, SIGNED, Verifier
 
 PEER_TIMEOUT = 5.0
-"""How long a companion may be silent before another sender is heard, seconds."""
+"""How long a companion may be silent before another sender is accepted, seconds."""
 
 SEQUENCE_TIMEOUT = 1.0
-"""After such a silence sequence numbers may start anew, seconds: the companion may have been restarted."""
+"""After such a silence sequence numbers may restart, seconds: the companion may have been restarted."""
 
 WINDOW = 128
 """Sequence numbers that are behind the newest one, of 256; all others are ahead of it."""
@@ -31,7 +31,7 @@ V1, V2 = 0xFE, 0xFD
 
 
 class PacketFilter:
-    """Turns datagrams into messages that count."""
+    """Parses datagrams into the messages that are accepted."""
 
     def __init__(
         self,
@@ -46,8 +46,8 @@ class PacketFilter:
         Args:
             key: [32] MAVLink 2 signing; None takes unsigned packets.
             signing_time: Our own time in MAVLink's 10 µs; a stream that begins more than a minute before it is old.
-            params_bytewise: Whether the float of a PARAM_SET may be an integer in disguise, which may look like NaN.
-            first_peer_only: Whether it speaks to nobody but the first until it boots again, as PX4 does.
+            params_bytewise: Whether the float of a PARAM_SET may hold the bytes of an integer, which may look like NaN.
+            first_peer_only: Whether it accepts only the first peer until it reboots, as PX4 does.
         """
         self.dropped: Counter[str] = Counter()
         self._verifier = None if key is None else Verifier(key, signing_time)
@@ -56,7 +56,7 @@ class PacketFilter:
         self._first_peer_only = first_peer_only
         self._codec = mavlink.MAVLink(None)
         self.companion: Any = None
-        """Who is heard, and answered."""
+        """The address that is accepted and answered."""
         self._last_packet = -math.inf
         self._sequences: dict[tuple[int, int], tuple[int, float]] = {}
 
@@ -66,14 +66,14 @@ class PacketFilter:
         return self._began if self._verifier is None else self._verifier.now
 
     def reset(self) -> None:
-        """The autopilot has started anew: one that speaks to its first partner only waits for another."""
+        """The autopilot has rebooted: with `first_peer_only` it waits for a new peer."""
         if self._first_peer_only:
             self.companion = None
             self._last_packet = -math.inf
             self._sequences.clear()
 
     def accept(self, datagram: bytes, sender: Hashable, time: float) -> list[Any]:
-        """The messages in a datagram that are let in, in order; the others are counted in `dropped` by their reason."""
+        """The accepted messages of a datagram, in order; the others are counted in `dropped` by reason."""
         messages = []
         for packet in self._packets(bytes(datagram)):
             message = self._decoded(packet)

@@ -161,12 +161,12 @@ class ServedLab:
         """All that were received."""
 
     def receive(self, datagram: bytes, sender: Hashable = None) -> None:
-        """Something has come in now, from some sender."""
+        """Receive a datagram from a sender, now."""
         self._uplink.send((bytes(datagram), sender), self.time)
         self._receive_due()
 
     def receive_mocap(self, datagram: bytes) -> None:
-        """Something has come in now on the link of a motion-capture adapter."""
+        """Receive a datagram of the motion-capture adapter, now."""
         for message in mavlink.MAVLink(None).parse_buffer(datagram) or []:
             kind, fused = message.get_type(), self.profile.fused_estimators
             odometry = kind == "ODOMETRY" and (fused is None or message.estimator_type in fused)
@@ -188,9 +188,9 @@ class ServedLab:
         return sent
 
     def place(self, xy: Sequence[float], yaw: float) -> None:
-        """Somebody puts the drone down elsewhere on the arena's floor, [2] metres, world; not while it is armed.
+        """Put the disarmed drone down elsewhere on the arena's floor, [2] metres, world.
 
-        Like all that moves the drone, in the thread that lets time pass.
+        To be called in the thread that calls `advance`.
         """
         if self.armed:
             raise WordwingError("the drone is armed; nobody carries an armed drone")

@@ -92,7 +92,7 @@ class _Client:
 
 
 class VideoServer:
-    """Sends each image to all who are connected."""
+    """Sends each image to all connected clients."""
 
     def __init__(self, host: str, port: int, size: tuple[int, int]) -> None:
         """Bind.
@@ -110,11 +110,11 @@ class VideoServer:
 
     @property
     def has_clients(self) -> bool:
-        """Whether anyone is connected."""
+        """Whether a client is connected."""
         return bool(self._clients)
 
     def accept_client(self) -> None:
-        """Let in who is waiting at the door."""
+        """Accept a waiting client, if any; too many are turned away."""
         try:
             connection, _address = self._listener.accept()
         except OSError:  # nobody
@@ -140,7 +140,7 @@ class VideoServer:
         self._clients = [client for client in self._clients if not client.gone]
 
     def close(self) -> None:
-        """Send everybody away."""
+        """Disconnect all clients."""
         for client in self._clients:
             client.close()
         self._clients = []
