@@ -32,7 +32,7 @@ from wordwing.flight.checking import (
     visit,
     wrong,
 )
-from wordwing.flight.guardian.arena import Arena
+from wordwing.flight.arena import Arena
 from wordwing.flight.mavlink.clock import ManualClock, SystemClock
 from wordwing.flight.mavlink.messages import Codec
 from wordwing.flight.mocap.sources import UdpSource

@@ -11,7 +11,7 @@ pytest.importorskip("pymavlink")
 
 from wordwing.flight.bridge.faults import MocapDrift, MocapFreeze, MocapJump
 from wordwing.flight.bridge.feed import MocapFeed, UdpSenders
-from wordwing.flight.guardian.arena import Arena
+from wordwing.flight.arena import Arena
 from wordwing.flight.mocap.sources import parse
 from wordwing.flight.served.faults import PoseDropout, Troubles
 from wordwing.frames import Pose

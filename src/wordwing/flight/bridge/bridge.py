@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 import torch
 
 from wordwing.errors import WordwingError
+from wordwing.flight.arena import Arena
 from wordwing.flight.bridge.autopilots import Simulation
 from wordwing.flight.bridge.faults import LINK_FAULTS, since
 from wordwing.flight.bridge.feed import MocapFeed, UdpSenders
 from wordwing.flight.bridge.ground_station import AUTOPILOT, GroundStation
 from wordwing.flight.bridge.relay import LinkRelay
 from wordwing.flight.bridge.truth import Autopilot, TruePose, Truth
-from wordwing.flight.guardian.arena import Arena
 from wordwing.flight.matching import PoseTrack
 from wordwing.flight.mavlink.clock import SystemClock
 from wordwing.flight.mavlink.link import Link, open_link

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from wordwing.errors import WordwingError
+from wordwing.flight.arena import Arena
 from wordwing.flight.bridge.faults import MocapDrift, MocapFreeze, MocapJump, offset
-from wordwing.flight.guardian.arena import Arena
 from wordwing.flight.served.faults import PoseDropout, Troubles
 from wordwing.frames import Pose, quaternion_from_euler, quaternion_multiply
 

@@ -92,7 +92,9 @@ class DroneState:
         vz += SUBSTEP * (thrust * uz - DRAG * vz - GRAVITY)
         x, y, z = self.position
         position = x + SUBSTEP * vx, y + SUBSTEP * vy, z + SUBSTEP * vz
-        return DroneState(position, (vx, vy, vz), _turned(q, p, r, s), (p, r, s), speed, acceleration, yaw_target, thrust)
+        return DroneState(
+            position, (vx, vy, vz), _turned(q, p, r, s), (p, r, s), speed, acceleration, yaw_target, thrust
+        )
 
 
 def largest_safe_speed(drone: DroneState, forward: float, yaw_rate: float, bounds: tuple[float, float]) -> float:

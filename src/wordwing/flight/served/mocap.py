@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from wordwing.flight.guardian.arena import Arena
+from wordwing.flight.arena import Arena
 from wordwing.flight.served.faults import PoseDropout, Troubles
 from wordwing.frames import Pose, quaternion_from_euler, quaternion_multiply
 from wordwing.lab.flight import LabFlight
