@@ -21,7 +21,7 @@ from PIL import Image
 
 from wordwing.camera import Camera
 from wordwing.files import replacing
-from wordwing.flight.guardian.arena import Arena
+from wordwing.flight.arena import Arena
 from wordwing.frames import Pose, world_to_ned
 from wordwing.interface import FLIGHT_HEIGHT
 from wordwing.viz.drawing import FLOWN, GREY, INK, LIGHT, PAPER, VERMILLION

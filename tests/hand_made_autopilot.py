@@ -8,7 +8,7 @@ from typing import Any
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 from scipy.spatial.transform import Rotation
 
-from wordwing.flight.guardian.arena import Arena
+from wordwing.flight.arena import Arena
 from wordwing.flight.guardian.guardian import Guardian
 from wordwing.flight.guardian.protocol import Alive, Decision, Hold, Order, Phase, TakeOff
 

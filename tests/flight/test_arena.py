@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
 
 from wordwing.errors import WordwingError
-from wordwing.flight.guardian.arena import Arena
+from wordwing.flight.arena import Arena
 from wordwing.frames import Pose
 
 LEVEL = [1.0, 0.0, 0.0, 0.0]

@@ -8,7 +8,7 @@ import pytest
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from hand_made_autopilot import PARAMETERS, HandMadeAutopilot
-from wordwing.flight.guardian.arena import Arena
+from wordwing.flight.arena import Arena
 from wordwing.flight.guardian.protocol import Alive, Gone, Hold, Land, Phase, SetParameters, TakeOff
 from wordwing.flight.guardian.safety import Fence
 

@@ -20,10 +20,10 @@ from wordwing.bench import device_title
 from wordwing.errors import WordwingError
 from wordwing.evaluation.systems import load_policy
 from wordwing.files import temporary_folder
+from wordwing.flight.arena import Arena
 from wordwing.flight.calibration import Calibration
 from wordwing.flight.camera_stream import CameraSource
 from wordwing.flight.decision_latency import one_thread
-from wordwing.flight.guardian.arena import Arena
 from wordwing.flight.guardian.guardian import TICK
 from wordwing.flight.guardian.process import Setup
 from wordwing.flight.guardian_client import ProcessHelm

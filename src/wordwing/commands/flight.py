@@ -44,8 +44,8 @@ def check(
         sign: A file with a key of 64 hexadecimal digits for MAVLink 2 signing.
     """
     check_packages(REAL_DRONE, "flight")
+    from wordwing.flight.arena import Arena
     from wordwing.flight.checking import MavlinkDrone, compare, fitted, places, table, visit, wrong
-    from wordwing.flight.guardian.arena import Arena
     from wordwing.flight.mavlink.clock import SystemClock
     from wordwing.flight.mavlink.link import open_link
     from wordwing.flight.mavlink.messages import Codec

@@ -21,7 +21,7 @@ from wordwing.errors import WordwingError
 from wordwing.world.catalogue import Corpus
 
 if TYPE_CHECKING:
-    from wordwing.flight.guardian.arena import Arena
+    from wordwing.flight.arena import Arena
     from wordwing.lab.vehicle import LabConfig
     from wordwing.world.layout import Layout
     from wordwing.world.tasks import Task

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from wordwing.errors import WordwingError
-from wordwing.flight.guardian.arena import Arena
+from wordwing.flight.arena import Arena
 from wordwing.flight.mavlink.clock import Clock
 from wordwing.flight.mavlink.flight_stacks import INVALID, recognise
 from wordwing.flight.mavlink.link import Link

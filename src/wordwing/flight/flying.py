@@ -15,10 +15,10 @@ from wordwing.errors import WordwingError
 from wordwing.evaluation.demo import before_flight
 from wordwing.evaluation.systems import BASELINES, load_policy
 from wordwing.execution.runner import Flight
+from wordwing.flight.arena import Arena
 from wordwing.flight.calibration import Calibration
 from wordwing.flight.camera_stream import CameraSource
 from wordwing.flight.decision_latency import check_latency, decision_latency, one_thread
-from wordwing.flight.guardian.arena import Arena
 from wordwing.flight.guardian.process import Setup
 from wordwing.flight.guardian.protocol import Phase, State
 from wordwing.flight.guardian_client import ProcessHelm

@@ -21,9 +21,9 @@ pytest.importorskip("pymavlink")
 from command_line import refused
 from served_flight import QUICK
 from wordwing.errors import WordwingError
+from wordwing.flight.arena import Arena
 from wordwing.flight.bridge.bridge import STANDING_HEIGHT, Bridge
 from wordwing.flight.bridge.sitl import SitlProcess, sitl_ports
-from wordwing.flight.guardian.arena import Arena
 from wordwing.flight.served.faults import MocapJump, PoseDropout, Takeover
 from wordwing.world.layout import Layout
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from served_flight import CALM, QUICK, Companion, empty_lab
-from wordwing.flight.guardian.arena import Arena
+from wordwing.flight.arena import Arena
 from wordwing.flight.served.faults import WindFault
 from wordwing.flight.served.vehicle import ServedLab
 from wordwing.interface import Setpoint

@@ -9,7 +9,7 @@ import torch
 
 pytest.importorskip("pymavlink")
 
-from wordwing.flight.guardian.arena import Arena
+from wordwing.flight.arena import Arena
 from wordwing.flight.mocap.sources import parse
 from wordwing.flight.served.faults import FaultSchedule, MocapDrift, MocapFreeze, MocapJump, PoseDropout
 from wordwing.flight.served.mocap import MocapStream, UdpSenders

@@ -9,7 +9,7 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 from scipy.spatial.transform import Rotation
 
 from served_flight import CALM, QUICK, Companion, empty_lab
-from wordwing.flight.guardian.arena import Arena
+from wordwing.flight.arena import Arena
 from wordwing.flight.mocap.relay import Relay, Sample
 from wordwing.flight.served.vehicle import ServedLab
 from wordwing.world.layout import Layout

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from wordwing.errors import WordwingError
+from wordwing.flight.arena import Arena
 from wordwing.flight.bridge.ground_station import AUTOPILOT, GroundStation
 from wordwing.flight.bridge.ground_truth import GroundTruth, TruePose
 from wordwing.flight.bridge.sitl import SitlProcess
-from wordwing.flight.guardian.arena import Arena
 from wordwing.flight.matching import PoseTrack
 from wordwing.flight.mavlink.clock import Clock, SystemClock
 from wordwing.flight.mavlink.link import Link, open_link

@@ -9,25 +9,25 @@ mistake in one is answered with one sentence that names the file.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-import torch
-from torch import Tensor
-
+from wordwing.constants import ARENA_HALF
 from wordwing.errors import WordwingError, did_you_mean, shown
 from wordwing.files import read_text, replacing
-from wordwing.frames import (
-    ARENA_HALF,
-    Pose,
-    heading_to_yaw,
-    ned_to_world,
-    quaternion_rotate,
-    world_to_ned,
-    yaw_to_heading,
+from wordwing.flight.mavlink.geometry import (
+    PlainPose,
+    Quaternion,
+    Vector,
+    add,
+    conjugate,
+    multiply,
+    quaternion_from_euler,
+    rotate,
+    to_ned,
 )
 from wordwing.world.fences import FENCES
 
@@ -52,7 +52,7 @@ COLOURS = tuple(fence.colour for fence in FENCES)
 
 
 @dataclass(frozen=True)
-class Arena:
+class ArenaFrame:
     """A square arena of 4.7 m in the autopilot's local frame; making one checks nothing, `load` and `save` do.
 
     The *local frame* here is the autopilot's local NED turned z up: x north, y west, z up (`frames.ned_to_world`).
@@ -80,74 +80,27 @@ class Arena:
         return ARENA_HALF
 
     @cached_property
-    def frame(self) -> Pose:
-        """The world frame's pose in the local frame, in double."""
-        place = torch.tensor([self.north, self.east, self.floor_down], dtype=torch.float64)
-        yaw = heading_to_yaw(torch.tensor(self.heading_deg, dtype=torch.float64))
-        centre = ned_to_world(place)
-        return Pose.level(centre[:2], yaw, centre[2])
+    def _inverse(self) -> PlainPose:
+        """The local frame's pose in the world frame."""
+        yaw = (-math.radians(self.heading_deg) + math.pi) % (2 * math.pi) - math.pi
+        back = conjugate(quaternion_from_euler(0.0, 0.0, yaw))
+        x, y, z = rotate(back, to_ned((self.north, self.east, self.floor_down)))
+        return PlainPose((-x, -y, -z), back)
 
-    def pose(self, position_up: Tensor | Sequence[float], quaternion_up: Tensor | Sequence[float]) -> Pose:
-        """A pose of the drone as the policy and safety know it.
+    def world_pose(self, position: Vector, quaternion: Quaternion) -> PlainPose:
+        """A pose in the local frame with z up, in the world frame, where heights are above the floor."""
+        inverse = self._inverse
+        turned = rotate(inverse.quaternion, position)
+        return PlainPose(add(inverse.position, turned), multiply(inverse.quaternion, quaternion))
 
-        Args:
-            position_up: [..., 3] metres, local frame with z up.
-            quaternion_up: [..., 4] (w, x, y, z), body (x forward, y left) to local frame with z up.
+    def world_velocity(self, velocity: Vector) -> Vector:
+        """A velocity in the local frame with z up, m/s, in the world frame."""
+        return rotate(self._inverse.quaternion, velocity)
 
-        Returns:
-            [...] in the world frame, heights above the floor; of the dtype of `position_up`.
-        """
-        position, quaternion = _floats(position_up), _floats(quaternion_up)
-        found = self.frame.inverse() @ Pose(position.double(), quaternion.double())
-        return Pose(found.position.to(position.dtype), found.quaternion.to(position.dtype))
-
-    def velocity(self, velocity_up: Tensor | Sequence[float]) -> Tensor:
-        """Velocities [..., 3] in the local frame with z up, m/s, in the world frame."""
-        velocity = _floats(velocity_up)
-        return quaternion_rotate(self.frame.inverse().quaternion, velocity.double()).to(velocity.dtype)
-
-    def local(self, pose: Pose) -> Pose:
-        """World poses [...] in the local frame with z up: the inverse of `pose`."""
-        found = self.frame @ Pose(pose.position.double(), pose.quaternion.double())
-        return Pose(found.position.to(pose.position), found.quaternion.to(pose.quaternion))
-
-    @classmethod
-    def fit(
-        cls,
-        places: Tensor | Sequence[Sequence[float]],
-        positions_up: Tensor | Sequence[Sequence[float]],
-        like: Arena | None = None,
-    ) -> tuple[Arena, Tensor]:
-        """The arena for which known places are where the autopilot says they are, by least squares.
-
-        Args:
-            places: [N, 3] where the drone really was, metres, world frame; at least two apart from each other.
-            positions_up: [N, 3] where the autopilot said it was, metres, local frame with z up.
-            like: Gives margins and fences.
-
-        Returns:
-            The arena, and how far from each place it still puts the drone, [N] metres.
-        """
-        known = torch.as_tensor(places, dtype=torch.float64)
-        found = torch.as_tensor(positions_up, dtype=torch.float64)
-        if known.shape != found.shape or known.ndim != 2 or known.shape[1] != 3:
-            raise ValueError(f"places and positions must be [N, 3], not {list(known.shape)} and {list(found.shape)}")
-        known_middle, found_middle = known.mean(0), found.mean(0)
-        (x, y), (u, v) = (known - known_middle)[:, :2].T, (found - found_middle)[:, :2].T
-        if float((x.square() + y.square()).sum()) < 0.01:
-            raise ValueError("an arena needs two places that are apart from each other")
-        yaw = torch.atan2((x * v - y * u).sum(), (x * u + y * v).sum())  # of the world frame in the local frame
-        turned = quaternion_rotate(Pose.level(yaw.new_zeros(2), yaw).quaternion, known_middle)
-        north, east, down = world_to_ned(found_middle - turned).tolist()
-        like = like or cls()
-        arena = cls(north, east, float(yaw_to_heading(yaw)), down, like.margin, like.side_margin, like.fences)
-        level = found.new_tensor([1.0, 0.0, 0.0, 0.0]).expand(len(found), 4)
-        return arena, (arena.pose(found, level).position - known).norm(dim=-1)
-
-    def rounded(self) -> Arena:
+    def rounded(self) -> Self:
         """The same to a millimetre and a hundredth of a degree, as a person would write it."""
         values = {name: round(getattr(self, name), 3) for name in RANGES}
-        return Arena(**{**values, "heading_deg": round(self.heading_deg, 2)}, fences=self.fences)
+        return type(self)(**{**values, "heading_deg": round(self.heading_deg, 2)}, fences=self.fences)
 
     def validate(self, where: str = "arena") -> None:
         """Raise a `WordwingError` about the first mistake; `where` begins the sentence."""
@@ -165,7 +118,7 @@ class Arena:
         return json.dumps({"schema": SCHEMA, **values, "fences": list(self.fences)}, indent=2) + "\n"
 
     @classmethod
-    def from_json(cls, text: str, where: str = "arena") -> Arena:
+    def from_json(cls, text: str, where: str = "arena") -> Self:
         """Read what `to_json` made; `where` begins each complaint."""
         try:
             document = json.loads(text)
@@ -190,7 +143,7 @@ class Arena:
         return cls(**{**document, **{name: float(getattr(arena, name)) for name in RANGES}})
 
     @classmethod
-    def load(cls, path: str | Path) -> Arena:
+    def load(cls, path: str | Path) -> Self:
         """Read a file; each mistake gives one sentence."""
         return cls.from_json(read_text(path, MAX_BYTES, "arena", "wordwing flight check --write makes one"), str(path))
 
@@ -199,12 +152,6 @@ class Arena:
         self.validate(str(path))
         with replacing(path) as temporary:
             temporary.write_text(self.to_json(), "utf-8")
-
-
-def _floats(values: Tensor | Sequence[float]) -> Tensor:
-    """Numbers as a tensor: its own dtype if it is one of floats, else float32."""
-    given = torch.as_tensor(values)
-    return given if given.is_floating_point() else given.float()
 
 
 def _is_number(value: object) -> bool:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from wordwing.flight.guardian.arena import ArenaFrame
 from wordwing.flight.guardian.pose_history import Estimate
 from wordwing.flight.guardian.protocol import (
     AIRBORNE,
@@ -33,9 +34,10 @@ from wordwing.flight.guardian.protocol import (
 )
 from wordwing.flight.guardian.safety import Fence, Limits, Motion, Safety, Timeouts
 from wordwing.flight.guardian.setpoints import Steering, Wishes
-from wordwing.flight.guardian.state_estimate import ArenaFrame, MocapWatch, Whereabouts
+from wordwing.flight.guardian.state_estimate import MocapWatch, Whereabouts
 from wordwing.flight.guardian.takeoff_landing import Ascent, Descent
 from wordwing.flight.guardian.watchdogs import Attention, Watch
+from wordwing.flight.mavlink.geometry import PlainPose
 from wordwing.flight.mavlink.messages import ARM, HEARTBEAT, REQUEST, Codec, Maker, Message, heartbeat, timesync
 from wordwing.flight.mavlink.parameters import Preparation
 from wordwing.flight.mavlink.parse_message import (
@@ -50,7 +52,6 @@ from wordwing.flight.mavlink.parse_message import (
     read,
 )
 from wordwing.flight.mavlink.vehicle_status import Aircraft
-from wordwing.frames import Pose
 
 TICK = 0.05
 """Seconds between two calls of `tick`."""
@@ -252,8 +253,8 @@ class Guardian:
             parameters=tuple(self._preparation.parameters.findings()) if self._preparation else (),
         )
 
-    def pose_at(self, time: float) -> Pose | None:
-        """The pose [] in the world frame at a time of our clock within the last two seconds; None if unknown."""
+    def pose_at(self, time: float) -> PlainPose | None:
+        """The pose in the world frame at a time of our clock within the last two seconds; None if unknown."""
         return self._where.pose_at(time)
 
     def poses_since(self, time: float) -> list[tuple[float, tuple[float, ...]]]:

@@ -18,22 +18,18 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import torch
-
 from wordwing.errors import WordwingError
-from wordwing.flight.guardian.arena import Arena
+from wordwing.flight.guardian.arena import ArenaFrame
+from wordwing.flight.guardian.event_log import EventLog
 from wordwing.flight.guardian.guardian import TICK, Guardian
 from wordwing.flight.guardian.protocol import Gone, from_json
-from wordwing.flight.guardian.safety import Fence, SafetyRule
-from wordwing.flight.logs import FlightLog
+from wordwing.flight.guardian.safety import Fence
 from wordwing.flight.mavlink.clock import SystemClock
 from wordwing.flight.mavlink.link import Link, open_link
 from wordwing.flight.mavlink.messages import Codec
 from wordwing.flight.mavlink.signing import UNITS, read_key, signing_time
 from wordwing.flight.mocap.sources import open_source
 from wordwing.flight.options import MOCAP
-from wordwing.frames import Pose
-from wordwing.interface import Setpoint
 
 PACKET = 1 << 20
 """Largest packet between the processes, bytes."""
@@ -57,7 +53,7 @@ class Setup:
 
     url: str
     """As `link.open_link` takes it."""
-    arena: Arena
+    arena: ArenaFrame
     mocap: str = MOCAP
     """Where the poses of motion capture come to, as `mocap_sources.open_source` takes it."""
     fence: Fence | None = None
@@ -82,7 +78,7 @@ class Setup:
         arena = document.pop("arena")
         fence = document.pop("fence")
         return cls(
-            arena=Arena(**{**arena, "fences": tuple(arena["fences"])}),
+            arena=ArenaFrame(**{**arena, "fences": tuple(arena["fences"])}),
             fence=None if fence is None else Fence(**fence),
             **document,
         )
@@ -97,7 +93,7 @@ class Sender:
         key = None if setup.key is None else read_key(setup.key)
         stream = setup.url.startswith(STREAMS)
         self._codec = Codec(stream=stream, key=key, signed_at=signing_time() / UNITS)
-        self._log = None if setup.log is None else FlightLog(setup.log, tlog=True)
+        self._log = None if setup.log is None else EventLog(setup.log, tlog=True)
         self._link: Link = open_link(setup.url)
         self._mocap = open_source(setup.mocap, self._clock)
         self._guardian = Guardian(
@@ -214,9 +210,6 @@ def say(peer: socket.socket, document: dict[str, Any]) -> None:
 
 def _make_ready() -> None:
     """Do once what would take long the first time: it must not happen in the air."""
-    torch.set_num_threads(1)
-    level = Pose.level(torch.zeros(1, 2), torch.zeros(1), 0.7)
-    SafetyRule(Fence()).restrain(Setpoint(torch.ones(1), torch.zeros(1)), level, torch.zeros(3), torch.zeros(3))
     gc.collect()
     gc.freeze()  # what has been loaded need not be looked at again
     with suppress(OSError):

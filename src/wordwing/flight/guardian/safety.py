@@ -8,15 +8,11 @@ and acceleration at each tick and a bounded climb to the flight height.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
-from wordwing.frames import ARENA_HALF, Pose, quaternion_from_euler, quaternion_multiply
-from wordwing.interface import FLIGHT_HEIGHT, MAX_FORWARD, MAX_YAW_RATE, Setpoint
-from wordwing.sim.dynamics import DynamicsConfig, FleetState
+from wordwing.constants import ARENA_HALF, FLIGHT_HEIGHT, MAX_FORWARD, MAX_YAW_RATE
+from wordwing.flight.guardian.prediction import DroneState, largest_safe_speed
+from wordwing.flight.mavlink.geometry import PlainPose, Vector, add, multiply, quaternion_from_euler, scale, single
 
 AT_A_FENCE = 0.45
 """A drone flies at a fence, not along it, with more than this share of its speed towards it."""
@@ -133,69 +129,49 @@ class Fence:
     half: float = ARENA_HALF
     """From the arena's centre to its edges."""
 
-    def bounds(self, pose: Pose, setpoint: Setpoint) -> Tensor:
-        """[1, 2] how far from the arena's centre the drone may go along x and along y, metres."""
-        headings = torch.stack([_heading(pose.yaw), _heading(pose.yaw + setpoint.yaw_rate)])  # now, in a second
-        outwards = (headings * pose.xy.sign()).amax(0)  # [1, 2]
-        margins = torch.where(outwards > AT_A_FENCE, self.ahead, self.aside)
-        bounds = self.half - margins
+    def bounds(self, pose: PlainPose, yaw_rate: float) -> tuple[float, float]:
+        """How far from the arena's centre the drone may go along x and along y, metres, while it turns at rad/s."""
+        headings = [(math.cos(yaw), math.sin(yaw)) for yaw in (pose.yaw, pose.yaw + yaw_rate)]  # now, in a second
+        x, y = (
+            self._bound(place, max(h[axis] for h in headings), min(h[axis] for h in headings))
+            for axis, place in enumerate(pose.position[:2])
+        )
+        return x, y
+
+    def _bound(self, place: float, most: float, least: float) -> float:
+        """The bound along one axis for a drone at `place` whose heading there lies between two cosines."""
+        outwards = most if place > 0 else -least if place < 0 else 0.0
+        bound = self.half - (self.ahead if outwards > AT_A_FENCE else self.aside)
         # Pushed out by a gust, it may come back once it looks back, or it would hover there for ever.
-        return torch.where(outwards < 0, bounds.maximum(pose.xy.abs() + 0.03), bounds)
-
-
-class SafetyRule:
-    """The paper's rule inside a fence, for one drone: predicts with the simple model of `sim`."""
-
-    def __init__(self, fence: Fence) -> None:
-        self.fence = fence
-        # The true body answers a little differently.
-        self._model = FleetState(1, torch.device("cpu"), DynamicsConfig())
-
-    def restrain(self, setpoint: Setpoint, pose: Pose, velocity: Tensor, rates: Tensor) -> Setpoint:
-        """The setpoint with its forward velocity reduced, to standstill if need be.
-
-        Args:
-            setpoint: [1] what the drone is asked to fly.
-            pose: [1] of the drone, world frame.
-            velocity: [3] m/s, world frame.
-            rates: [3] body rates, rad/s.
-        """
-        model = self._model
-        model.reset(pose, torch.arange(1))
-        model.velocity[0] = velocity
-        model.rates[0] = rates
-        model.target[0, 0] = model.velocity[0, :2] @ _heading(pose.yaw)[0]
-        model.yaw_target[0] = model.rates[0, 2]
-        return model.restrain(setpoint, self.fence.bounds(pose, setpoint))
+        return max(bound, abs(place) + 0.03) if outwards < 0 else bound
 
 
 @dataclass(frozen=True)
 class Motion:
     """The drone now, world frame."""
 
-    pose: Pose
-    """[1]."""
-    velocity: Tensor
-    """[3] m/s."""
-    rates: Tensor
-    """[3] body rates, rad/s."""
+    pose: PlainPose
+    velocity: Vector
+    """m/s."""
+    rates: Vector
+    """Body rates, rad/s."""
 
     @property
     def height(self) -> float:
         """Metres above the floor."""
-        return float(self.pose.position[0, 2])
+        return self.pose.position[2]
 
     @property
     def reach(self) -> float:
         """How far it is from the arena's centre along x or y, metres, whichever is more."""
-        return float(self.pose.xy.abs().max())
+        return max(map(abs, self.pose.position[:2]))
 
     def ahead(self, seconds: float) -> Motion:
         """The same a moment later, if it goes on as it does."""
-        level = torch.zeros(1)
-        turn = quaternion_from_euler(level, level, self.rates[2:] * seconds)
-        position = self.pose.position + self.velocity * seconds
-        return Motion(Pose(position, quaternion_multiply(turn, self.pose.quaternion)), self.velocity, self.rates)
+        turn = quaternion_from_euler(0.0, 0.0, self.rates[2] * seconds)
+        position = add(self.pose.position, scale(seconds, self.velocity))
+        pose = PlainPose(position, multiply(turn, self.pose.quaternion)).single()
+        return Motion(pose, self.velocity, self.rates)
 
 
 class Safety:
@@ -203,13 +179,13 @@ class Safety:
 
     def __init__(self, limits: Limits, fence: Fence) -> None:
         self.limits = limits
-        self.rule = SafetyRule(fence)
+        self.fence = fence
         self._forward = 0.0
         self._yaw_rate = 0.0
         self._rest: tuple[float, float] | None = None  # where the drone came to rest, world frame
 
-    def grant(self, forward: float, yaw_rate: float, motion: Motion, seconds: float) -> tuple[Setpoint, float]:
-        """The setpoint [1] that may be sent, and a velocity to the left, m/s.
+    def grant(self, forward: float, yaw_rate: float, motion: Motion, seconds: float) -> Vector:
+        """What may be sent: forward m/s, yaw rate rad/s, and a velocity to the left, m/s.
 
         A drone that is not to move, or may not, is held where it came to rest, also while it turns. One that flies is
         kept from slipping sideways, and led back from a fence beside it.
@@ -225,14 +201,16 @@ class Safety:
         yaw_rate = clamped(yaw_rate, -limits.yaw_rate, limits.yaw_rate)
         forward = quickened(self._forward, forward, limits.acceleration * seconds)
         yaw_rate = quickened(self._yaw_rate, yaw_rate, limits.yaw_acceleration * seconds)
-        asked = Setpoint(torch.tensor([forward]), torch.tensor([yaw_rate]))
-        granted = self.rule.restrain(asked, motion.pose, motion.velocity, motion.rates) if forward > 0 else asked
-        self._forward, self._yaw_rate = float(granted.forward[0]), yaw_rate
+        granted, turn = single(forward), single(yaw_rate)
+        if forward > 0:
+            drone = DroneState.of(motion.pose, motion.velocity, motion.rates)
+            granted = single(largest_safe_speed(drone, granted, turn, self.fence.bounds(motion.pose, turn)))
+        self._forward, self._yaw_rate = granted, yaw_rate
         if self._forward >= STANDING:
             self._rest = None
-            return granted, self._aside(motion)
+            return granted, turn, self._aside(motion)
         forward, left = self._hold(motion, at_a_fence=forward >= STANDING)
-        return Setpoint(torch.tensor([forward]), granted.yaw_rate), left
+        return single(forward), turn, left
 
     def _hold(self, motion: Motion, *, at_a_fence: bool) -> tuple[float, float]:
         """The velocity that keeps a drone where it came to rest, m/s, forward and left.
@@ -240,10 +218,10 @@ class Safety:
         Zero velocity is no position hold: PX4 drifted by 0.2 to 0.7 m on it. Nor is it a brake: PX4's simulator flew on
         for 0.28 m after it, to 0.11 m from a fence. A drone that the fence has stopped brakes until it is at rest.
         """
-        limits, (x, y) = self.limits, motion.pose.xy[0].tolist()
-        ahead, aside = _body(motion, *motion.velocity[:2].tolist())
+        limits, (x, y) = self.limits, motion.pose.position[:2]
+        ahead, aside = _body(motion, *motion.velocity[:2])
         if self._rest is None and math.hypot(ahead, aside) < AT_REST:
-            inside = self.rule.fence.half - self.rule.fence.ahead
+            inside = self.fence.half - self.fence.ahead
             self._rest = clamped(x, -inside, inside), clamped(y, -inside, inside)
         if self._rest is None:
             left = self._aside(motion)
@@ -266,10 +244,10 @@ class Safety:
         The rule only slows a drone down. One that is blown to a fence, or whose autopilot does not know how it drifts
         (PX4's simulator: by 0.2 m/s), would come nearer until it has come to rest.
         """
-        limits, bound = self.limits, self.rule.fence.half - self.rule.fence.aside
-        beyond = (math.copysign(max(0.0, abs(place) - bound), place) for place in motion.pose.xy[0].tolist())
+        limits, bound = self.limits, self.fence.half - self.fence.aside
+        beyond = (math.copysign(max(0.0, abs(place) - bound), place) for place in motion.pose.position[:2])
         left = -limits.return_gain * _body(motion, *beyond)[1]
-        return self._bounded(0.0, left - limits.damping * _body(motion, *motion.velocity[:2].tolist())[1])[1]
+        return self._bounded(0.0, left - limits.damping * _body(motion, *motion.velocity[:2])[1])[1]
 
     def climb(self, height: float) -> float:
         """The vertical velocity that brings the drone to its height, m/s, up."""
@@ -292,19 +270,11 @@ def quickened(before: float, wished: float, most: float) -> float:
 
 def _body(motion: Motion, x: float, y: float) -> tuple[float, float]:
     """A horizontal vector of the world frame as the drone sees it: forward and left."""
-    yaw = float(motion.pose.yaw[0])
+    yaw = motion.pose.yaw
     return x * math.cos(yaw) + y * math.sin(yaw), y * math.cos(yaw) - x * math.sin(yaw)
 
 
-def _heading(yaw: Tensor) -> Tensor:
-    """[..., 2] horizontal unit vectors along yaws [...]."""
-    return torch.stack([yaw.cos(), yaw.sin()], dim=-1)
-
-
-def motion_of(pose: Pose, velocity: Tensor, rates: Sequence[float]) -> Motion:
-    """A motion from a pose [] and a velocity [3] in the world frame."""
-    return Motion(
-        Pose(pose.position[None].float(), pose.quaternion[None].float()),
-        velocity.float(),
-        torch.tensor(rates, dtype=torch.float32),
-    )
+def motion_of(pose: PlainPose, velocity: Vector, rates: Vector) -> Motion:
+    """A motion in float32, as the simulator has it."""
+    (vx, vy, vz), (p, q, r) = map(single, velocity), map(single, rates)
+    return Motion(pose.single(), (vx, vy, vz), (p, q, r))

@@ -6,8 +6,8 @@ import math
 
 from wordwing.flight.guardian.protocol import Decision, Gone, Hold, Order, Outbox
 from wordwing.flight.guardian.safety import Motion, Safety, Timeouts
+from wordwing.flight.mavlink.geometry import Vector
 from wordwing.flight.mavlink.messages import Maker
-from wordwing.interface import Setpoint
 
 ABSURD = 10.0
 """m/s or rad/s that no sound policy decides on; what is merely too much is flown within the limits."""
@@ -144,7 +144,7 @@ class Steering:
 
     def stand_still(self, maker: Maker, now: float) -> None:
         """Send zero velocity, also vertically: this needs no pose."""
-        self._send(maker, Setpoint.zero(1), 0.0, None, now)
+        self._send(maker, (0.0, 0.0, 0.0), 0.0, None, now)
 
     def fly(self, maker: Maker, decision: Decision | None, motion: Motion, age: float, now: float) -> None:
         """Send what is granted of a decision, or what holds the drone at its place and at the flight height.
@@ -156,32 +156,31 @@ class Steering:
             age: Seconds.
             now: Seconds.
         """
-        setpoint, left = self._grant(decision, motion, age, now)
-        self._send(maker, setpoint, self._safety.climb(motion.height), decision, now, left)
+        granted = self._grant(decision, motion, age, now)
+        self._send(maker, granted, self._safety.climb(motion.height), decision, now)
 
     def rehearse(self, decision: Decision, motion: Motion | None, age: float, now: float) -> None:
         """Tell what would be sent for a decision here and now."""
         if motion is None:
             self._out.note("refused", "there is no pose yet", now)
             return
-        setpoint, _left = self._grant(decision, motion, age, now)
-        self._remember(setpoint, self._safety.climb(motion.height), decision, now)
+        granted = self._grant(decision, motion, age, now)
+        self._remember(granted, self._safety.climb(motion.height), decision, now)
         self._out.note("would send", "decision", now, **self._values())
 
-    def _grant(self, decision: Decision | None, motion: Motion, age: float, now: float) -> tuple[Setpoint, float]:
+    def _grant(self, decision: Decision | None, motion: Motion, age: float, now: float) -> Vector:
         forward, yaw_rate = (decision.forward, decision.yaw_rate) if decision else (0.0, 0.0)
         here, seconds = motion.ahead(max(0.0, age)), min(now - self._sent_at, LONGEST_STEP)
         return self._safety.grant(forward, yaw_rate, here, seconds)
 
-    def _send(
-        self, maker: Maker, setpoint: Setpoint, up: float, decision: Decision | None, now: float, left: float = 0.0
-    ) -> None:
-        self._out.send_quietly(maker.setpoint(setpoint, up, round((now - self._began) * 1000), left))
-        self._remember(setpoint, up, decision, now)
+    def _send(self, maker: Maker, granted: Vector, up: float, decision: Decision | None, now: float) -> None:
+        forward, yaw_rate, left = granted
+        self._out.send_quietly(maker.setpoint(forward, yaw_rate, up, round((now - self._began) * 1000), left))
+        self._remember(granted, up, decision, now)
         self._out.note("setpoint", "decision" if decision else "hover", now, **self._values())
 
-    def _remember(self, setpoint: Setpoint, up: float, decision: Decision | None, now: float) -> None:
-        self.setpoint = (float(setpoint.forward[0]), float(setpoint.yaw_rate[0]), up)
+    def _remember(self, granted: Vector, up: float, decision: Decision | None, now: float) -> None:
+        self.setpoint = (granted[0], granted[1], up)
         self.decision_time = decision.made_at if decision else None
         self._sent_at = now
 

@@ -10,14 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-import torch
-from torch import Tensor
-
+from wordwing.flight.guardian.arena import ArenaFrame
 from wordwing.flight.guardian.pose_history import Estimate, Moment, Track
 from wordwing.flight.guardian.safety import Motion, motion_of
-from wordwing.frames import Pose, euler_from_quaternion, quaternion_from_euler
+from wordwing.flight.mavlink.geometry import PlainPose, euler_from_quaternion, quaternion_from_euler
 
 GRAVITY = 9.81
 """m/s²."""
@@ -221,19 +218,6 @@ class MocapWatch:
         self.fault, self.fault_at = fault, now
 
 
-class ArenaFrame(Protocol):
-    """What must be known of an `Arena`."""
-
-    @property
-    def half(self) -> float: ...  # noqa: D102
-    @property
-    def margin(self) -> float: ...  # noqa: D102
-    @property
-    def side_margin(self) -> float: ...  # noqa: D102
-    def pose(self, position_up: Tensor, quaternion_up: Tensor) -> Pose: ...  # noqa: D102
-    def velocity(self, velocity_up: Tensor) -> Tensor: ...  # noqa: D102
-
-
 class Whereabouts:
     """Reads an `Estimate` through an arena; heights and velocities are those of motion capture.
 
@@ -251,7 +235,7 @@ class Whereabouts:
         if moment is None:
             return None
         x, y = self._mocap.velocity() or moment.velocity[:2]
-        velocity = self._arena.velocity(torch.tensor([x, y, moment.velocity[2]], dtype=torch.float64))
+        velocity = self._arena.world_velocity((x, y, moment.velocity[2]))
         return motion_of(self._pose(moment), velocity, moment.rates)
 
     def newest(self) -> tuple[float, tuple[float, ...]] | None:
@@ -260,8 +244,8 @@ class Whereabouts:
         moment = self._estimate.pose_at(time)
         return None if moment is None else (time, self._numbers(moment))
 
-    def pose_at(self, time: float) -> Pose | None:
-        """The pose [] in the world frame at a time of our clock; None if it is not in memory."""
+    def pose_at(self, time: float) -> PlainPose | None:
+        """The pose in the world frame at a time of our clock; None if it is not in memory."""
         moment = self._estimate.pose_at(time)
         return None if moment is None else self._pose(moment)
 
@@ -270,13 +254,11 @@ class Whereabouts:
         known = [(then, self._estimate.pose_at(then)) for then in self._estimate.times_since(time)]
         return [(then, self._numbers(moment)) for then, moment in known if moment is not None]
 
-    def _pose(self, moment: Moment) -> Pose:
-        angles = torch.tensor(moment.angles, dtype=torch.float64)
+    def _pose(self, moment: Moment) -> PlainPose:
         x, y, z = moment.position
-        position = torch.tensor([x, y, z - self._mocap.height_bias], dtype=torch.float64)
-        return self._arena.pose(position, quaternion_from_euler(*angles.unbind()))
+        position = (x, y, z - self._mocap.height_bias)
+        return self._arena.world_pose(position, quaternion_from_euler(*moment.angles))
 
     def _numbers(self, moment: Moment) -> tuple[float, ...]:
         pose = self._pose(moment)
-        angles = (float(angle) for angle in euler_from_quaternion(pose.quaternion))
-        return (*pose.position.tolist(), *angles)
+        return (*pose.position, *euler_from_quaternion(pose.quaternion))

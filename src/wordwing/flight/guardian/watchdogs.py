@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import torch
-
 from wordwing.flight.guardian.pose_history import Estimate
 from wordwing.flight.guardian.safety import MARGIN, Fence, Limits, Motion, Timeouts
+from wordwing.flight.mavlink.geometry import euler_from_quaternion
 from wordwing.flight.mavlink.parameters import Parameters
 from wordwing.flight.mavlink.vehicle_status import Aircraft
-from wordwing.frames import euler_from_quaternion
 
 TINY = 1e-6
 """Sums of ticks are not exact, seconds."""
@@ -89,14 +87,14 @@ class Watch:
             reasons.append(f"{estimate.jump}")
         inside = self.fence.half - min(self.fence.ahead, self.fence.aside)
         if motion.reach > inside:
-            x, y = motion.pose.xy[0].tolist()
+            x, y = motion.pose.position[:2]
             reasons.append(f"the drone is at ({x:.2f}, {y:.2f}); it must start within {inside:.2f} m of the centre")
         if abs(motion.height) > self.limits.start_height:
             reasons.append(f"the drone is {motion.height:.2f} m above the floor; it must stand on it")
         if _tilt(motion) > self.limits.start_tilt:
             reasons.append(f"the drone is tilted by {math.degrees(_tilt(motion)):.0f}°; it must stand level")
         told = estimate.newest()
-        speed = max(float(torch.linalg.vector_norm(motion.velocity)), math.hypot(*told.velocity) if told else 0.0)
+        speed = max(math.hypot(*motion.velocity), math.hypot(*told.velocity) if told else 0.0)
         if speed > self.limits.start_speed:
             reasons.append(f"the drone moves at {speed:.1f} m/s; it must stand still")
         return reasons
@@ -127,5 +125,5 @@ class Attention:
 
 def _tilt(motion: Motion) -> float:
     """Roll or pitch, radians, whichever is more."""
-    roll, pitch, _ = euler_from_quaternion(motion.pose.quaternion[0])
-    return max(abs(float(roll)), abs(float(pitch)))
+    roll, pitch, _ = euler_from_quaternion(motion.pose.quaternion)
+    return max(abs(roll), abs(pitch))

@@ -6,13 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from wordwing.errors import WordwingError
 from wordwing.flight.mavlink.flight_stacks import OUR_COMPONENT, OUR_SYSTEM, Dialect
+from wordwing.flight.mavlink.geometry import to_ned
 from wordwing.flight.mavlink.signing import UNITS, Verifier
-from wordwing.frames import flu_to_frd, yaw_rate_to_ned
-from wordwing.interface import Setpoint
 
 try:
     from pymavlink.dialects.v20 import ardupilotmega as mavlink
@@ -23,8 +20,6 @@ except ImportError:
 
 Message = Any
 """A message of pymavlink."""
-
-Vector = tuple[float, float, float]
 
 SET_MODE, ARM, TAKE_OFF, INTERVAL, REQUEST = 176, 400, 22, 511, 512
 """MAV_CMD: DO_SET_MODE, COMPONENT_ARM_DISARM, NAV_TAKEOFF, SET_MESSAGE_INTERVAL, REQUEST_MESSAGE."""
@@ -89,19 +84,18 @@ class Maker:
     system: int
     component: int = 1
 
-    def setpoint(self, setpoint: Setpoint, up: float, boot_ms: int, left: float = 0.0) -> Message:
+    def setpoint(self, forward: float, yaw_rate: float, up: float, boot_ms: int, left: float = 0.0) -> Message:
         """SET_POSITION_TARGET_LOCAL_NED in the body frame.
 
         Args:
-            setpoint: [1] forward m/s, yaw rate rad/s (left positive).
+            forward: m/s.
+            yaw_rate: rad/s, positive turns left.
             up: Vertical velocity, m/s.
             boot_ms: Milliseconds since we started.
             left: Velocity to the left, m/s.
         """
-        forward, yaw_rate = setpoint.forward.double(), setpoint.yaw_rate.double()
-        velocity = flu_to_frd(torch.tensor([float(forward[0]), left, up], dtype=torch.float64))
-        x, y, z = (component + 0.0 for component in velocity.tolist())  # no minus zero on the wire
-        turn = float(yaw_rate_to_ned(yaw_rate)[0]) + 0.0
+        x, y, z = (component + 0.0 for component in to_ned((forward, left, up)))  # no minus zero on the wire
+        turn = -yaw_rate + 0.0
         if not all(map(math.isfinite, (x, y, z, turn))):
             raise ValueError(f"a setpoint must be finite, not {(x, y, z, turn)}")
         return mavlink.MAVLink_set_position_target_local_ned_message(

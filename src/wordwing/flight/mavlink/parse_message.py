@@ -9,13 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import torch
-
 from wordwing.flight.mavlink.flight_stacks import OUR_COMPONENT, OUR_SYSTEM
+from wordwing.flight.mavlink.geometry import Vector, rotate, to_ned
 from wordwing.flight.mavlink.messages import Message
-from wordwing.frames import euler_to_ned, frd_to_flu, ned_to_world, quaternion_rotate
-
-Vector = tuple[float, float, float]
 
 LAB = b"wordwing"
 """flight_custom_version of the lab."""
@@ -224,26 +220,20 @@ def _heartbeat(m: Message) -> Iterable[Told]:
 
 
 def _local_position(m: Message) -> Iterable[Told]:
-    ned = torch.tensor([[m.x, m.y, m.z], [m.vx, m.vy, m.vz]], dtype=torch.float64)
-    position, velocity = ned_to_world(ned).tolist()
-    yield Position(m.time_boot_ms / 1000, tuple(position), tuple(velocity))
+    yield Position(m.time_boot_ms / 1000, to_ned((m.x, m.y, m.z)), to_ned((m.vx, m.vy, m.vz)))
 
 
 def _attitude(m: Message) -> Iterable[Told]:
-    rates = frd_to_flu(torch.tensor([m.rollspeed, m.pitchspeed, m.yawspeed], dtype=torch.float64))
-    yield Attitude(m.time_boot_ms / 1000, euler_to_ned(m.roll, m.pitch, m.yaw), tuple(rates.tolist()))
+    rates = to_ned((m.rollspeed, m.pitchspeed, m.yawspeed))
+    yield Attitude(m.time_boot_ms / 1000, (m.roll, -m.pitch, -m.yaw), rates)
 
 
 def _odometry(m: Message) -> Iterable[Told]:
     """Position and velocity; the attitude comes from ATTITUDE."""
     if m.frame_id != LOCAL_NED or m.child_frame_id != BODY_FRD:
         return
-    turned = quaternion_rotate(
-        torch.tensor(m.q, dtype=torch.float64), torch.tensor([m.vx, m.vy, m.vz], dtype=torch.float64)
-    )
-    ned = torch.stack([torch.tensor([m.x, m.y, m.z], dtype=torch.float64), turned])
-    position, velocity = ned_to_world(ned).tolist()
-    yield Position(m.time_usec / 1e6, tuple(position), tuple(velocity))
+    velocity = rotate(tuple(m.q), (m.vx, m.vy, m.vz))
+    yield Position(m.time_usec / 1e6, to_ned((m.x, m.y, m.z)), to_ned(velocity))
 
 
 def _share(percent: int) -> float | None:

@@ -15,25 +15,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-import torch
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
-from torch import Tensor
 
 from wordwing.errors import WordwingError
 from wordwing.flight.mavlink.clock import Clock
+from wordwing.flight.mavlink.geometry import Quaternion, Vector, conjugate, euler_from_quaternion, rotate, to_ned
 from wordwing.flight.mavlink.link import Link
 from wordwing.flight.mavlink.messages import Codec, Message
 from wordwing.flight.mavlink.vehicle_status import AUTOPILOT
-from wordwing.frames import (
-    euler_from_quaternion,
-    flu_to_frd,
-    quaternion_conjugate,
-    quaternion_from_y_up,
-    quaternion_rotate,
-    quaternion_to_ned,
-    world_to_ned,
-    y_up_to_world,
-)
 
 Kind = Literal["odometry", "vision"]
 """ODOMETRY or VISION_POSITION_ESTIMATE."""
@@ -107,7 +96,7 @@ class Relay:
         """Why poses were not sent, and how many."""
         self._last: Sample | None = None
         self._due = -math.inf
-        self._way: deque[tuple[float, Tensor]] = deque()  # times and places of the last good poses
+        self._way: deque[tuple[float, Vector]] = deque()  # times and places of the last good poses
 
     def hear(self, sample: Sample, now: float) -> Message | None:
         """The message for a pose; None if it must not be sent, or is not due."""
@@ -133,7 +122,7 @@ class Relay:
 
     def upright(self, sample: Sample) -> bytes:
         """A pose with z up as JSON, as `mocap_sources` reads it."""
-        position, quaternion = (values.tolist() for values in self._turned(sample))
+        position, quaternion = self._turned(sample)
         return json.dumps({"time": sample.time, "position": position, "quaternion": quaternion}).encode()
 
     def _wrong(self, sample: Sample, now: float) -> str | None:
@@ -156,17 +145,17 @@ class Relay:
             return "the same as the last"
         return None
 
-    def _turned(self, sample: Sample) -> tuple[Tensor, Tensor]:
-        """Position [3] and quaternion [4] with z up, x forward, y left, in double."""
-        position = torch.tensor(sample.position, dtype=torch.float64)
-        quaternion = torch.tensor(sample.quaternion, dtype=torch.float64)
-        quaternion = quaternion / quaternion.norm()
-        if self.y_up:
-            return y_up_to_world(position), quaternion_from_y_up(quaternion)
-        return position, quaternion
+    def _turned(self, sample: Sample) -> tuple[Vector, Quaternion]:
+        """Position and quaternion with z up, x forward, y left."""
+        length = math.sqrt(sum(number * number for number in sample.quaternion))
+        w, x, y, z = (number / length for number in sample.quaternion)
+        if not self.y_up:
+            return sample.position, (w, x, y, z)
+        a, b, c = sample.position
+        return (a, -c, b), (w, x, -z, y)
 
-    def _velocity(self, time: float, position: Tensor) -> Tensor | None:
-        """[3] m/s over the last tenth of a second, same frame; None for half of that after a gap."""
+    def _velocity(self, time: float, position: Vector) -> Vector | None:
+        """m/s over the last tenth of a second, same frame; None for half of that after a gap."""
         if self._way and time - self._way[-1][0] > GAP:
             self._way.clear()
         self._way.append((time, position))
@@ -174,20 +163,22 @@ class Relay:
             self._way.popleft()
         before, there = self._way[0]
         # Poses that come in a burst after a gap lie so near in time that their noise would be metres a second.
-        return None if time - before < BASE / 2 - 1e-6 else (position - there) / (time - before)
+        if time - before < BASE / 2 - 1e-6:
+            return None
+        x, y, z = ((now - then) / (time - before) for now, then in zip(position, there, strict=True))
+        return x, y, z
 
 
-def _odometry(time: float, position: Tensor, quaternion: Tensor, velocity: Tensor) -> Message:
+def _odometry(time: float, position: Vector, quaternion: Quaternion, velocity: Vector) -> Message:
     """ODOMETRY of a pose and a velocity with z up; what is not known of errors is NaN, as the message wants it."""
     unknown = [math.nan] + [0.0] * 20
-    body = quaternion_rotate(quaternion_conjugate(quaternion), velocity)
     return mavlink.MAVLink_odometry_message(
         round(time * 1e6),
         mavlink.MAV_FRAME_LOCAL_FRD,
         mavlink.MAV_FRAME_BODY_FRD,
-        *world_to_ned(position).tolist(),
-        quaternion_to_ned(quaternion).tolist(),
-        *flu_to_frd(body).tolist(),
+        *to_ned(position),
+        _to_ned(quaternion),
+        *to_ned(rotate(conjugate(quaternion), velocity)),
         math.nan,
         math.nan,
         math.nan,
@@ -198,17 +189,20 @@ def _odometry(time: float, position: Tensor, quaternion: Tensor, velocity: Tenso
     )
 
 
-def _vision(time: float, position: Tensor, quaternion: Tensor) -> Message:
+def _vision(time: float, position: Vector, quaternion: Quaternion) -> Message:
     """VISION_POSITION_ESTIMATE of a pose with z up."""
-    roll, pitch, yaw = euler_from_quaternion(quaternion_to_ned(quaternion))
     return mavlink.MAVLink_vision_position_estimate_message(
         round(time * 1e6),
-        *world_to_ned(position).tolist(),
-        float(roll),
-        float(pitch),
-        float(yaw),
+        *to_ned(position),
+        *euler_from_quaternion(_to_ned(quaternion)),
         [math.nan] + [0.0] * 20,
     )
+
+
+def _to_ned(quaternion: Quaternion) -> Quaternion:
+    """FLU to world as FRD to NED: half a turn about x on both sides."""
+    w, x, y, z = quaternion
+    return w, x, -y, -z
 
 
 def relay(

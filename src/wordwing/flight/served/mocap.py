@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from wordwing.errors import WordwingError
-from wordwing.flight.guardian.arena import Arena
+from wordwing.flight.arena import Arena
 from wordwing.flight.served.faults import FaultSchedule, MocapFreeze, PoseDropout
 from wordwing.frames import Pose, quaternion_from_euler, quaternion_multiply
 

@@ -11,7 +11,7 @@ import torch
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 from torch import Tensor
 
-from wordwing.flight.guardian.arena import Arena
+from wordwing.flight.arena import Arena
 from wordwing.flight.served.autopilot import BOOT, ServedAutopilot
 from wordwing.flight.served.faults import FaultSchedule, PoseDropout
 from wordwing.frames import (

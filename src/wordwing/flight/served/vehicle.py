@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from wordwing.errors import WordwingError
-from wordwing.flight.guardian.arena import Arena
+from wordwing.flight.arena import Arena
 from wordwing.flight.served.autopilot import TICK, ServedAutopilot, VelocitySetpoint
 from wordwing.flight.served.autopilot_profile import (
     ACCEPTED,
