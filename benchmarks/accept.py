@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from wordwing.flight.bridge.accept.table import summarise
+from wordwing.flight.bridge.accept.running import summarise
 
 for file in sorted(Path(sys.argv[1]).glob("*.jsonl")):
     rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]

@@ -18,7 +18,7 @@ import torch
 import tyro
 from torch import Tensor, nn
 
-from wordwing.commands.progress import bar
+from wordwing.commands.common import bar
 from wordwing.data.dataset import Dataset
 from wordwing.data.schema import Instruction
 from wordwing.data.subsets import instructions_of

@@ -10,11 +10,11 @@ import numpy as np
 import torch
 
 from served_flight import QUICK
+from wordwing.flight.guardian.protocol import Event
 from wordwing.flight.lockstep import LockstepEyes, LockstepHelm
-from wordwing.flight.mavlink import MavlinkVehicle
-from wordwing.flight.phases import Event
+from wordwing.flight.mavlink_vehicle import MavlinkVehicle
 from wordwing.flight.served import faults
-from wordwing.flight.served.autopilot import Wanted
+from wordwing.flight.served.autopilot import VelocitySetpoint
 from wordwing.flight.served.vehicle import ServedLab
 from wordwing.interface import CONTROL_PERIOD, FlightOverError, Setpoint
 from wordwing.world.layout import Layout
@@ -58,13 +58,13 @@ class Story:
     """What happened, by the lab's own account."""
 
     kind: str
-    personality: str
+    autopilot: str
     moment: float
     phase: str = ""
     why: str = ""
     furthest: float = 0.0
     highest: float = 0.0
-    setpoints: list[tuple[float, Wanted]] = field(default_factory=list)
+    setpoints: list[tuple[float, VelocitySetpoint]] = field(default_factory=list)
     commands: list[Any] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     armed: bool = True
@@ -95,17 +95,17 @@ def fly_with_a_fault(seed: int) -> Story:
     """Fly until the fault has had all its consequences."""
     rng = np.random.default_rng([seed, 5])
     kind = KINDS[seed % len(KINDS)]
-    personality = ("ardupilot", "px4")[(seed + seed // len(KINDS)) % 2]
+    autopilot = ("ardupilot", "px4")[(seed + seed // len(KINDS)) % 2]
     moment = float(rng.uniform(1.0 if kind in ("loss", "delay", "reordering") else TAKING_OFF, 15.0))
-    story = Story(kind, personality, moment)
+    story = Story(kind, autopilot, moment)
     lab = ServedLab(
         Layout(()),
         rng.uniform(-1.7, 1.7, 2),
         float(rng.uniform(-math.pi, math.pi)),
         seed=seed,
-        personality=personality,
+        autopilot=autopilot,
         config=QUICK,
-        faults=[faults.Gale(0.0, mean=tuple(rng.uniform(-0.4, 0.4, 2)), gusts=0.35), *_faults(kind, moment, rng)],
+        faults=[faults.WindFault(0.0, mean=tuple(rng.uniform(-0.4, 0.4, 2)), gusts=0.35), *_faults(kind, moment, rng)],
     )
     helm = WatchedHelm(lab)
     helm.watch(story, moment if kind == "hung pilot" else math.inf)
@@ -173,10 +173,10 @@ def _faults(kind: str, moment: float, rng: np.random.Generator) -> list[faults.F
         "dropout": faults.PoseDropout(moment),
         "drift": faults.PoseDrift(moment, speed=0.02),
         "battery": faults.LowBattery(moment),
-        "gale": faults.Gale(moment, mean=tuple(rng.uniform(-0.7, 0.7, 2)), gusts=0.4),
+        "gale": faults.WindFault(moment, mean=tuple(rng.uniform(-0.7, 0.7, 2)), gusts=0.4),
         "refusal": faults.RefusedArming(0.0),
         "takeover": faults.Takeover(moment),
-        "free takeover": faults.Takeover(moment, free=True),
+        "free takeover": faults.Takeover(moment, stabilize=True),
         "reboot": faults.Reboot(moment),
     }
     return [made[kind]] if kind in made else []

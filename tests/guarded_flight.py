@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from served_flight import QUICK
-from wordwing.flight.guardian import TICK, Guardian
-from wordwing.flight.messages import Codec
-from wordwing.flight.orders import Alive, Decision, Hold, Land, Order, TakeOff
-from wordwing.flight.phases import Phase
+from wordwing.flight.guardian.guardian import TICK, Guardian
+from wordwing.flight.guardian.protocol import Alive, Decision, Hold, Land, Order, Phase, TakeOff
+from wordwing.flight.mavlink.messages import Codec
 from wordwing.flight.served.vehicle import ServedLab
 from wordwing.world.layout import Layout
 
@@ -20,7 +19,7 @@ class GuardedFlight:
 
     def __init__(
         self,
-        personality: str,
+        autopilot: str,
         start: tuple[float, float] = (0.0, 0.0),
         yaw: float = 0.0,
         seed: int = 0,
@@ -30,7 +29,7 @@ class GuardedFlight:
         config = lab.pop("config", QUICK)
         options = {name: lab.pop(name) for name in ("dry", "may_set_parameters", "fence") if name in lab}
         self.lab = ServedLab(
-            Layout(()), start, yaw, seed=seed, personality=personality, faults=faults, config=config, **lab
+            Layout(()), start, yaw, seed=seed, autopilot=autopilot, faults=faults, config=config, **lab
         )
         self.guardian = Guardian(self.lab.frame, **options)
         self.codec = Codec()

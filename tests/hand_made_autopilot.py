@@ -9,9 +9,8 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 from scipy.spatial.transform import Rotation
 
 from wordwing.flight.arena import Arena
-from wordwing.flight.guardian import Guardian
-from wordwing.flight.orders import Alive, Decision, Hold, Order, TakeOff
-from wordwing.flight.phases import Phase
+from wordwing.flight.guardian.guardian import Guardian
+from wordwing.flight.guardian.protocol import Alive, Decision, Hold, Order, Phase, TakeOff
 
 TICK = 0.05
 

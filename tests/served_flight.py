@@ -98,7 +98,7 @@ class Companion:
     def take_off(self) -> None:
         """Until it takes setpoints."""
         self.wait(3.0)
-        if self.lab.personality.name == "ardupilot":
+        if self.lab.profile.name == "ardupilot":
             assert self.mode(4) == 0
             assert self.command(400, 1) == 0
             assert self.command(22, 0, 0, 0, 0, 0, 0, 0.7) == 0
@@ -112,7 +112,7 @@ class Companion:
         assert self.lab.motors_on
 
     def land(self) -> None:
-        assert (self.mode(9) if self.lab.personality.name == "ardupilot" else self.mode(4, 6)) == 0
+        assert (self.mode(9) if self.lab.profile.name == "ardupilot" else self.mode(4, 6)) == 0
         self.wait(8.0)
 
     def last(self, kind: str) -> Any:
@@ -125,7 +125,7 @@ class Companion:
         return [m.text for m in self.all("STATUSTEXT")]
 
 
-def empty_lab(personality: str, **options: Any) -> ServedLab:
+def empty_lab(autopilot: str, **options: Any) -> ServedLab:
     """Without landmarks, in calm air."""
     options.setdefault("config", CALM)
-    return ServedLab(Layout(()), (0.0, 0.0), 0.0, personality=personality, **options)  # type: ignore[arg-type]
+    return ServedLab(Layout(()), (0.0, 0.0), 0.0, autopilot=autopilot, **options)  # type: ignore[arg-type]

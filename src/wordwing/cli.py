@@ -7,6 +7,7 @@ import io
 import os
 import re
 import sys
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from typing import NoReturn
 
@@ -15,16 +16,12 @@ import tyro
 from wordwing import interrupts
 from wordwing.commands import (
     bench,
-    bridge,
     build,
-    demonstrate,
     evaluate,
-    exporting,
     flight,
     fly,
-    importing,
+    import_export,
     lab,
-    pack,
     report,
     show,
     statistics,
@@ -36,65 +33,59 @@ from wordwing.errors import WordwingError
 
 DESCRIPTION = "wordwing flies a quadcopter by plain English. Start with: wordwing fly 'go to the barrel'"
 
+Commands = Sequence[Callable[..., None] | tuple[str, "Callable[..., None] | Commands", str]]
+"""Functions; those, or groups of them, with a name of their own and a help text."""
 
-def application() -> tyro.extras.SubcommandApp:
-    """All subcommands."""
-    show_app = tyro.extras.SubcommandApp()
-    show_app.command(show.landmarks)
-    show_app.command(show.layout)
-    show_app.command(show.frames)
-    show_app.command(show.paragraph)
-    show_app.command(show.examples)
-    import_app = tyro.extras.SubcommandApp()
-    import_app.command(name="human-nav")(importing.human_nav)
-    import_app.command(importing.alfred)
-    import_app.command(importing.lani)
-    import_app.command(importing.drif)
-    export_app = tyro.extras.SubcommandApp()
-    export_app.command(exporting.drif)
-    data_app = tyro.extras.SubcommandApp()
-    data_app.command(build.build)
-    data_app.command(import_app, name="import", help="Read other people's datasets.")
-    data_app.command(export_app, name="export", help="Write a dataset for other people's tools.")
-    data_app.command(statistics.stats)
-    data_app.command(statistics.judge)
-    data_app.command(demonstrate.demonstrate)
-    data_app.command(show_app, name="show", help="Draw pictures of what exists.")
-    bench_app = tyro.extras.SubcommandApp()
-    bench_app.command(bench.sim)
-    bench_app.command(bench.model)
-    bench_app.command(bench.emd)
-    bench_app.command(bench.learn)
-    bench_app.command(bench.flight)
-    study_app = tyro.extras.SubcommandApp()
-    study_app.command(study.create)
-    study_app.command(study.serve)
-    study_app.command(study.report)
-    study_app.command(study.export)
-    study_app.command(name="import")(study.import_results)
-    lab_app = tyro.extras.SubcommandApp()
-    lab_app.command(lab.serve)
-    lab_app.command(bridge.bridge)
-    flight_app = tyro.extras.SubcommandApp()
-    flight_app.command(flight.check)
-    flight_app.command(flight.mocap)
-    flight_app.command(flight.accept)
-    train_app = tyro.extras.SubcommandApp()
-    train_app.command(train.stage1)
-    train_app.command(train.bc)
-    train_app.command(train.sureal)
+IMPORTS: Commands = (
+    ("human-nav", import_export.human_nav, ""),
+    import_export.alfred,
+    import_export.lani,
+    import_export.drif,
+)
+SHOW: Commands = (show.landmarks, show.layout, show.frames, show.paragraph, show.examples)
+DATA: Commands = (
+    build.build,
+    ("import", IMPORTS, "Read other people's datasets."),
+    ("export", (("drif", import_export.export_drif, ""),), "Write a dataset for other people's tools."),
+    statistics.stats,
+    statistics.judge,
+    build.demonstrate,
+    (
+        "show",
+        (show.landmarks, show.layout, show.frames, show.paragraph, show.examples),
+        "Draw pictures of what exists.",
+    ),
+)
+STUDY: Commands = (study.create, study.serve, study.report, study.export, ("import", study.import_results, ""))
+COMMANDS: Commands = (
+    fly.fly,
+    ("data", DATA, "Landmarks, layouts and datasets."),
+    ("train", (train.stage1, train.bc, train.sureal), "Learn policies."),
+    evaluate.evaluate,
+    report.report,
+    report.pack,
+    studio.studio,
+    ("study", STUDY, "Ask people how well systems flew."),
+    ("flight", (flight.check, flight.mocap, flight.accept), "What stands around a real flight."),
+    ("lab", (lab.serve, lab.bridge), "The lab as a drone that speaks MAVLink."),
+    (
+        "bench",
+        (bench.sim, bench.model, bench.emd, bench.learn, bench.flight),
+        "Measure speed; prints one JSON line for each figure.",
+    ),
+)
+
+
+def application(commands: Commands = COMMANDS) -> tyro.extras.SubcommandApp:
+    """All subcommands, of `wordwing` or of one of its groups."""
     app = tyro.extras.SubcommandApp()
-    app.command(fly.fly)
-    app.command(data_app, name="data", help="Landmarks, layouts and datasets.")
-    app.command(train_app, name="train", help="Learn policies.")
-    app.command(evaluate.evaluate)
-    app.command(report.report)
-    app.command(pack.pack)
-    app.command(studio.studio)
-    app.command(study_app, name="study", help="Ask people how well systems flew.")
-    app.command(flight_app, name="flight", help="What stands around a real flight.")
-    app.command(lab_app, name="lab", help="The lab as a drone that speaks MAVLink.")
-    app.command(bench_app, name="bench", help="Measure speed; prints one JSON line for each figure.")
+    for entry in commands:
+        if not isinstance(entry, tuple):
+            app.command(entry)
+        elif callable(entry[1]):
+            app.command(name=entry[0])(entry[1])
+        else:
+            app.command(application(entry[1]), name=entry[0], help=entry[2])
     return app
 
 

@@ -15,10 +15,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-ARENA_SIZE = 4.7
-"""Edge of the square arena, metres; its coordinates run over [-2.35, 2.35] on both axes."""
-
-ARENA_HALF = ARENA_SIZE / 2
+from wordwing.constants import ARENA_HALF as ARENA_HALF
+from wordwing.constants import ARENA_SIZE as ARENA_SIZE
 
 
 def wrap_angle(angle: Tensor) -> Tensor:

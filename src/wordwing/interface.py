@@ -15,24 +15,16 @@ from typing import Any, Literal, Protocol, Self
 import torch
 from torch import Tensor
 
+from wordwing.constants import CONTROL_PERIOD as CONTROL_PERIOD
+from wordwing.constants import FLIGHT_HEIGHT as FLIGHT_HEIGHT
+from wordwing.constants import MAX_FORWARD as MAX_FORWARD
+from wordwing.constants import MAX_YAW_RATE as MAX_YAW_RATE
 from wordwing.errors import WordwingError
 from wordwing.frames import Pose
 from wordwing.interrupts import ABORTED_FLIGHT
 
 Domain = Literal["sim", "lab"]
 """Where a drone flies and its pictures come from: the simulator or the lab."""
-
-CONTROL_PERIOD = 0.3
-"""Seconds between two decisions, in simulated time; the authors' software averaged about this."""
-
-FLIGHT_HEIGHT = 0.7
-"""Height of the drone above the floor, metres."""
-
-MAX_FORWARD = 0.7
-"""Forward velocity runs over [0, 0.7] m/s (paper: Action Range)."""
-
-MAX_YAW_RATE = 1.0
-"""Yaw rate runs over [-1, 1] rad/s; positive turns left."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from wordwing.commands.demonstrate import demonstrate
+from wordwing.commands.build import demonstrate
 from wordwing.data.dataset import Dataset, Source, write_dataset
 from wordwing.data.demonstrations import Demonstrations, LabDemonstrations, sim
 from wordwing.data.demonstrations.sim import fly_sim

@@ -5,15 +5,15 @@ import pytest
 import tyro
 
 from house_rooms import random_furniture, random_paragraph, write_human_nav
-from wordwing.commands import importing
+from wordwing.commands import import_export
 from wordwing.data.dataset import Dataset
 from wordwing.errors import WordwingError
 
 
 def run(*arguments: object) -> None:
     app = tyro.extras.SubcommandApp()
-    app.command(importing.human_nav)
-    app.command(importing.alfred)
+    app.command(import_export.human_nav)
+    app.command(import_export.alfred)
     app.cli(args=[str(argument) for argument in arguments], prog="wordwing data import")
 
 

@@ -79,9 +79,9 @@ def test_each_flight_keeps_the_beliefs_of_its_own_drone_and_nothing_of_others(fl
 
 def test_nothing_is_kept_where_images_are_not_or_where_nothing_is_believed():
     [flight] = fly(Listed([2]), Simulator(1), TASKS[:1], max_steps=3)
-    assert flight.beliefs[0] == []
+    assert flight.beliefs[0] == ()
     [flight] = fly(Stop(), Simulator(1), TASKS[:1], keep_images=True)
-    assert flight.beliefs[0] == []
+    assert flight.beliefs[0] == ()
 
 
 def test_each_flight_keeps_the_goal_of_its_own_drone_at_each_of_its_decisions(flown):

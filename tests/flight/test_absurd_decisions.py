@@ -11,11 +11,10 @@ from hand_made_autopilot import HandMadeAutopilot
 from served_flight import QUICK
 from wordwing.errors import WordwingError
 from wordwing.flight.flying import fly_logged
+from wordwing.flight.guardian.protocol import Decision, Phase, from_json, to_json
 from wordwing.flight.lockstep import LockstepEyes, LockstepHelm
 from wordwing.flight.logs import FlightLog
-from wordwing.flight.mavlink import MavlinkVehicle
-from wordwing.flight.orders import Decision, from_json, to_json
-from wordwing.flight.phases import Phase
+from wordwing.flight.mavlink_vehicle import MavlinkVehicle
 from wordwing.flight.served.vehicle import ServedLab
 from wordwing.interface import Action, FlightOverError, Setpoint
 from wordwing.world.layout import Layout
@@ -57,7 +56,7 @@ def connected(lab: ServedLab) -> tuple[MavlinkVehicle, LockstepHelm]:
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, 1e30])
 def test_the_pilot_does_not_make_a_sound_decision_of_it(number):
-    lab = ServedLab(Layout(()), (0.0, 0.0), 0.0, personality="ardupilot", config=QUICK)
+    lab = ServedLab(Layout(()), (0.0, 0.0), 0.0, autopilot="ardupilot", config=QUICK)
     vehicle, helm = connected(lab)
     with vehicle:
         vehicle.observe()
@@ -83,7 +82,7 @@ class Breaking:
 
 
 def test_a_policy_that_breaks_in_the_air_aborts_the_flight_and_the_drone_lands(tmp_path):
-    lab = ServedLab(Layout(()), (0.0, 0.0), 0.0, personality="ardupilot", config=QUICK)
+    lab = ServedLab(Layout(()), (0.0, 0.0), 0.0, autopilot="ardupilot", config=QUICK)
     vehicle, helm = connected(lab)
     task = Task("go", Layout(()), (0.0, 0.0), 0.0, np.zeros((0, 2)))
     raises = pytest.raises(FlightOverError, match="makes no sense")

@@ -4,8 +4,8 @@ import pytest
 
 pytest.importorskip("pymavlink")
 
-from wordwing.flight.aircraft import Aircraft
-from wordwing.flight.told import Heartbeat
+from wordwing.flight.mavlink.parse_message import Heartbeat
+from wordwing.flight.mavlink.vehicle_status import Aircraft
 
 PX4, ARDUPILOT, QUADROTOR = 12, 3, 2
 HOLD, POSCTL = 4 << 16 | 3 << 24, 3 << 16

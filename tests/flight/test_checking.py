@@ -33,9 +33,9 @@ from wordwing.flight.checking import (
     visit,
     wrong,
 )
-from wordwing.flight.clock import ManualClock, SystemClock
-from wordwing.flight.messages import Codec
-from wordwing.flight.mocap_sources import UdpSource
+from wordwing.flight.mavlink.clock import ManualClock, SystemClock
+from wordwing.flight.mavlink.messages import Codec
+from wordwing.flight.mocap.sources import UdpSource
 from wordwing.flight.served.vehicle import ServedLab
 from wordwing.world.layout import Layout
 
@@ -212,12 +212,12 @@ class LabLink:
         pass
 
 
-@pytest.mark.parametrize("personality", ["ardupilot", "px4"])
-def test_a_lab_on_the_wire_stands_where_its_arena_says(personality):
+@pytest.mark.parametrize("autopilot", ["ardupilot", "px4"])
+def test_a_lab_on_the_wire_stands_where_its_arena_says(autopilot):
     visited, heard = [], []
     for place in places(0.3):
         clock = ManualClock()
-        lab = ServedLab(Layout(()), (place.x, place.y), 0.0, personality=personality, config=QUICK, seed=1)
+        lab = ServedLab(Layout(()), (place.x, place.y), 0.0, autopilot=autopilot, config=QUICK, seed=1)
         drone = MavlinkDrone(LabLink(lab, clock), clock)
         drone.connect()
         visited.append((place, measure(drone)))

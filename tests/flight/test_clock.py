@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from wordwing.flight.clock import ManualClock, SystemClock
+from wordwing.flight.mavlink.clock import ManualClock, SystemClock
 
 UPTIME = Path("/proc/uptime")
 

@@ -12,13 +12,11 @@ from wordwing.errors import WordwingError
 from wordwing.flight import flying
 from wordwing.flight.arena import Arena
 from wordwing.flight.calibration import Calibration
-from wordwing.flight.clock import ManualClock
-from wordwing.flight.decision_latency import DECISIONS, check_latency, decision_latency, one_thread
+from wordwing.flight.decision_latency import DECISIONS, check_latency, decision_latency, likely_cause, one_thread
 from wordwing.flight.flying import fly_drone
-from wordwing.flight.likely_cause import likely_cause
+from wordwing.flight.guardian.protocol import Decision, Phase
+from wordwing.flight.mavlink.clock import ManualClock
 from wordwing.flight.options import DroneOptions
-from wordwing.flight.orders import Decision
-from wordwing.flight.phases import Phase
 from wordwing.interface import Action, Observation, Setpoint
 
 

@@ -7,7 +7,7 @@ from pymavlink import mavutil
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from wordwing.errors import WordwingError
-from wordwing.flight.dialect import ARDUPILOT, DIALECTS, PX4, VELOCITY_AND_YAW_RATE, recognise
+from wordwing.flight.mavlink.flight_stacks import ARDUPILOT, DIALECTS, PX4, VELOCITY_AND_YAW_RATE, recognise
 
 
 def wanted(dialect, name):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation, Slerp
 
-from wordwing.flight.estimate import ClockSync, Estimate, Track
-from wordwing.flight.told import Attitude, Position
+from wordwing.flight.guardian.pose_history import ClockSync, Estimate, Track
+from wordwing.flight.mavlink.parse_message import Attitude, Position
 
 STILL = (0.0, 0.0, 0.0)
 

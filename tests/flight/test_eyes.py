@@ -18,9 +18,9 @@ from scipy.spatial.transform import Rotation, Slerp
 from wordwing.camera import Camera
 from wordwing.errors import WordwingError
 from wordwing.flight.calibration import Calibration
-from wordwing.flight.clock import ManualClock, SystemClock
-from wordwing.flight.eyes import CameraSource, Picture, Retina
+from wordwing.flight.camera_stream import CameraSource, Picture, Retina
 from wordwing.flight.matching import PoseTrack, UnmatchedError, match
+from wordwing.flight.mavlink.clock import ManualClock, SystemClock
 from wordwing.frames import Pose
 from wordwing.lens import LensConfig
 
@@ -220,8 +220,8 @@ NOTHING = "HTTP/1.1 {} \r\nContent-Length: 0\r\n\r\n"
     ],
 )
 def test_a_stream_that_does_not_come_gets_our_words_and_not_ffmpegs(scheme, answer, sentence, monkeypatch):
-    monkeypatch.setattr("wordwing.flight.eyes.OPEN_SECONDS", 0.5)
-    monkeypatch.setattr("wordwing.flight.eyes.READ_SECONDS", 0.5)
+    monkeypatch.setattr("wordwing.flight.camera_stream.OPEN_SECONDS", 0.5)
+    monkeypatch.setattr("wordwing.flight.camera_stream.READ_SECONDS", 0.5)
     with answering(None if answer is None else answer.encode()) as place:
         camera = CameraSource(f"{scheme}://{place}/front", PLAIN)
         with pytest.raises(WordwingError) as error:

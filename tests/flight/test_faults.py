@@ -33,7 +33,7 @@ ARM, MODE = 400, 176
 
 
 def hold_to_account(story: Story) -> None:
-    what = f"{story.kind} at {story.moment:.1f} s, {story.personality}: {story.phase}, {story.why}"
+    what = f"{story.kind} at {story.moment:.1f} s, {story.autopilot}: {story.phase}, {story.why}"
     for _time, wanted in story.setpoints:
         ahead = 0 <= wanted.forward <= 0.7 + 1e-6 and abs(wanted.left) <= 0.2 + 1e-6  # led back from a fence beside it
         assert ahead or math.hypot(wanted.forward, wanted.left) <= 0.2 + 1e-6, what  # holds its place

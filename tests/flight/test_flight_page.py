@@ -10,10 +10,10 @@ from wordwing.errors import WordwingError
 from wordwing.flight.arena import Arena
 from wordwing.flight.calibration import Calibration
 from wordwing.flight.decision_latency import DECISIONS
-from wordwing.flight.dialect import DIALECTS, OUR_COMPONENT, OUR_SYSTEM
 from wordwing.flight.flying import STEPS
-from wordwing.flight.link import LOCAL_PORTS
-from wordwing.flight.safety import Limits, Timeouts
+from wordwing.flight.guardian.safety import Limits, Timeouts
+from wordwing.flight.mavlink.flight_stacks import DIALECTS, OUR_COMPONENT, OUR_SYSTEM
+from wordwing.flight.mavlink.link import LOCAL_PORTS
 from wordwing.interface import CONTROL_PERIOD, FlightOverError
 
 DOCS = Path(__file__).parent.parent.parent / "docs"

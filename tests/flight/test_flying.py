@@ -17,14 +17,14 @@ from wordwing.cli import main
 from wordwing.errors import WordwingError
 from wordwing.execution.execution import Execution
 from wordwing.execution.runner import fly
-from wordwing.flight.clock import ManualClock
 from wordwing.flight.flying import DryVehicle, approve, confirm, fly_logged, tell
+from wordwing.flight.guardian.protocol import Phase, State
 from wordwing.flight.lockstep import LockstepEyes, LockstepHelm
 from wordwing.flight.logs import FlightLog, read_events
-from wordwing.flight.mavlink import MavlinkVehicle
+from wordwing.flight.mavlink.clock import ManualClock
+from wordwing.flight.mavlink.parameters import Finding
+from wordwing.flight.mavlink_vehicle import MavlinkVehicle
 from wordwing.flight.options import DroneOptions
-from wordwing.flight.parameters import Finding
-from wordwing.flight.phases import Phase, State
 from wordwing.flight.served.faults import FrozenCamera, LowBattery, Takeover
 from wordwing.flight.served.vehicle import ServedLab
 from wordwing.frames import Pose

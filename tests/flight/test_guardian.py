@@ -9,9 +9,8 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from hand_made_autopilot import PARAMETERS, HandMadeAutopilot
 from wordwing.flight.arena import Arena
-from wordwing.flight.orders import Alive, Gone, Hold, Land, SetParameters, TakeOff
-from wordwing.flight.phases import Phase
-from wordwing.flight.safety import Fence
+from wordwing.flight.guardian.protocol import Alive, Gone, Hold, Land, Phase, SetParameters, TakeOff
+from wordwing.flight.guardian.safety import Fence
 
 BOTH = pytest.mark.parametrize("kind", ["ardupilot", "px4"])
 HEARTBEAT = "HEARTBEAT"

@@ -6,8 +6,7 @@ import pytest
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from hand_made_autopilot import TICK, HandMadeAutopilot
-from wordwing.flight.orders import Gone, Hold, Land, TakeOff
-from wordwing.flight.phases import Phase
+from wordwing.flight.guardian.protocol import Gone, Hold, Land, Phase, TakeOff
 
 BOTH = pytest.mark.parametrize("kind", ["ardupilot", "px4"])
 QUIET = {"HEARTBEAT", "TIMESYNC"}

@@ -6,17 +6,16 @@ import pytest
 
 from guarded_flight import GuardedFlight, square
 from served_flight import CALM
-from wordwing.flight.orders import Gone, Land, SetParameters, TakeOff
-from wordwing.flight.phases import Phase
+from wordwing.flight.guardian.protocol import Gone, Land, Phase, SetParameters, TakeOff
 from wordwing.flight.served import faults
 
-BOTH = pytest.mark.parametrize("personality", ["ardupilot", "px4"])
+BOTH = pytest.mark.parametrize("autopilot", ["ardupilot", "px4"])
 LONG = pytest.mark.long
 
 
 @BOTH
-def test_it_takes_off_flies_a_square_and_lands(personality):
-    flight = GuardedFlight(personality, (-0.5, -0.5), 0.0, config=CALM)
+def test_it_takes_off_flies_a_square_and_lands(autopilot):
+    flight = GuardedFlight(autopilot, (-0.5, -0.5), 0.0, config=CALM)
     flight.take_off()
     flight.hold(3.0)
     assert flight.height == pytest.approx(0.7, abs=0.03)
@@ -42,8 +41,8 @@ def test_it_takes_off_flies_a_square_and_lands(personality):
 
 @LONG
 @BOTH
-def test_flown_at_a_fence_it_stops_at_the_margin(personality):
-    flight = GuardedFlight(personality, (0.5, 0.3), 0.4)
+def test_flown_at_a_fence_it_stops_at_the_margin(autopilot):
+    flight = GuardedFlight(autopilot, (0.5, 0.3), 0.4)
     flight.take_off()
     flight.fly(0.7, 0.0, 9.0)
     assert flight.phase is Phase.FLYING
@@ -51,9 +50,9 @@ def test_flown_at_a_fence_it_stops_at_the_margin(personality):
     assert abs(flight.guardian.state(flight.now).setpoint[0]) < 0.05  # it is held there
 
 
-def fly_into(personality: str, fault) -> GuardedFlight:
+def fly_into(autopilot: str, fault) -> GuardedFlight:
     """Take off, fly a curve, meet a fault, wait for the end."""
-    flight = GuardedFlight(personality, (-0.8, 0.2), 0.3, faults=(fault,))
+    flight = GuardedFlight(autopilot, (-0.8, 0.2), 0.3, faults=(fault,))
     flight.until_phase(Phase.READY)
     flight.tick(TakeOff())
     flight.until(lambda: flight.phase is not Phase.TAKING_OFF)
@@ -65,7 +64,7 @@ def fly_into(personality: str, fault) -> GuardedFlight:
     return flight
 
 
-@pytest.mark.parametrize("personality", ["ardupilot", pytest.param("px4", marks=LONG)])
+@pytest.mark.parametrize("autopilot", ["ardupilot", pytest.param("px4", marks=LONG)])
 @pytest.mark.parametrize(
     ("fault", "why"),
     [
@@ -76,8 +75,8 @@ def fly_into(personality: str, fault) -> GuardedFlight:
         pytest.param(faults.PacketLoss(start=9.0, share=1.0, duration=4.0), "the newest pose is", marks=LONG),
     ],
 )
-def test_a_fault_in_the_air_lands_it_and_the_log_says_why(personality, fault, why):
-    flight = fly_into(personality, fault)
+def test_a_fault_in_the_air_lands_it_and_the_log_says_why(autopilot, fault, why):
+    flight = fly_into(autopilot, fault)
     assert flight.phase is Phase.LANDED
     assert f"it came down because {why}" in flight.guardian.why
     assert flight.height < 0.15
@@ -86,7 +85,7 @@ def test_a_fault_in_the_air_lands_it_and_the_log_says_why(personality, fault, wh
 def test_brake_is_not_turned_into_a_landing_by_our_silence():
     flight = GuardedFlight("ardupilot")
     flight.take_off()
-    flight.lab.autopilot.enter(flight.lab.personality.mode("BRAKE"))
+    flight.lab.autopilot.enter(flight.lab.profile.mode("BRAKE"))
     flight.until_phase(Phase.RELEASED)
     flight.alive = False
     flight.tick(Gone())
@@ -105,13 +104,13 @@ def test_a_ground_station_must_not_be_taken_for_us():
     # Nor does the served lab land without us while a ground station is there: as the real one did not.
     flight.lab.autopilot.arm()
     flight.lab.autopilot.heartbeat(255, 6)
-    assert flight.lab.autopilot.gcs_heard == flight.lab.time
+    assert flight.lab.autopilot.gcs_heartbeat == flight.lab.time
 
 
-@pytest.mark.parametrize("personality", [pytest.param("ardupilot", marks=LONG), "px4"])
+@pytest.mark.parametrize("autopilot", [pytest.param("ardupilot", marks=LONG), "px4"])
 @pytest.mark.parametrize("start", [4.0, 9.0, pytest.param(17.0, marks=LONG)])
-def test_a_pilot_who_takes_over_keeps_the_drone(personality, start):
-    flight = fly_into(personality, faults.Takeover(start=start))
+def test_a_pilot_who_takes_over_keeps_the_drone(autopilot, start):
+    flight = fly_into(autopilot, faults.Takeover(start=start))
     assert flight.phase is Phase.RELEASED
     mode = flight.lab.mode
     before = len(flight.lab.commands)
@@ -123,17 +122,17 @@ def test_a_pilot_who_takes_over_keeps_the_drone(personality, start):
 
 @LONG
 @BOTH
-def test_a_lossy_and_disordered_link_is_flown_over(personality):
-    flight = fly_into(personality, faults.Reordering(start=0.0))
+def test_a_lossy_and_disordered_link_is_flown_over(autopilot):
+    flight = fly_into(autopilot, faults.Reordering(start=0.0))
     assert "because the pilot ordered it" in flight.guardian.why
-    flight = fly_into(personality, faults.PacketLoss(start=0.0, share=0.2))
+    flight = fly_into(autopilot, faults.PacketLoss(start=0.0, share=0.2))
     assert "because the pilot ordered it" in flight.guardian.why
 
 
 @LONG
 @BOTH
-def test_a_refusal_to_arm_ends_on_the_floor_with_the_autopilots_words(personality):
-    flight = GuardedFlight(personality, faults=(faults.RefusedArming(start=0.0, why="Compasses inconsistent"),))
+def test_a_refusal_to_arm_ends_on_the_floor_with_the_autopilots_words(autopilot):
+    flight = GuardedFlight(autopilot, faults=(faults.RefusedArming(start=0.0, why="Compasses inconsistent"),))
     flight.until_phase(Phase.READY)
     flight.tick(TakeOff())
     flight.until_phase(Phase.LANDED)
@@ -144,8 +143,8 @@ def test_a_refusal_to_arm_ends_on_the_floor_with_the_autopilots_words(personalit
 
 @LONG
 @BOTH
-def test_a_reboot_in_the_air_is_never_followed_by_arming(personality):
-    flight = fly_into(personality, faults.Reboot(start=9.0))
+def test_a_reboot_in_the_air_is_never_followed_by_arming(autopilot):
+    flight = fly_into(autopilot, faults.Reboot(start=9.0))
     assert flight.phase is Phase.RELEASED
     for _ in range(100):
         flight.tick(TakeOff())
@@ -154,8 +153,8 @@ def test_a_reboot_in_the_air_is_never_followed_by_arming(personality):
 
 
 @BOTH
-def test_a_dead_pilot_ends_on_the_floor(personality):
-    flight = GuardedFlight(personality)
+def test_a_dead_pilot_ends_on_the_floor(autopilot):
+    flight = GuardedFlight(autopilot)
     flight.take_off()
     flight.fly(0.5, 0.2, 1.5)
     flight.alive = False
@@ -165,8 +164,8 @@ def test_a_dead_pilot_ends_on_the_floor(personality):
 
 
 @BOTH
-def test_a_dead_guardian_leaves_the_drone_to_the_autopilots_failsafes(personality):
-    flight = GuardedFlight(personality)
+def test_a_dead_guardian_leaves_the_drone_to_the_autopilots_failsafes(autopilot):
+    flight = GuardedFlight(autopilot)
     flight.take_off()
     flight.fly(0.5, 0.2, 1.5)
     flight.lab.advance(15.0)  # nobody sends anything any more
@@ -176,8 +175,8 @@ def test_a_dead_guardian_leaves_the_drone_to_the_autopilots_failsafes(personalit
 
 @BOTH
 @pytest.mark.parametrize("seconds", [1.0, 2.0])
-def test_cut_off_during_the_take_off_it_comes_down_by_itself(personality, seconds):
-    flight = GuardedFlight(personality)
+def test_cut_off_during_the_take_off_it_comes_down_by_itself(autopilot, seconds):
+    flight = GuardedFlight(autopilot)
     flight.until_phase(Phase.READY)
     flight.tick(TakeOff())
     flight.until(lambda: flight.lab.motors_on)
@@ -193,8 +192,8 @@ def test_cut_off_during_the_take_off_it_comes_down_by_itself(personality, second
 
 @LONG
 @BOTH
-def test_factory_parameters_are_refused_and_written_when_it_is_ordered(personality):
-    flight = GuardedFlight(personality, factory=True, may_set_parameters=True)
+def test_factory_parameters_are_refused_and_written_when_it_is_ordered(autopilot):
+    flight = GuardedFlight(autopilot, factory=True, may_set_parameters=True)
     for _ in range(100):
         flight.tick()
     assert flight.phase is Phase.CONNECTING

@@ -7,10 +7,9 @@ import pytest
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from hand_made_autopilot import TICK, HandMadeAutopilot
-from wordwing.flight.guardian import Guardian
-from wordwing.flight.orders import Alive, Decision, Gone, Hold, Land, SetParameters, TakeOff
-from wordwing.flight.phases import Phase
-from wordwing.flight.safety import Limits
+from wordwing.flight.guardian.guardian import Guardian
+from wordwing.flight.guardian.protocol import Alive, Decision, Gone, Hold, Land, Phase, SetParameters, TakeOff
+from wordwing.flight.guardian.safety import Limits
 
 BOTH = pytest.mark.parametrize("kind", ["ardupilot", "px4"])
 

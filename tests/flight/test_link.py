@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from wordwing.errors import WordwingError
-from wordwing.flight.link import TlogWriter, open_link
+from wordwing.flight.mavlink.link import TlogWriter, open_link
 
 mavlink = pytest.importorskip("pymavlink.dialects.v20.ardupilotmega")
 
@@ -89,7 +89,7 @@ def test_a_local_port_that_an_earlier_run_lets_go_of_is_waited_for():
 
 
 def test_a_local_port_that_is_taken_is_named_with_a_way_out(monkeypatch):
-    monkeypatch.setattr("wordwing.flight.link.BIND_SECONDS", 0.2)
+    monkeypatch.setattr("wordwing.flight.mavlink.link.BIND_SECONDS", 0.2)
     taken, local = udp_socket()
     with pytest.raises(WordwingError) as error:
         open_link(f"udp:127.0.0.1:14550:{local}")
@@ -136,7 +136,7 @@ def test_a_listening_link_answers_the_first_that_speaks_and_nobody_else():
 
 
 def test_a_flood_is_taken_in_bites(monkeypatch):
-    monkeypatch.setattr("wordwing.flight.link.MOST", 20)
+    monkeypatch.setattr("wordwing.flight.mavlink.link.MOST", 20)
     port = free_port()
     link = open_link(f"udpin:127.0.0.1:{port}")
     flood, _ = udp_socket()

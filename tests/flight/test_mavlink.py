@@ -10,11 +10,10 @@ import torch
 from served_flight import CALM, QUICK
 from wordwing.errors import WordwingError
 from wordwing.execution.runner import fly
+from wordwing.flight.guardian.protocol import Land, Phase, State, TakeOff
 from wordwing.flight.lockstep import LockstepEyes, LockstepHelm
 from wordwing.flight.logs import FlightLog, read_events
-from wordwing.flight.mavlink import MavlinkVehicle
-from wordwing.flight.orders import Land, TakeOff
-from wordwing.flight.phases import Phase, State
+from wordwing.flight.mavlink_vehicle import MavlinkVehicle
 from wordwing.flight.served import faults
 from wordwing.flight.served.vehicle import ServedLab
 from wordwing.interface import Action, FlightOverError, Observation, Setpoint
@@ -51,17 +50,17 @@ def vehicle_of(lab: ServedLab, **options) -> tuple[MavlinkVehicle, LockstepHelm]
     return made, helm
 
 
-def served(personality: str = "ardupilot", config: LabConfig = QUICK, layout: Layout = BOXES, **options) -> ServedLab:
-    return ServedLab(layout, START[:2], START[2], personality=personality, config=config, **options)
+def served(autopilot: str = "ardupilot", config: LabConfig = QUICK, layout: Layout = BOXES, **options) -> ServedLab:
+    return ServedLab(layout, START[:2], START[2], autopilot=autopilot, config=config, **options)
 
 
 def task() -> Task:
     return Task("go", BOXES, START[:2], START[2], np.zeros((0, 2)))
 
 
-@pytest.mark.parametrize("personality", ["ardupilot", "px4"])
-def test_a_flight_takes_off_flies_stops_and_lands(personality):
-    lab = served(personality)
+@pytest.mark.parametrize("autopilot", ["ardupilot", "px4"])
+def test_a_flight_takes_off_flies_stops_and_lands(autopilot):
+    lab = served(autopilot)
     vehicle, helm = vehicle_of(lab)
     with vehicle:
         assert lab.motors_on
@@ -131,7 +130,7 @@ def test_a_drone_is_not_armed_unless_that_is_confirmed():
 
 
 def test_a_reason_to_wait_is_told_once_however_its_numbers_change(monkeypatch):
-    monkeypatch.setattr("wordwing.flight.mavlink.READY_WITHIN", 6.0)
+    monkeypatch.setattr("wordwing.flight.mavlink_vehicle.READY_WITHIN", 6.0)
     lab, said = ServedLab(BOXES, (2.1, 0.0), 0.0, config=QUICK), []
     helm = LockstepHelm(lab)
     vehicle = MavlinkVehicle(helm, LockstepEyes(lab, helm.clock), lambda state: None, say=said.append)
@@ -187,18 +186,18 @@ def test_a_refused_arming_is_told_in_the_autopilots_own_words():
     assert not lab.armed
 
 
-@pytest.mark.parametrize("personality", ["ardupilot", "px4"])
-def test_wrong_failsafe_parameters_keep_it_on_the_floor_until_they_are_written(personality):
-    vehicle, _helm = vehicle_of(served(personality, factory=True))
+@pytest.mark.parametrize("autopilot", ["ardupilot", "px4"])
+def test_wrong_failsafe_parameters_keep_it_on_the_floor_until_they_are_written(autopilot):
+    vehicle, _helm = vehicle_of(served(autopilot, factory=True))
     with pytest.raises(WordwingError, match=r"it must be.*--set-parameters"), vehicle:
         pass
     shown: list[State] = []
-    lab = served(personality, factory=True)
+    lab = served(autopilot, factory=True)
     vehicle, _helm = vehicle_of(lab, approve=shown.append)
     with vehicle:
         assert lab.motors_on
     names = {finding.name for finding in shown[0].parameters if not finding.right}
-    assert ("GUID_TIMEOUT" if personality == "ardupilot" else "COM_OF_LOSS_T") in names
+    assert ("GUID_TIMEOUT" if autopilot == "ardupilot" else "COM_OF_LOSS_T") in names
 
 
 def test_a_takeover_ends_the_flight_with_a_record_of_what_was_flown():

@@ -10,9 +10,9 @@ import torch
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 from scipy.spatial.transform import Rotation
 
-from wordwing.flight.dialect import ARDUPILOT, DIALECTS, PX4
-from wordwing.flight.messages import Codec, Maker, heartbeat
-from wordwing.flight.told import (
+from wordwing.flight.mavlink.flight_stacks import ARDUPILOT, DIALECTS, PX4
+from wordwing.flight.mavlink.messages import Codec, Maker, heartbeat
+from wordwing.flight.mavlink.parse_message import (
     Answer,
     Attitude,
     Battery,

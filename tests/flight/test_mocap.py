@@ -13,9 +13,9 @@ from scipy.spatial.transform import Rotation
 pytest.importorskip("pymavlink")
 
 from wordwing.errors import WordwingError
-from wordwing.flight.clock import ManualClock, SystemClock
-from wordwing.flight.mocap import Relay, Sample, relay, report
-from wordwing.flight.mocap_sources import FileSource, UdpSource, open_source, parse
+from wordwing.flight.mavlink.clock import ManualClock, SystemClock
+from wordwing.flight.mocap.relay import Relay, Sample, relay, report
+from wordwing.flight.mocap.sources import FileSource, UdpSource, open_source, parse
 
 LEVEL = (1.0, 0.0, 0.0, 0.0)
 

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from hand_made_autopilot import HandMadeAutopilot
-from wordwing.flight.estimate import Estimate
-from wordwing.flight.mocap_watch import MocapWatch
-from wordwing.flight.orders import TakeOff
-from wordwing.flight.phases import Phase
-from wordwing.flight.told import Attitude, Position
+from wordwing.flight.guardian.pose_history import Estimate
+from wordwing.flight.guardian.protocol import Phase, TakeOff
+from wordwing.flight.guardian.state_estimate import MocapWatch
+from wordwing.flight.mavlink.parse_message import Attitude, Position
 
 BOTH = pytest.mark.parametrize("kind", ["ardupilot", "px4"])
 LEVEL = (1.0, 0.0, 0.0, 0.0)

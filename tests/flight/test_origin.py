@@ -9,9 +9,8 @@ pytest.importorskip("pymavlink")
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from wordwing.errors import WordwingError
-from wordwing.flight.clock import ManualClock
-from wordwing.flight.mocap import Relay, Sample, relay
-from wordwing.flight.origin import Origin
+from wordwing.flight.mavlink.clock import ManualClock
+from wordwing.flight.mocap.relay import Origin, Relay, Sample, relay
 
 
 class Autopilot:

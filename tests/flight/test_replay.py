@@ -15,7 +15,7 @@ from wordwing.cli import main
 from wordwing.errors import WordwingError
 from wordwing.execution.execution import Execution
 from wordwing.execution.runner import fly
-from wordwing.flight.eyes import Picture
+from wordwing.flight.camera_stream import Picture
 from wordwing.flight.logs import FlightLog
 from wordwing.flight.matching import MatchedObservation
 from wordwing.flight.replay import read_flight, replay, think_again

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from wordwing.flight.safety import Fence, Limits, Motion, Safety, SafetyRule, clamped, motion_of, quickened
+from wordwing.flight.guardian.safety import Fence, Limits, Motion, Safety, SafetyRule, clamped, motion_of, quickened
 from wordwing.frames import Pose
 from wordwing.interface import Setpoint
 

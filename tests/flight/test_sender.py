@@ -9,11 +9,10 @@ import pytest
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from wordwing.bench.flight import free_port
-from wordwing.flight import sender as module
 from wordwing.flight.arena import Arena
-from wordwing.flight.orders import Alive, to_json
-from wordwing.flight.sender import Sender
-from wordwing.flight.setup import Setup
+from wordwing.flight.guardian import process as module
+from wordwing.flight.guardian.process import Sender, Setup
+from wordwing.flight.guardian.protocol import Alive, to_json
 
 ALIVE = json.dumps(to_json(Alive())).encode()
 

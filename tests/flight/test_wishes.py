@@ -5,13 +5,13 @@ import math
 import pytest
 
 from wordwing.errors import WordwingError
-from wordwing.flight.dialect import ARDUPILOT, PX4
-from wordwing.flight.messages import Maker
-from wordwing.flight.orders import KINDS, Alive, Decision, Gone, Hold, TakeOff, from_json, to_json
-from wordwing.flight.parameters import Parameters
-from wordwing.flight.safety import Timeouts
-from wordwing.flight.told import Parameter
-from wordwing.flight.wishes import Wishes
+from wordwing.flight.guardian.protocol import KINDS, Alive, Decision, Gone, Hold, TakeOff, from_json, to_json
+from wordwing.flight.guardian.safety import Timeouts
+from wordwing.flight.guardian.setpoints import Wishes
+from wordwing.flight.mavlink.flight_stacks import ARDUPILOT, PX4
+from wordwing.flight.mavlink.messages import Maker
+from wordwing.flight.mavlink.parameters import Parameters
+from wordwing.flight.mavlink.parse_message import Parameter
 
 
 def test_orders_come_back_from_json():

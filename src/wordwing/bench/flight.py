@@ -22,14 +22,14 @@ from wordwing.evaluation.systems import load_policy
 from wordwing.files import temporary_folder
 from wordwing.flight.arena import Arena
 from wordwing.flight.calibration import Calibration
+from wordwing.flight.camera_stream import CameraSource
 from wordwing.flight.decision_latency import one_thread
-from wordwing.flight.eyes import CameraSource
-from wordwing.flight.guardian import TICK
+from wordwing.flight.guardian.guardian import TICK
+from wordwing.flight.guardian.process import Setup
+from wordwing.flight.guardian_client import ProcessHelm
 from wordwing.flight.logs import TLOG, FlightLog, read_events
-from wordwing.flight.mavlink import MavlinkVehicle
-from wordwing.flight.messages import Codec
-from wordwing.flight.process_helm import ProcessHelm
-from wordwing.flight.setup import Setup
+from wordwing.flight.mavlink.messages import Codec
+from wordwing.flight.mavlink_vehicle import MavlinkVehicle
 from wordwing.interface import CONTROL_PERIOD, FlightOverError
 from wordwing.interrupts import blocked
 
@@ -38,10 +38,10 @@ SETPOINT = "SET_POSITION_TARGET_LOCAL_NED"
 
 
 @one_thread()
-def bench_flight(seconds: float, personality: str, policy_name: str, seed: int) -> None:
+def bench_flight(seconds: float, autopilot: str, policy_name: str, seed: int) -> None:
     """Fly the lab over UDP on loopback in real time, and print a JSON line for each figure."""
     policy = load_policy(policy_name, "lab")
-    with temporary_folder() as folder, served_lab(folder, personality, seed) as lab:
+    with temporary_folder() as folder, served_lab(folder, autopilot, seed) as lab:
         arena, calibration = Arena.load(folder / "arena.json"), Calibration.load(folder / "camera.json")
         log = FlightLog.fresh(folder / "log")
         helm = ProcessHelm(Setup(lab.url, arena, lab.mocap, log=str(folder / "log")))
@@ -62,10 +62,10 @@ def bench_flight(seconds: float, personality: str, policy_name: str, seed: int) 
                 vehicle.wait(CONTROL_PERIOD)
                 seen = vehicle.observe()
         log.close()
-        _report(folder / "log", personality, policy_name)
+        _report(folder / "log", autopilot, policy_name)
 
 
-def _report(log: Path, personality: str, policy_name: str) -> None:
+def _report(log: Path, autopilot: str, policy_name: str) -> None:
     device = device_title(torch.device("cpu"), cores=2)
     events = read_events(log)
     decided = np.array([event.time for event in events if event.kind == "decision"])
@@ -87,7 +87,7 @@ def _report(log: Path, personality: str, policy_name: str) -> None:
         row = {
             "figure": name,
             "value": float(f"{value:.3g}"),
-            "autopilot": personality,
+            "autopilot": autopilot,
             "policy": policy_name,
             "decisions": len(decided),
             "setpoints": len(sent),
@@ -121,11 +121,11 @@ class LabAddresses(NamedTuple):
 
 
 @contextmanager
-def served_lab(folder: Path, personality: str, seed: int, *options: str) -> Iterator[LabAddresses]:
+def served_lab(folder: Path, autopilot: str, seed: int, *options: str) -> Iterator[LabAddresses]:
     """`wordwing lab serve` in a process of its own, with its files in a folder."""
     port, mocap = free_port(socket.SOCK_DGRAM), free_port(socket.SOCK_DGRAM)
     video = free_port(socket.SOCK_STREAM)
-    command = [sys.executable, "-m", "wordwing", "lab", "serve", "--as", personality, "--seed", str(seed)]
+    command = [sys.executable, "-m", "wordwing", "lab", "serve", "--as", autopilot, "--seed", str(seed)]
     command += [
         "--port",
         str(port),

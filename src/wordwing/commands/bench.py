@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from wordwing.commands.options import check_limit, check_positive, check_seed
+from wordwing.commands.common import check_limit, check_positive, check_seed
 
 
 def sim(
@@ -113,7 +113,7 @@ def learn(
 
 def flight(
     seconds: float = 30.0,
-    personality: Annotated[Literal["ardupilot", "px4"], tyro.conf.arg(name="as")] = "ardupilot",
+    autopilot: Annotated[Literal["ardupilot", "px4"], tyro.conf.arg(name="as")] = "ardupilot",
     policy: str = "pvn2-sureal",
     seed: int = 0,
 ) -> None:
@@ -123,10 +123,10 @@ def flight(
 
     Args:
         seconds: How long to fly.
-        personality: As which autopilot the lab answers.
+        autopilot: As which autopilot the lab answers.
         policy: Who flies.
         seed: Of the layout, the start and gusts.
     """
     from wordwing.bench.flight import bench_flight
 
-    bench_flight(check_positive("seconds", seconds), personality, policy, check_seed(seed))
+    bench_flight(check_positive("seconds", seconds), autopilot, policy, check_seed(seed))

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from wordwing.commands.options import check_limit, check_processes, check_seed
-from wordwing.commands.progress import bar
+from wordwing.commands.common import bar, check_limit, check_processes, check_seed
 from wordwing.commands.statistics import opened, plain_console, plain_table
 from wordwing.errors import WordwingError
 
@@ -56,8 +55,8 @@ def evaluate(
         seed: Of that choice, and of gusts and noise in the lab.
         device: "cpu" or "cuda", for sim; by default CUDA where there is one.
         processes: How many share the work in the lab; 0 takes one for each core.
-        wire: Fly the lab as a drone over MAVLink, in lock-step: through the guardian that flies real drones, with
-            the manners of this autopilot; for --domain lab.
+        wire: Fly the lab as a drone over MAVLink, in lock-step: through the guardian that flies real drones,
+            with this autopilot imitated; for --domain lab.
         out: Folder for the results; by default out/evaluate/CORPUS-SPLIT-DOMAIN.
     """
     check_seed(seed)

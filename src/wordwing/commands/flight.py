@@ -10,11 +10,11 @@ from typing import Annotated, Literal
 
 import tyro
 
-from wordwing.commands.options import end_by_signals
+from wordwing.commands.common import check_packages, check_range, end_by_signals
 from wordwing.errors import WordwingError
 from wordwing.flight.options import MOCAP
 
-EXTRA = "flying a real drone needs packages that are not installed; run: pip install 'wordwing[flight]'"
+REAL_DRONE = "flying a real drone"
 
 
 def check(
@@ -34,7 +34,7 @@ def check(
     than 10 degrees, is an error.
 
     Args:
-        url: How to greatest_xy the autopilot: udp:127.0.0.1:14550, udpin:0.0.0.0:14550, tcp:HOST:PORT or
+        url: How to reach the autopilot: udp:127.0.0.1:14550, udpin:0.0.0.0:14550, tcp:HOST:PORT or
             serial:/dev/ttyACM0:921600.
         arena: Where the arena lies.
         stand: Height of the autopilot above the floor when the drone stands on it, metres.
@@ -43,19 +43,17 @@ def check(
         write: Save the arena that fits what was found best, in --arena.
         sign: A file with a key of 64 hexadecimal digits for MAVLink 2 signing.
     """
-    _need()
+    check_packages(REAL_DRONE, "flight")
     from wordwing.flight.arena import Arena
     from wordwing.flight.checking import MavlinkDrone, compare, fitted, places, table, visit, wrong
-    from wordwing.flight.clock import SystemClock
-    from wordwing.flight.link import open_link
-    from wordwing.flight.messages import Codec
-    from wordwing.flight.mocap_sources import open_source
-    from wordwing.flight.signing import UNITS, read_key, signing_time
+    from wordwing.flight.mavlink.clock import SystemClock
+    from wordwing.flight.mavlink.link import open_link
+    from wordwing.flight.mavlink.messages import Codec
+    from wordwing.flight.mavlink.signing import UNITS, read_key, signing_time
+    from wordwing.flight.mocap.sources import open_source
 
-    if not 0 <= stand <= 1:
-        raise WordwingError(f"--stand is {stand}; it must be from 0 to 1 m")
-    if not 0 <= inset <= 1:
-        raise WordwingError(f"--inset is {inset}; it must be from 0 to 1 m")
+    check_range("stand", stand, 0, 1, " m")
+    check_range("inset", inset, 0, 1, " m")
     known = None if write and not arena.exists() else Arena.load(arena)
     key = None if sign is None else read_key(sign)
     codec = Codec(stream=url.startswith(("tcp:", "serial:")), key=key, signed_at=signing_time() / UNITS)
@@ -109,7 +107,7 @@ def mocap(
     Args:
         source: udp:HOST:PORT (listens for JSON), file:PATH (JSON lines) or motioncapture:TYPE:HOST (vicon, optitrack,
             …).
-        url: How to greatest_xy the autopilot: udp:127.0.0.1:14551, tcp:HOST:PORT or serial:/dev/ttyUSB0:921600.
+        url: How to reach the autopilot: udp:127.0.0.1:14551, tcp:HOST:PORT or serial:/dev/ttyUSB0:921600.
         kind: As which message: ODOMETRY or VISION_POSITION_ESTIMATE.
         rate: Poses a second at most; autopilots want 30 to 50.
         body: The drone's rigid body in the motion-capture system.
@@ -118,12 +116,11 @@ def mocap(
             must be told before it knows where it is in the room.
         guardian: Where each pose that is sent is copied to: where `wordwing fly --mocap` listens.
     """
-    _need()
-    from wordwing.flight.clock import SystemClock
-    from wordwing.flight.link import open_link
-    from wordwing.flight.mocap import LEAST_RATE, MOST_RATE, Relay, relay
-    from wordwing.flight.mocap_sources import open_source
-    from wordwing.flight.origin import Origin
+    check_packages(REAL_DRONE, "flight")
+    from wordwing.flight.mavlink.clock import SystemClock
+    from wordwing.flight.mavlink.link import open_link
+    from wordwing.flight.mocap.relay import LEAST_RATE, MOST_RATE, Origin, Relay, relay
+    from wordwing.flight.mocap.sources import open_source
 
     if not LEAST_RATE <= rate <= MOST_RATE:
         raise WordwingError(f"--rate is {rate}; autopilots want {LEAST_RATE:.0f} to {MOST_RATE:.0f} poses a second")
@@ -166,13 +163,11 @@ def accept(
         instance: Chooses ports, so that several run on one machine.
         kind: As which message motion capture is sent to the autopilot: ODOMETRY or VISION_POSITION_ESTIMATE.
     """
-    _need()
-    from wordwing.flight.bridge.accept.running import run_all
-    from wordwing.flight.bridge.accept.table import summarise, to_text
+    check_packages(REAL_DRONE, "flight")
+    from wordwing.flight.bridge.accept.running import run_all, summarise, to_text
     from wordwing.flight.bridge.accept.trial import AcceptConfig
 
-    if not 0 <= instance <= 9:
-        raise WordwingError(f"--instance is {instance}; it must be from 0 to 9")
+    check_range("instance", instance, 0, 9)
     end_by_signals()
     config = AcceptConfig(autopilot, binary, instance, out, kind)
     rows = run_all(config, out / f"{autopilot}.jsonl", only, lambda text: print(text, flush=True), again=again)
@@ -190,10 +185,3 @@ def ask(sentence: str, meanwhile: Callable[[], None]) -> None:
         meanwhile()
     if not sys.stdin.readline():
         raise WordwingError("the check needs somebody who carries the drone and presses Enter")
-
-
-def _need() -> None:
-    try:
-        import pymavlink  # noqa: F401
-    except ImportError:
-        raise WordwingError(EXTRA) from None

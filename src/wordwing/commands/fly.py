@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import tyro
 
-from wordwing.commands.options import check_positive, check_seed
+from wordwing.commands.common import check_positive, check_seed
 from wordwing.flight.options import PREFIX, DroneOptions
 from wordwing.world.catalogue import Corpus
 

@@ -1,52 +1,39 @@
-"""`wordwing lab serve`: the lab as a drone that speaks MAVLink."""
+"""`wordwing lab`: the lab as a MAVLink vehicle, and wordwing's world around an autopilot's own simulation."""
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from wordwing.commands.options import check_positive, check_seed
-from wordwing.errors import WordwingError, did_you_mean
+from wordwing.commands.common import (
+    check_packages,
+    check_port,
+    check_positive,
+    check_range,
+    check_seed,
+    end_by_signals,
+    reachable,
+)
+from wordwing.errors import WordwingError
 from wordwing.world.catalogue import Corpus
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from wordwing.flight.served.faults import Fault
+    from wordwing.flight.arena import Arena
+    from wordwing.lab.vehicle import LabConfig
     from wordwing.world.layout import Layout
     from wordwing.world.tasks import Task
 
-EXTRA = "a drone that speaks MAVLink needs packages that are not installed; run: pip install 'wordwing[flight]'"
-
-MAIN = {
-    "loss": "share",
-    "delay": "seconds",
-    "reordering": "share",
-    "dropout": "drift",
-    "battery": "level",
-    "wind": "gusts",
-}
-"""Which number of a fault `=VALUE` sets."""
-
-ROOM = 0.1
-"""How much further from the fences than it must the drone stands, metres: poses are noisy."""
-
-TRIES = 50
-"""How many tasks are drawn for one that begins there; about one in ten does not."""
-
-FAULT = re.compile(r"(?P<kind>[a-z]+)@(?P<start>[0-9.]+)(\+(?P<duration>[0-9.]+))?(=(?P<value>[0-9.]+))?")
+MAVLINK_DRONE = "a drone that speaks MAVLink"
 
 
 def serve(
     layout: Path | None = None,
     corpus: Corpus = "cage",
     seed: int = 0,
-    personality: Annotated[Literal["ardupilot", "px4"], tyro.conf.arg(name="as")] = "ardupilot",
+    autopilot: Annotated[Literal["ardupilot", "px4"], tyro.conf.arg(name="as")] = "ardupilot",
     host: str = "127.0.0.1",
     port: int = 14550,
     video: int = 5600,
@@ -58,76 +45,61 @@ def serve(
     arena: Path = Path("out/lab/arena.json"),
     carry: bool = False,
 ) -> None:
-    """Serve the lab as a drone on the wire: MAVLink on a UDP port, its camera on a TCP port.
+    """Serve the lab as a MAVLink vehicle: MAVLink on a UDP port, its camera on a TCP port.
 
-    It stands on the floor of a random or given layout, disarmed, and answers as ArduCopter or PX4 would. One companion
-    at a time is heard. Anyone who can reach the ports can fly it; only this machine can unless --host says otherwise.
+    The drone stands disarmed on the floor of a random or given layout and answers as ArduCopter or PX4 would, to one
+    companion computer at a time. Anyone who can reach the ports can fly it; only this machine can unless --host says
+    otherwise.
 
     Args:
         layout: A layout file; without one a random layout is drawn.
         corpus: Which kind of random layout, and by which rules the start is drawn.
         seed: Chooses the layout and the start, and gusts and noise.
-        personality: Whose manners it has.
+        autopilot: Which autopilot it imitates.
         host: Which address to listen on; 0.0.0.0 is every address of this machine.
         port: For MAVLink over UDP.
         video: For the camera over TCP.
-        mocap: UDP port of the companion to which the poses of motion capture are sent, where wordwing fly listens.
-        speed: How many seconds of lab time pass in one.
-        fault: What goes wrong, as KIND@START, KIND@START+DURATION or either with =VALUE, in seconds of lab time, such
+        mocap: UDP port of the companion to which motion-capture poses are sent, where wordwing fly listens.
+        speed: Simulated seconds per second of real time.
+        fault: A fault to inject, as KIND@START, KIND@START+DURATION or either with =VALUE, in seconds of lab time, such
             as takeover@20 or loss@15+2=0.8; the kinds are loss, delay, reordering, camera, jump, dropout, battery,
             wind, arming, takeover and reboot.
-        sign: A file with a key, 32 bytes or 64 hexadecimal digits: only packets signed with it are heard.
-        factory: Start with the autopilot's own parameters instead of those that wordwing wants indoors.
-        arena: Where to write where the arena lies; camera.json and layout.json are written beside it.
-        carry: Carry the disarmed drone to places that are typed here, for wordwing flight check.
+        sign: A file with a key, 32 bytes or 64 hexadecimal digits: only packets signed with it are accepted.
+        factory: Start with the autopilot's default parameters instead of those that wordwing wants indoors.
+        arena: Where to write the arena's pose; camera.json and layout.json are written beside it.
+        carry: Move the disarmed drone to positions that are typed here, for wordwing flight check.
     """
-    try:
-        import pymavlink  # noqa: F401
-    except ImportError:
-        raise WordwingError(EXTRA) from None
+    check_packages(MAVLINK_DRONE, "flight")
     for name, value in (("port", port), ("video", video), ("mocap", mocap)):
-        if not 1 <= value <= 65535:
-            raise WordwingError(f"--{name} is {value}; it must be from 1 to 65535")
+        check_port(value, name)
     check_positive("speed", speed)
-    if arena.name in ("camera.json", "layout.json"):
-        raise WordwingError(f"--arena is {arena}; a file of that name is written beside it, so choose another")
-    import numpy as np
-
-    from wordwing.flight.calibration import Calibration
-    from wordwing.flight.served.carrying import HOW, Hands
-    from wordwing.flight.served.server import MOCAP_PORT, LabServer
+    _check_arena(arena)
+    from wordwing.flight.mavlink.signing import read_key, signing_time
+    from wordwing.flight.served.faults import parse_fault
+    from wordwing.flight.served.server import MOCAP_PORT, PLACEMENT_HELP, LabServer, PlacementReader
     from wordwing.flight.served.vehicle import ServedLab
-    from wordwing.flight.signing import read_key, signing_time
-    from wordwing.world.layout import Layout
-    from wordwing.world.samplers import sample_layout
 
-    faults = [read_fault(text) for text in fault]
+    faults = [parse_fault(text) for text in fault]
     key = None if sign is None else read_key(sign)
-    rng = np.random.default_rng(check_seed(seed))
-    place = Layout.load(layout) if layout else sample_layout(corpus, rng)
-    task = sample_start(place, corpus, rng)
+    drawn, task = _draw(layout, corpus, seed)
     lab = ServedLab(
-        place,
+        drawn,
         task.start_xy,
         task.start_yaw,
         seed=seed,
-        personality=personality,
+        autopilot=autopilot,
         faults=faults,
         factory=factory,
         key=key,
         signing_time=0 if key is None else signing_time(),
     )
     server = LabServer(lab, host=host, port=port, video=video, mocap=mocap, speed=speed)
-    camera, plan = arena.with_name("camera.json"), arena.with_name("layout.json")
-    lab.frame.save(arena)
-    Calibration.of(lab.config.camera.lens, lab.config.image_latency).save(camera)
-    place.save(plan)
-    address = reachable(host)
-    options = f"--arena {arena} --calibration {camera} --layout {plan} --yes"
+    options = f"{_write_files(arena, lab.frame, lab.config, drawn)} --yes"
     options += f" --sign {sign}" * (sign is not None) + f" --speed {speed:g}" * (speed != 1)
     options += f" --mocap udp:0.0.0.0:{mocap}" * (mocap != MOCAP_PORT or host != "127.0.0.1")
+    address = reachable(host)
     print(
-        f"the lab answers as {personality} on UDP port {port}, its camera is on TCP port {video}; end it with Ctrl+C",
+        f"the lab answers as {autopilot} on UDP port {port}, its camera is on TCP port {video}; end it with Ctrl+C",
         f'fly it: wordwing fly "{task.instruction}" --vehicle mavlink:udp:{address}:{port} '
         f"--camera tcp://{address}:{video} {options}",
         sep="\n",
@@ -136,60 +108,132 @@ def serve(
     if not carry:
         server.run()
         return
-    print(HOW, flush=True)
-    hands = Hands(lab, sys.stdin, lambda sentence: print(sentence, flush=True))
-    server.run(until=hands.look)
+    print(PLACEMENT_HELP, flush=True)
+    placements = PlacementReader(lab, sys.stdin, lambda sentence: print(sentence, flush=True))
+    server.run(until=placements.poll)
 
 
-def sample_start(place: Layout, corpus: Corpus, rng: np.random.Generator) -> Task:
-    """Draw a task whose start is so far from the fences that a flight over MAVLink may begin there."""
-    from wordwing.flight.served.vehicle import LOCAL_FRAME
-    from wordwing.world.tasks import sample_task_in
+def bridge(
+    autopilot: Literal["ardupilot", "px4"],
+    binary: Path | None = None,
+    connect: str | None = None,
+    layout: Path | None = None,
+    corpus: Corpus = "cage",
+    seed: int = 0,
+    host: str = "127.0.0.1",
+    video: int = 5600,
+    mocap: tuple[str, ...] = ("127.0.0.1:9000",),
+    port: int = 14550,
+    instance: int = 0,
+    fault: tuple[str, ...] = (),
+    arena: Path = Path("out/bridge/arena.json"),
+) -> None:
+    """Put wordwing's world around your own autopilot simulation: motion capture and camera images of a layout.
 
-    reach = LOCAL_FRAME.half - max(LOCAL_FRAME.margin, LOCAL_FRAME.side_margin) - ROOM
-    for _try in range(TRIES):
-        task = sample_task_in(place, corpus, rng)
-        if max(map(abs, task.start_xy)) <= reach:
-            return task
-    raise WordwingError(f"no start within {reach:.2f} m of the centre was found in this layout; take another --seed")
-
-
-def read_fault(text: str, kinds: Mapping[str, tuple[type[Fault], str | None]] | None = None) -> Fault:
-    """A fault as the command line has it, `KIND@START[+DURATION][=VALUE]`.
+    It starts the SITL quadcopter of ArduPilot or PX4, or attaches to a running one, and reads the drone's ground truth
+    from it. Motion capture is sent as JSON over UDP, for wordwing flight mocap; the camera is on a TCP port. What to
+    type next is printed. Ctrl-C ends it and what it has started.
 
     Args:
-        text: The fault.
-        kinds: All faults by name, and which number VALUE sets; by default those of `lab serve`.
+        autopilot: Whose simulation it is.
+        binary: The simulation to start: ArduPilot's arducopter, or px4 in the bin folder of PX4's build.
+        connect: Attach to a running simulation instead: a link of the bridge's own, as tcp:127.0.0.1:5760
+            (ArduPilot) or udpin:127.0.0.1:19410 (PX4).
+        layout: A layout file; without one a random layout is drawn.
+        corpus: Which kind of random layout, and by which rules the start is drawn.
+        seed: Chooses the layout, the start and the noise.
+        host: Which address the camera listens on.
+        video: For the camera over TCP.
+        mocap: Where motion capture is sent, HOST:PORT.
+        port: UDP port of the pilot's link, which goes through the bridge if a fault of the link is injected.
+        instance: Chooses the simulation's ports, so that several run on one machine.
+        fault: A fault to inject, as KIND@START, KIND@START+DURATION or either with =VALUE, in seconds after arming,
+            such as dropout@20 or jump@15+2=0.6; the kinds are those of motion capture (dropout, freeze, jump, drift),
+            of the link (loss, delay, reordering), camera, battery, takeover and reboot (ArduPilot).
+        arena: Where to write the arena's pose; camera.json and layout.json are written beside it.
     """
-    from wordwing.flight.served.faults import KINDS
+    check_packages(MAVLINK_DRONE, "flight")
+    from wordwing.flight.bridge.bridge import Bridge, needs_relay
+    from wordwing.flight.bridge.sitl import ORIGIN, SitlProcess, sitl_ports
+    from wordwing.flight.served.faults import SITL_FAULTS, parse_fault
 
-    kinds = kinds or {kind: (made, MAIN.get(kind)) for kind, made in KINDS.items()}
-    found = FAULT.fullmatch(text)
-    if found is None:
-        raise WordwingError(f'--fault is "{text}"; it must be like takeover@20 or loss@15+2=0.8')
-    kind = found["kind"]
-    if kind not in kinds:
-        hint = did_you_mean(kind, list(kinds)) or f"; the kinds are {', '.join(kinds)}"
-        raise WordwingError(f'--fault is "{text}"; there is no fault "{kind}"{hint}')
-    made, main = kinds[kind]
-    numbers: dict[str, float] = {}
-    for name, field in (("start", "start"), ("duration", "duration"), ("value", main)):
-        if found[name] is None:
-            continue
-        if field is None:
-            raise WordwingError(f'--fault is "{text}"; a fault "{kind}" has no value')
-        try:
-            numbers[field] = float(found[name])
-        except ValueError:
-            raise WordwingError(f'--fault is "{text}"; "{found[name]}" is no number') from None
-    if numbers.get("share", 0.0) > 1.0:
-        raise WordwingError(f'--fault is "{text}"; a share must be from 0 to 1')
-    return made(**numbers)
+    if (binary is None) == (connect is None):
+        raise WordwingError("the bridge needs either --binary, a simulation to start, or --connect, one that runs")
+    check_port(port)
+    check_port(video, "video")
+    check_range("instance", instance, 0, 9)
+    _check_arena(arena)
+    faults = [parse_fault(text, SITL_FAULTS) for text in fault]
+    if autopilot == "px4" and any(text.startswith("reboot@") for text in fault):
+        raise WordwingError("PX4 refuses to reboot in the air; the fault reboot is for ArduPilot")
+    addresses = [_parse_address(text) for text in mocap]
+    drawn, task = _draw(layout, corpus, seed)
+    links = sitl_ports(autopilot, instance)
+    relay = (f"udpin:{host}:{port}", links.pilot) if needs_relay(faults) else None
+    end_by_signals()  # and the simulation with us
+    simulation = None if binary is None else SitlProcess(autopilot, binary, instance)
+    try:
+        world = Bridge(
+            autopilot,
+            connect or links.bridge,
+            drawn,
+            task.start_xy,
+            task.start_yaw,
+            transmitter=links.transmitter,
+            mocap=addresses,
+            host=host,
+            video=video,
+            relay=relay,
+            faults=faults,
+            seed=seed,
+            simulation=simulation,
+        )
+        options = _write_files(arena, world.frame, world.config, drawn)
+        pilot = links.pilot if relay is None else f"udp:{reachable(host)}:{port}"
+        origin = f" --origin {','.join(map(str, ORIGIN))}" * (autopilot == "ardupilot")
+        lines = (
+            f"the simulation of {autopilot} is up, its camera is on TCP port {video}; end it with Ctrl+C",
+            f"motion capture: wordwing flight mocap --source udp:{mocap[0]} --url {links.mocap}{origin}",
+            f'fly it: wordwing fly "{task.instruction}" --vehicle mavlink:{pilot} '
+            f"--camera tcp://{reachable(host)}:{video} {options} --set-parameters",
+        )
+        world.run(lambda: print(*lines, sep="\n", flush=True))
+    finally:
+        if simulation is not None:
+            simulation.close()
 
 
-def reachable(host: str) -> str:
-    """A name under which others reach an address that is listened on."""
-    import socket
+def _check_arena(arena: Path) -> None:
+    if arena.name in ("camera.json", "layout.json"):
+        raise WordwingError(f"--arena is {arena}; a file of that name is written beside it, so choose another")
 
-    name = socket.gethostname() if host in ("0.0.0.0", "::") else host
-    return f"[{name}]" if ":" in name else name
+
+def _draw(layout: Path | None, corpus: Corpus, seed: int) -> tuple[Layout, Task]:
+    """The layout that was named, or a random one, and a task whose start a drone may take off from."""
+    import numpy as np
+
+    from wordwing.flight.served.vehicle import sample_start
+    from wordwing.world.layout import Layout
+    from wordwing.world.samplers import sample_layout
+
+    rng = np.random.default_rng(check_seed(seed))
+    drawn = Layout.load(layout) if layout else sample_layout(corpus, rng)
+    return drawn, sample_start(drawn, corpus, rng)
+
+
+def _write_files(arena: Path, frame: Arena, config: LabConfig, layout: Layout) -> str:
+    """Write what `wordwing fly` reads: arena, camera calibration and layout. Returns its options."""
+    from wordwing.flight.calibration import Calibration
+
+    camera, plan = arena.with_name("camera.json"), arena.with_name("layout.json")
+    frame.save(arena)
+    Calibration.of(config.camera.lens, config.image_latency).save(camera)
+    layout.save(plan)
+    return f"--arena {arena} --calibration {camera} --layout {plan}"
+
+
+def _parse_address(text: str) -> tuple[str, int]:
+    host, _colon, port = text.rpartition(":")
+    if not host or not (port.isascii() and port.isdigit()) or not 1 <= int(port) <= 65535:
+        raise WordwingError(f'--mocap is "{text}"; it must be HOST:PORT, as in 127.0.0.1:9000')
+    return host, int(port)

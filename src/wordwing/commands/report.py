@@ -1,15 +1,19 @@
-"""`wordwing report`: tables, charts, a page and films from evaluations, curves from training runs."""
+"""`wordwing report` and `wordwing pack`: tables, charts and films from evaluations; a policy with its model card."""
 
 from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from wordwing.commands.progress import bar, track
+from wordwing.commands.common import bar, check_at_least, track
 from wordwing.errors import WordwingError
+
+if TYPE_CHECKING:
+    from wordwing.evaluation.report.summary import Score
+    from wordwing.evaluation.report.writing import Given
 
 
 def report(
@@ -32,16 +36,51 @@ def report(
     """
     if not folders:
         raise WordwingError("report on what? Name folders of evaluations: wordwing report out/evaluate/cage-dev-sim")
-    if films < 0:
-        raise WordwingError(f"--films is {films}; it must be 0 or more")
-    from wordwing.evaluation.episodes import count_lines
+    check_at_least("films", films, 0)
     from wordwing.evaluation.report import writing
 
     given = writing.sorted_folders(folders)
     place = out or (folders[0] / "report" if len(folders) == 1 and folders[0].is_dir() else Path("out") / "report")
     writing.check_place(place)
-    flights = sum(map(count_lines, given.evaluations))
-    with bar("measuring", flights, "flights") as tick:
-        scores = writing.rescore(given, tick)
-    writing.write_report(given, scores, place, films, partial(track, title="filming"))
+    writing.write_report(given, _scores(given), place, films, partial(track, title="filming"))
     print(place / writing.PAGE)
+
+
+def pack(
+    policy: Annotated[Path, tyro.conf.Positional],
+    evaluations: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="EVALUATION ...")],
+    /,
+    name: str,
+    out: Path | None = None,
+) -> None:
+    """Make a trained policy one to pass on: weights in half precision, and a model card with what was measured.
+
+    wordwing evaluate average oracle brave=out/sureal-gpu/best --corpus cage --split dev --out out/brave-cage
+    wordwing pack out/sureal-gpu/best out/brave-cage --name brave
+
+    Args:
+        policy: A policy of wordwing train: best or policy in the folder of a run.
+        evaluations: Folders of wordwing evaluate in which it flew.
+        name: What the policy is called, also in the evaluations.
+        out: Where it goes; by default out/NAME.
+    """
+    if not evaluations:
+        raise WordwingError("a model card needs evaluations; wordwing evaluate makes them")
+    from wordwing.evaluation.report import writing
+    from wordwing.evaluation.report.card import pack as write
+
+    given = writing.sorted_folders(evaluations)
+    if given.runs:
+        raise WordwingError(f"{given.runs[0]}: this is a training run; name folders of wordwing evaluate")
+    place = out or Path("out") / name
+    write(policy, name, _scores(given), place)
+    print(f"policy: {place}")
+
+
+def _scores(given: Given) -> list[Score]:
+    """Measure all flights of evaluations again, with a progress bar."""
+    from wordwing.evaluation.episodes import count_lines
+    from wordwing.evaluation.report import writing
+
+    with bar("measuring", sum(map(count_lines, given.evaluations)), "flights") as tick:
+        return writing.rescore(given, tick)

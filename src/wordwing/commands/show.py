@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from wordwing.commands.options import check_picture, check_seed
-from wordwing.commands.progress import track
+from wordwing.commands.common import check_picture, check_seed, track
 from wordwing.world.catalogue import Corpus
 
 if TYPE_CHECKING:

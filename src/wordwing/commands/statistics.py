@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from wordwing.commands.options import check_seed
-from wordwing.commands.progress import bar, track
+from wordwing.commands.common import bar, check_seed, track
 from wordwing.errors import WordwingError
 
 if TYPE_CHECKING:

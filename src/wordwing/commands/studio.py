@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
+from wordwing.commands.common import check_packages, check_port, reachable
 from wordwing.errors import WordwingError
 
 
@@ -33,7 +34,7 @@ def studio(
     check_port(port)
     if not 0 < days <= 3650:
         raise WordwingError(f"--days is {days}; it must be more than 0 and at most 3650")
-    check_packages("the studio")
+    check_packages("the studio", "studio")
     check_free(host, port)
     from wordwing.studio.crew import load_crew
     from wordwing.studio.episodes import data_folder
@@ -43,23 +44,6 @@ def studio(
     server = make_server(settings)
     print(f"the studio is open at {address(host, port, settings.token)}", "close it with Ctrl+C", sep="\n", flush=True)
     server.run()
-
-
-def check_packages(what: str) -> None:
-    """Raise a `WordwingError` if the extra is missing that serves pages."""
-    try:
-        import fastapi  # noqa: F401
-        import uvicorn  # noqa: F401
-        import websockets  # noqa: F401
-    except ImportError:
-        missing = f"{what} needs packages that are not installed; run: pip install 'wordwing[studio]'"
-        raise WordwingError(missing) from None
-
-
-def check_port(port: int) -> None:
-    """Raise a `WordwingError` if there is no such port."""
-    if not 1 <= port <= 65535:
-        raise WordwingError(f"--port is {port}; it must be from 1 to 65535")
 
 
 def check_free(host: str, port: int) -> None:
@@ -78,6 +62,4 @@ def check_free(host: str, port: int) -> None:
 
 def address(host: str, port: int, token: str | None) -> str:
     """What to type into a browser."""
-    everywhere = host in ("0.0.0.0", "::", "")
-    name = socket.gethostname() if everywhere else f"[{host}]" if ":" in host else host
-    return f"http://{name}:{port}/" + (f"?token={token}" if token else "")
+    return f"http://{reachable(host)}:{port}/" + (f"?token={token}" if token else "")

@@ -9,9 +9,16 @@ from typing import Annotated
 
 import tyro
 
-from wordwing.commands.options import check_limit, check_processes, check_seed
-from wordwing.commands.progress import bar
-from wordwing.commands.studio import address, check_free, check_packages, check_port
+from wordwing.commands.common import (
+    bar,
+    check_at_least,
+    check_limit,
+    check_packages,
+    check_port,
+    check_processes,
+    check_seed,
+)
+from wordwing.commands.studio import address, check_free
 from wordwing.errors import WordwingError
 
 FEW = 24
@@ -53,10 +60,8 @@ def create(
 
     if not 1 <= raters <= MOST_RATERS:
         raise WordwingError(f"--raters is {raters}; it must be from 1 to {MOST_RATERS:,}")
-    if items_per_rater is not None and items_per_rater < 1:
-        raise WordwingError(f"--items-per-rater is {items_per_rater}; it must be 1 or more")
-    if practice < 0:
-        raise WordwingError(f"--practice is {practice}; it must be 0 or more")
+    check_at_least("items-per-rater", items_per_rater, 1)
+    check_at_least("practice", practice, 0)
     check_limit(limit)
     check_processes(processes)
     check_new(out)
@@ -96,7 +101,7 @@ def serve(
         token: What the invitation holds; by default what the study's file tells, so that it stays the same.
     """
     check_port(port)
-    check_packages("the page of a study")
+    check_packages("the page of a study", "studio")
     from wordwing.study.store import Study
 
     opened = Study(study)

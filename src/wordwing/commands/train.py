@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from wordwing.commands.options import check_seed
+from wordwing.commands.common import check_seed
 
 if TYPE_CHECKING:
     from wordwing.learning.config import RunConfig

@@ -218,10 +218,10 @@ def _lab_flight(policy: Policy, task: Task, seed: int, steps: int) -> Execution:
         return fly(policy, drone, [task], max_steps=steps)[0]
 
 
-def _wire_flight(personality: Wire, policy: Policy, task: Task, seed: int, steps: int) -> Execution:
+def _wire_flight(autopilot: Wire, policy: Policy, task: Task, seed: int, steps: int) -> Execution:
     from wordwing.flight.lockstep import lockstep_vehicle  # needs the extra `flight`, unlike all else here
 
-    with lockstep_vehicle(task.layout, task.start_xy, task.start_yaw, seed, personality) as drone:
+    with lockstep_vehicle(task.layout, task.start_xy, task.start_yaw, seed, autopilot) as drone:
         return fly(policy, drone, [task], max_steps=steps)[0]
 
 

@@ -15,14 +15,14 @@ import numpy as np
 import torch
 
 from wordwing.errors import WordwingError
-from wordwing.flight.aircraft import AUTOPILOT
 from wordwing.flight.arena import Arena
-from wordwing.flight.clock import Clock
-from wordwing.flight.dialect import INVALID, recognise
-from wordwing.flight.link import Link
-from wordwing.flight.messages import Codec, Maker, heartbeat
-from wordwing.flight.mocap import Source
-from wordwing.flight.told import Attitude, Heartbeat, Position, read
+from wordwing.flight.mavlink.clock import Clock
+from wordwing.flight.mavlink.flight_stacks import INVALID, recognise
+from wordwing.flight.mavlink.link import Link
+from wordwing.flight.mavlink.messages import Codec, Maker, heartbeat
+from wordwing.flight.mavlink.parse_message import Attitude, Heartbeat, Position, read
+from wordwing.flight.mavlink.vehicle_status import AUTOPILOT
+from wordwing.flight.mocap.relay import Source
 from wordwing.frames import ARENA_HALF, quaternion_from_euler, wrap_angle
 
 TOLERANCE = 0.1

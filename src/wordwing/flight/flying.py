@@ -18,17 +18,17 @@ from wordwing.execution.execution import Execution
 from wordwing.execution.runner import fly
 from wordwing.flight.arena import Arena
 from wordwing.flight.calibration import Calibration
-from wordwing.flight.clock import Clock, SystemClock
+from wordwing.flight.camera_stream import CameraSource
 from wordwing.flight.decision_latency import check_latency, decision_latency, one_thread
-from wordwing.flight.eyes import CameraSource
-from wordwing.flight.link import open_link
+from wordwing.flight.guardian.process import Setup
+from wordwing.flight.guardian.protocol import Phase, State
+from wordwing.flight.guardian_client import ProcessHelm
 from wordwing.flight.logs import EVENTS, FlightLog
-from wordwing.flight.mavlink import MavlinkVehicle
+from wordwing.flight.mavlink.clock import Clock, SystemClock
+from wordwing.flight.mavlink.link import open_link
+from wordwing.flight.mavlink_vehicle import MavlinkVehicle
 from wordwing.flight.options import PREFIX, DroneOptions
-from wordwing.flight.phases import Phase, State
-from wordwing.flight.process_helm import ProcessHelm
 from wordwing.flight.replay import replay
-from wordwing.flight.setup import Setup
 from wordwing.interface import FlightOverError, Policy, Setpoint, Vehicle
 from wordwing.language.out_of_vocabulary import marks
 from wordwing.model.policy import LearnedPolicy

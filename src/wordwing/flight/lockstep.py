@@ -10,17 +10,16 @@ import math
 from collections.abc import Sequence
 
 from wordwing.flight.calibration import Calibration
-from wordwing.flight.clock import ManualClock
-from wordwing.flight.eyes import Picture, Retina
-from wordwing.flight.guardian import TICK, Guardian
-from wordwing.flight.helm import pose_from_numbers
+from wordwing.flight.camera_stream import Picture, Retina
+from wordwing.flight.guardian.guardian import TICK, Guardian
+from wordwing.flight.guardian.protocol import Gone, Order, State
+from wordwing.flight.guardian.safety import Fence, Limits, Timeouts
+from wordwing.flight.guardian_client import pose_from_numbers
 from wordwing.flight.matching import PoseTrack
-from wordwing.flight.mavlink import MavlinkVehicle
-from wordwing.flight.messages import Codec
-from wordwing.flight.orders import Gone, Order
-from wordwing.flight.phases import State
-from wordwing.flight.safety import Fence, Limits, Timeouts
-from wordwing.flight.served.personality import Name
+from wordwing.flight.mavlink.clock import ManualClock
+from wordwing.flight.mavlink.messages import Codec
+from wordwing.flight.mavlink_vehicle import MavlinkVehicle
+from wordwing.flight.served.autopilot_profile import AutopilotName
 from wordwing.flight.served.vehicle import ServedLab
 from wordwing.lab.vehicle import LabConfig
 from wordwing.world.layout import Layout
@@ -147,17 +146,17 @@ class LockstepEyes:
         if self._lab.time <= self._shown:
             return
         self._shown = self._lab.time
-        raw, taken = self._lab.picture()
+        raw, taken = self._lab.image()
         latency = self._retina.calibration.latency
         # The lab's clock and ours both began at zero and have passed the same time.
         self._retina.put(raw, min(taken + latency, self._clock.now()), taken)
 
 
 def lockstep_vehicle(
-    layout: Layout, start_xy: Sequence[float], start_yaw: float, seed: int, personality: Name
+    layout: Layout, start_xy: Sequence[float], start_yaw: float, seed: int, autopilot: AutopilotName
 ) -> MavlinkVehicle:
     """The lab over MAVLink in simulated time, as near to the fences as the in-process lab may come."""
     config = LabConfig()
-    lab = ServedLab(layout, start_xy, start_yaw, seed=seed, personality=personality, config=config)
+    lab = ServedLab(layout, start_xy, start_yaw, seed=seed, autopilot=autopilot, config=config)
     helm = LockstepHelm(lab, fence=Fence(config.fence_margin, config.side_margin, edge=0.0))
     return MavlinkVehicle(helm, LockstepEyes(lab, helm.clock), lambda _state: None, say=lambda _words: None)

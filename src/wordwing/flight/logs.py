@@ -18,15 +18,10 @@ write at the end of the file.
 from __future__ import annotations
 
 import json
-import math
-import os
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
@@ -34,41 +29,31 @@ from torch import Tensor
 from wordwing.errors import WordwingError
 from wordwing.files import read_lines, read_picture, unwritable
 from wordwing.flight.arena import Arena
-from wordwing.flight.link import TlogWriter
+from wordwing.flight.guardian.event_log import EVENTS as EVENTS
+from wordwing.flight.guardian.event_log import TLOG as TLOG
+from wordwing.flight.guardian.event_log import EventLog
 from wordwing.flight.matching import MatchedObservation
 from wordwing.interface import Setpoint
 from wordwing.world.layout import Layout
 
-EVENTS, TLOG, FRAMES = "events.jsonl", "flight.tlog", "frames"
+FRAMES = "frames"
 
 MAX_LINE, MAX_EVENTS = 1_000_000, 64_000_000
 """Longest line, and most of all lines, that is read of a log, bytes; an hour takes about 40 MB."""
 
 
-class FlightLog:
-    """One flight's log, written as it happens.
-
-    A full disk ends the log, not the flight: `failed` then says why.
-    """
+class FlightLog(EventLog):
+    """The pilot's part in a flight's log: what was seen, decided and flown."""
 
     def __init__(self, folder: str | Path, *, record: bool = False, tlog: bool = False) -> None:
-        """Open a log, a new one or one that another process of the same flight has begun.
-
-        Args:
-            folder: Made if it is not there.
-            record: Whether pictures are kept; they show people.
-            tlog: Whether this process sees the packets, too.
-        """
-        self.folder = Path(folder)
-        self.record = record
-        self.failed: str | None = None
-        self._observations = 0
+        """Open a log; where `record` is true, images are kept: they show people."""
         try:
-            (self.folder / FRAMES if record else self.folder).mkdir(parents=True, exist_ok=True)
-            self._file = os.open(self.folder / EVENTS, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+            (Path(folder) / FRAMES if record else Path(folder)).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise unwritable(folder, error) from None
-        self._tlog = TlogWriter(self.folder / TLOG) if tlog else None
+        super().__init__(folder, tlog=tlog)
+        self.record = record
+        self._observations = 0
 
     @classmethod
     def fresh(cls, folder: str | Path, *, record: bool = False, tlog: bool = False) -> FlightLog:
@@ -76,27 +61,6 @@ class FlightLog:
         if (Path(folder) / EVENTS).exists():
             raise WordwingError(f"{folder}: there is the log of another flight; choose another --log")
         return cls(folder, record=record, tlog=tlog)
-
-    def event(self, time: float, kind: str, **values: object) -> None:
-        """Write one line."""
-        self.add({"time": round(time, 4), "kind": kind, **values})
-
-    def add(self, row: Mapping[str, object]) -> None:
-        """Write one line that has its time and kind, such as an event of the guardian's."""
-        if self.failed is not None or self._file < 0:
-            return
-        line = (json.dumps(_plain(row), ensure_ascii=False, allow_nan=False) + "\n").encode()
-        try:
-            # One write at the end of the file: no other process gets in between.
-            if os.write(self._file, line) < len(line):
-                self.failed = "there is no more room"
-        except OSError as error:
-            self.failed = (error.strerror or "unknown").lower()
-
-    def packet(self, data: bytes, unix: float) -> None:
-        """Write a MAVLink packet that was sent or came, at seconds since 1970."""
-        if self._tlog is not None:
-            self._tlog.write(data, unix)
 
     def begin(
         self,
@@ -154,39 +118,6 @@ class FlightLog:
     def end(self, time: float, by: str, decisions: int) -> None:
         """How the policy's part of the flight ended."""
         self.event(time, "end", by=by, decisions=decisions)
-
-    def close(self) -> None:
-        """Close the files; may be called twice."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
-        if self._tlog is not None:
-            self._tlog.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-def _plain(value: object) -> Any:
-    """A value as JSON has it; numbers that are not finite become null."""
-    if isinstance(value, Tensor):
-        return _plain(value.detach().cpu().tolist())
-    if isinstance(value, np.generic | np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, bool | int | str) or value is None:
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, Sequence | set | frozenset):
-        return [_plain(entry) for entry in value]
-    return str(value)
 
 
 @dataclass(frozen=True)

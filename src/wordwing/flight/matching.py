@@ -10,7 +10,7 @@ from typing import Protocol
 import torch
 
 from wordwing.errors import WordwingError
-from wordwing.flight.eyes import Picture
+from wordwing.flight.camera_stream import Picture
 from wordwing.frames import Pose
 from wordwing.interface import Observation
 

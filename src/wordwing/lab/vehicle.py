@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wordwing.flight.safety import Fence, SafetyRule
 from wordwing.frames import Pose, quaternion_from_euler, quaternion_multiply
 from wordwing.interface import Observation, Setpoint, Vehicle
 from wordwing.lab.camera import LabCamera, LabCameraConfig
 from wordwing.lab.flight import LabFlight, LabFlightConfig
+from wordwing.lab.safety import SafetyRule
 from wordwing.world.assets import asset
 from wordwing.world.layout import Layout
 
@@ -68,8 +68,7 @@ class LabVehicle(Vehicle):
         self._start_yaw = float(start_yaw)
         self._layout = layout
         self._seed = seed
-        fence = Fence(config.fence_margin, config.side_margin, edge=0.0)
-        self._rule = SafetyRule(fence) if safety else None
+        self._rule = SafetyRule(config.fence_margin, config.side_margin) if safety else None
         self._flight = LabFlight(config.flight)
         self._camera = LabCamera(layout, np.random.default_rng(seed), config.camera)
         self.connect()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wordwing.frames import ARENA_HALF
+from wordwing.constants import ARENA_HALF
 
 FENCE_HEIGHT = 0.30
 """Height of all fences, metres."""

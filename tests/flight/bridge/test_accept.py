@@ -21,7 +21,6 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 from command_line import refused
 from interrupting import wait_for
 from wordwing.flight.bridge.accept import running
-from wordwing.flight.bridge.accept.instructions import COUNT
 from wordwing.flight.bridge.accept.judging import (
     Result,
     greatest_xy,
@@ -31,10 +30,9 @@ from wordwing.flight.bridge.accept.judging import (
     stopped_at,
     to_fence,
 )
-from wordwing.flight.bridge.accept.running import chosen, run_all
+from wordwing.flight.bridge.accept.running import COUNT, chosen, run_all, summarise, to_text
 from wordwing.flight.bridge.accept.scenarios import MOCAP_FAULT_FLIGHTS, Scenario, flown_setpoints
 from wordwing.flight.bridge.accept.script import Script, Step
-from wordwing.flight.bridge.accept.table import summarise, to_text
 from wordwing.flight.bridge.accept.trial import AcceptConfig, Terminal, TrialError
 from wordwing.flight.bridge.bridge import Recording, TruePoint
 from wordwing.flight.logs import Entry
@@ -109,8 +107,8 @@ def test_half_of_the_motion_capture_flights_are_within_60_cm_of_a_fence_and_the_
         ahead = (x + 1.5 * math.cos(heading), y + 1.5 * math.sin(heading))  # where it flies at full speed
         assert (2.35 - max(abs(ahead[0]), abs(ahead[1])) <= 0.6) == trouble.near
         fault = trouble.fault(0.0)
-        if trouble.near and hasattr(fault, "direction"):
-            moved = (ahead[0] + 0.1 * math.cos(fault.direction), ahead[1] + 0.1 * math.sin(fault.direction))
+        if trouble.near and hasattr(fault, "bearing"):
+            moved = (ahead[0] + 0.1 * math.cos(fault.bearing), ahead[1] + 0.1 * math.sin(fault.bearing))
             assert max(map(abs, moved)) < max(map(abs, ahead))
 
 
@@ -204,10 +202,7 @@ class Flights:
                 self.bridge = SimpleNamespace(version="1.2.3", recording=Recording([TruePoint(0, 0.5, 1, 0, 0, 0)]))
                 self.marked = 1.0 if "judged" in tries[outer.begun - 1] else None
 
-            def __enter__(self) -> object:
-                return self
-
-            def __exit__(self, *_: object) -> None:
+            def close(self) -> None:
                 pass
 
         def fly(_trial: object) -> Iterable[Result]:

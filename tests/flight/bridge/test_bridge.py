@@ -22,10 +22,9 @@ from command_line import refused
 from served_flight import QUICK
 from wordwing.errors import WordwingError
 from wordwing.flight.arena import Arena
-from wordwing.flight.bridge.autopilots import Simulation, ports
-from wordwing.flight.bridge.bridge import STAND, Bridge
-from wordwing.flight.bridge.faults import MocapJump
-from wordwing.flight.served.faults import PoseDropout, Takeover
+from wordwing.flight.bridge.bridge import STANDING_HEIGHT, Bridge
+from wordwing.flight.bridge.sitl import SitlProcess, sitl_ports
+from wordwing.flight.served.faults import MocapJump, PoseDropout, Takeover
 from wordwing.world.layout import Layout
 
 MADE = Path(__file__).with_name("hand_made_simulation.py")
@@ -74,8 +73,8 @@ class Listener:
 
 
 @pytest.fixture
-def simulation(binary: Path, instance: int) -> Iterator[Simulation]:
-    made = Simulation("ardupilot", binary, instance, {"FS_EKF_ACTION": 2})
+def simulation(binary: Path, instance: int) -> Iterator[SitlProcess]:
+    made = SitlProcess("ardupilot", binary, instance, {"FS_EKF_ACTION": 2})
     yield made
     made.close()
 
@@ -87,7 +86,7 @@ def listener() -> Iterator[Listener]:
     made.socket.close()
 
 
-def bridged(simulation: Simulation, listener: Listener, transmitter: Listener, **options: object) -> Bridge:
+def bridged(simulation: SitlProcess, listener: Listener, transmitter: Listener, **options: object) -> Bridge:
     return Bridge(
         "ardupilot",
         simulation.ports.bridge,
@@ -105,10 +104,10 @@ def bridged(simulation: Simulation, listener: Listener, transmitter: Listener, *
 
 
 def test_the_arena_lies_around_the_drone_and_faults_begin_when_it_is_armed(
-    simulation: Simulation, listener: Listener
+    simulation: SitlProcess, listener: Listener
 ) -> None:
     transmitter = Listener()
-    faults = [MocapJump(0.5, 0.5, distance=5.0, direction=0.0), PoseDropout(1.5), Takeover(0.3)]
+    faults = [MocapJump(0.5, 0.5, distance=5.0, bearing=0.0), PoseDropout(1.5), Takeover(0.3)]
     bridge = bridged(simulation, listener, transmitter, faults=faults)
     thread = threading.Thread(target=bridge.run)
     thread.start()
@@ -116,7 +115,7 @@ def test_the_arena_lies_around_the_drone_and_faults_begin_when_it_is_armed(
         assert bridge.ready.wait(20.0)
         first = listener.pose()
         # With an arena at the origin the local frame is the world: it stands at its start, looking along +y.
-        assert first["position"] == pytest.approx([1.0, -0.5, STAND], abs=0.005)
+        assert first["position"] == pytest.approx([1.0, -0.5, STANDING_HEIGHT], abs=0.005)
         assert first["quaternion"] == pytest.approx([math.sqrt(0.5), 0, 0, math.sqrt(0.5)], abs=0.005)
         (simulation.folder / "arm").touch()
         channels = struct.unpack("<16H", transmitter.socket.recv(100))
@@ -147,7 +146,7 @@ def test_the_arena_lies_around_the_drone_and_faults_begin_when_it_is_armed(
 
 
 def test_a_simulation_gets_our_parameters_and_ends_with_all_that_it_started(binary: Path, instance: int) -> None:
-    simulation = Simulation("ardupilot", binary, instance, {"FS_EKF_ACTION": 2})
+    simulation = SitlProcess("ardupilot", binary, instance, {"FS_EKF_ACTION": 2})
     while not (told := simulation.folder / "told.json").exists() or not told.read_text():
         time.sleep(0.01)
     document = json.loads(told.read_text())
@@ -169,7 +168,7 @@ def test_a_simulation_that_ends_is_told_with_its_last_words(tmp_path: Path, inst
     program.write_text("#!/bin/sh\necho this frame is unknown\n")
     program.chmod(0o755)
     listener = Listener()
-    simulation = Simulation("ardupilot", program, instance)
+    simulation = SitlProcess("ardupilot", program, instance)
     try:
         with pytest.raises(WordwingError, match="this frame is unknown"):
             bridged(simulation, listener, listener).run()
@@ -213,9 +212,9 @@ def free_port() -> int:
 
 
 def test_each_instance_has_ports_of_its_own() -> None:
-    assert ports("ardupilot", 2).pilot == "tcp:127.0.0.1:5782"
-    assert ports("px4", 2).pilot == "udpin:127.0.0.1:14542"
-    assert ports("px4", 0).bridge == "udpin:127.0.0.1:19410"
+    assert sitl_ports("ardupilot", 2).pilot == "tcp:127.0.0.1:5782"
+    assert sitl_ports("px4", 2).pilot == "udpin:127.0.0.1:14542"
+    assert sitl_ports("px4", 0).bridge == "udpin:127.0.0.1:19410"
 
 
 @pytest.mark.parametrize(

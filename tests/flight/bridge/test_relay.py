@@ -9,9 +9,9 @@ pytest.importorskip("pymavlink")
 
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
-from wordwing.flight.bridge.relay import LinkRelay
-from wordwing.flight.clock import ManualClock
-from wordwing.flight.served.faults import PacketLoss, Troubles
+from wordwing.flight.bridge.bridge import LinkRelay
+from wordwing.flight.mavlink.clock import ManualClock
+from wordwing.flight.served.faults import FaultSchedule, PacketLoss
 
 
 class Peer:
@@ -39,8 +39,8 @@ def test_packets_go_both_ways_except_while_they_are_lost() -> None:
     pilot, autopilot, probe = Peer(245), Peer(1), Peer(9)
     probe.socket.close()
     port, clock = probe.port, ManualClock()
-    troubles = Troubles([PacketLoss(10.0, 10.0, share=1.0, way="in")], 0, 0.01)
-    relay = LinkRelay(f"udpin:127.0.0.1:{port}", f"udp:127.0.0.1:{autopilot.port}", troubles, clock)
+    faults = FaultSchedule([PacketLoss(10.0, 10.0, share=1.0, direction="in")], 0, 0.01)
+    relay = LinkRelay(f"udpin:127.0.0.1:{port}", f"udp:127.0.0.1:{autopilot.port}", faults, clock)
     stopping = threading.Event()
     thread = threading.Thread(target=relay.run, args=[stopping])
     thread.start()

@@ -13,17 +13,17 @@ import torch
 
 from served_flight import CALM, QUICK, Companion, empty_lab
 from wordwing.flight.arena import Arena
-from wordwing.flight.served.faults import Gale
+from wordwing.flight.served.faults import WindFault
 from wordwing.flight.served.vehicle import ServedLab
 from wordwing.interface import Setpoint
 from wordwing.lab.vehicle import LabVehicle
 from wordwing.world.layout import Layout
 
-BOTH = pytest.mark.parametrize("personality", ["ardupilot", "px4"])
+BOTH = pytest.mark.parametrize("autopilot", ["ardupilot", "px4"])
 
 
-def airborne(personality: str, **options: object) -> tuple[ServedLab, Companion]:
-    lab = empty_lab(personality, **options)
+def airborne(autopilot: str, **options: object) -> tuple[ServedLab, Companion]:
+    lab = empty_lab(autopilot, **options)
     companion = Companion(lab)
     companion.take_off()
     return lab, companion
@@ -38,8 +38,8 @@ def speed(lab: ServedLab) -> float:
 
 
 @BOTH
-def test_it_starts_on_the_floor_disarmed_and_stays_there(personality):
-    lab = ServedLab(Layout(()), (0.5, -1.0), 2.0, personality=personality)
+def test_it_starts_on_the_floor_disarmed_and_stays_there(autopilot):
+    lab = ServedLab(Layout(()), (0.5, -1.0), 2.0, autopilot=autopilot)
     Companion(lab).wait(5.0)
     assert place(lab) == pytest.approx([0.5, -1.0, 0.11], abs=0.002)
     assert float(lab.true_pose.yaw) == pytest.approx(2.0, abs=1e-3)
@@ -49,10 +49,10 @@ def test_it_starts_on_the_floor_disarmed_and_stays_there(personality):
 
 
 @BOTH
-def test_it_takes_off_flies_and_lands(personality):
-    lab, companion = airborne(personality)
+def test_it_takes_off_flies_and_lands(autopilot):
+    lab, companion = airborne(autopilot)
     assert place(lab) == pytest.approx([0.0, 0.0, 0.11 + 0.7], abs=0.03)
-    assert lab.mode == ("GUIDED" if personality == "ardupilot" else "OFFBOARD")
+    assert lab.mode == ("GUIDED" if autopilot == "ardupilot" else "OFFBOARD")
     companion.fly(2.0, 0.5, 0.0)
     assert 0.6 < place(lab)[0] < 0.9
     companion.fly(2.0, 0.0, 0.0)
@@ -64,19 +64,19 @@ def test_it_takes_off_flies_and_lands(personality):
 
 
 @BOTH
-def test_from_rest_it_gathers_speed_like_ardupilot(personality):
-    lab, companion = airborne(personality)
+def test_from_rest_it_gathers_speed_like_ardupilot(autopilot):
+    lab, companion = airborne(autopilot)
     for expected in (0.19, 0.45, 0.47):
         companion.fly(0.5, 0.5, 0.0)
         assert lab.true_velocity[0] == pytest.approx(expected, abs=0.02)
 
 
 @pytest.mark.parametrize(
-    ("personality", "parameters", "seconds"),
+    ("autopilot", "parameters", "seconds"),
     [("ardupilot", {"GUID_TIMEOUT": 0.5}, 1.1), ("ardupilot", {"GUID_TIMEOUT": 3.0}, 3.7), ("px4", {}, 1.1)],
 )
-def test_in_a_turn_it_flies_like_ardupilot_and_stops_in_the_same_time(personality, parameters, seconds):
-    lab, companion = airborne(personality, parameters=parameters)
+def test_in_a_turn_it_flies_like_ardupilot_and_stops_in_the_same_time(autopilot, parameters, seconds):
+    lab, companion = airborne(autopilot, parameters=parameters)
     before, speeds = float(lab.true_pose.yaw), []
     for _ in range(100):
         companion.fly(0.05, 0.5, 0.3)
@@ -93,9 +93,9 @@ def test_in_a_turn_it_flies_like_ardupilot_and_stops_in_the_same_time(personalit
 
 
 @BOTH
-def test_over_the_wire_it_flies_where_the_lab_in_process_flies(personality):
+def test_over_the_wire_it_flies_where_the_lab_in_process_flies(autopilot):
     setpoints = [(0.7, 0.0), (0.7, 0.8), (0.4, -1.0), (0.7, -0.5), (0.0, 0.0), (0.0, 0.0)]
-    lab, companion = airborne(personality)
+    lab, companion = airborne(autopilot)
     start = place(lab)
     other = LabVehicle(Layout(()), start[:2], 0.0, config=CALM, safety=False)
     for forward, yaw_rate in setpoints:
@@ -107,8 +107,8 @@ def test_over_the_wire_it_flies_where_the_lab_in_process_flies(personality):
 
 
 @BOTH
-def test_axes_are_forward_right_and_down(personality):
-    lab, companion = airborne(personality)
+def test_axes_are_forward_right_and_down(autopilot):
+    lab, companion = airborne(autopilot)
     start = place(lab)
     companion.fly(2.0, 0.0, 0.0, 0.4, 0.0)
     assert place(lab) - start == pytest.approx([0.0, -0.6, 0.0], abs=0.15)  # right is -y
@@ -120,10 +120,10 @@ def test_axes_are_forward_right_and_down(personality):
     assert place(lab)[2] - start[2] == pytest.approx(-0.4, abs=0.12)
 
 
-@pytest.mark.parametrize(("personality", "frame"), [("ardupilot", 1), ("ardupilot", 7), ("px4", 1)])
-def test_a_velocity_in_the_local_frame_goes_along_its_axes(personality, frame):
+@pytest.mark.parametrize(("autopilot", "frame"), [("ardupilot", 1), ("ardupilot", 7), ("px4", 1)])
+def test_a_velocity_in_the_local_frame_goes_along_its_axes(autopilot, frame):
     east = Arena(heading_deg=90.0)  # the world's +x axis points east
-    lab, companion = airborne(personality, frame=east)
+    lab, companion = airborne(autopilot, frame=east)
     start = place(lab)
     companion.fly(2.0, 0.4, 0.0, frame=frame)  # north, which is then the world's +y
     assert place(lab) - start == pytest.approx([0.0, 0.6, 0.0], abs=0.15)
@@ -140,20 +140,20 @@ def test_a_body_velocity_is_turned_by_the_heading_at_the_moment_of_receipt():
 
 
 def test_ardupilot_holds_its_place_at_zero_velocity_and_px4_does_not():
-    wind = [Gale(start=9.5, mean=(0.7, 0.3), gusts=0.3)]
+    wind = [WindFault(start=9.5, mean=(0.7, 0.3), gusts=0.3)]
     gone = {}
-    for personality in ("ardupilot", "px4"):
-        lab, companion = airborne(personality, faults=wind)
+    for autopilot in ("ardupilot", "px4"):
+        lab, companion = airborne(autopilot, faults=wind)
         start = place(lab)
         companion.fly(12.0, 0.0, 0.0)
-        gone[personality] = np.linalg.norm((place(lab) - start)[:2])
+        gone[autopilot] = np.linalg.norm((place(lab) - start)[:2])
     assert gone["ardupilot"] < 0.08 < gone["px4"]
 
 
 @BOTH
-def test_in_a_pilots_mode_it_holds_its_place_in_wind(personality):
-    lab, companion = airborne(personality, faults=[Gale(start=10.0, mean=(0.7, 0.0), gusts=0.3)])
-    companion.mode(5) if personality == "ardupilot" else companion.mode(4, 3)
+def test_in_a_pilots_mode_it_holds_its_place_in_wind(autopilot):
+    lab, companion = airborne(autopilot, faults=[WindFault(start=10.0, mean=(0.7, 0.0), gusts=0.3)])
+    companion.mode(5) if autopilot == "ardupilot" else companion.mode(4, 3)
     start = place(lab)
     for _ in range(15):
         companion.wait(1.0)
@@ -162,8 +162,8 @@ def test_in_a_pilots_mode_it_holds_its_place_in_wind(personality):
 
 
 @BOTH
-def test_it_lands_where_it_is_even_in_wind(personality):
-    lab, companion = airborne(personality, config=QUICK, faults=[Gale(start=0.0, mean=(0.0, 0.6), gusts=0.4)])
+def test_it_lands_where_it_is_even_in_wind(autopilot):
+    lab, companion = airborne(autopilot, config=QUICK, faults=[WindFault(start=0.0, mean=(0.0, 0.6), gusts=0.4)])
     start = place(lab)
     companion.land()
     assert not lab.armed
@@ -171,9 +171,9 @@ def test_it_lands_where_it_is_even_in_wind(personality):
 
 
 @BOTH
-def test_the_same_seed_and_messages_give_the_same_bytes(personality):
+def test_the_same_seed_and_messages_give_the_same_bytes(autopilot):
     def flown(seed: int) -> tuple[list[bytes], np.ndarray]:
-        lab = empty_lab(personality, seed=seed, config=QUICK, faults=[Gale(start=5.0)])
+        lab = empty_lab(autopilot, seed=seed, config=QUICK, faults=[WindFault(start=5.0)])
         companion = Companion(lab)
         companion.take_off()
         companion.fly(2.0, 0.5, 0.4)
@@ -186,8 +186,8 @@ def test_the_same_seed_and_messages_give_the_same_bytes(personality):
 
 
 @BOTH
-def test_time_passes_only_in_advance_and_fractions_of_a_tick_add_up(personality):
-    lab = empty_lab(personality)
+def test_time_passes_only_in_advance_and_fractions_of_a_tick_add_up(autopilot):
+    lab = empty_lab(autopilot)
     companion = Companion(lab, beating=False)
     for _ in range(5):
         companion.setpoint(0.5, 0.0)

@@ -8,7 +8,7 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 from served_flight import Companion, empty_lab
 from wordwing.errors import WordwingError
 
-BOTH = pytest.mark.parametrize("personality", ["ardupilot", "px4"])
+BOTH = pytest.mark.parametrize("autopilot", ["ardupilot", "px4"])
 UINT8, INT8, INT16, INT32, REAL32 = 1, 2, 4, 6, 9
 
 
@@ -84,8 +84,8 @@ def test_what_is_written_counts():
 
 
 @BOTH
-def test_an_unknown_name_is_not_answered(personality):
-    companion = Companion(empty_lab(personality))
+def test_an_unknown_name_is_not_answered(autopilot):
+    companion = Companion(empty_lab(autopilot))
     assert read(companion, "SYSID_MYGCS") is None
     assert read(companion, "NO_SUCH_THING") is None
 
@@ -103,21 +103,21 @@ def test_older_versions_have_older_names_and_centimetres():
 
 
 @pytest.mark.parametrize(
-    ("personality", "factory"),
+    ("autopilot", "factory"),
     [
         ("ardupilot", {"GUID_TIMEOUT": 3.0, "FS_GCS_ENABLE": 0, "MAV_GCS_SYSID": 255}),
         ("px4", {"COM_OF_LOSS_T": 1.0, "COM_OBL_RC_ACT": as_float(0), "MIS_TAKEOFF_ALT": 2.5}),
     ],
 )
-def test_it_can_start_as_it_comes_out_of_the_box(personality, factory):
-    companion = Companion(empty_lab(personality, factory=True))
+def test_it_can_start_as_it_comes_out_of_the_box(autopilot, factory):
+    companion = Companion(empty_lab(autopilot, factory=True))
     for name, value in factory.items():
         assert read(companion, name).param_value == pytest.approx(value)
 
 
 @BOTH
-def test_the_whole_list_can_be_asked_for(personality):
-    companion = Companion(empty_lab(personality))
+def test_the_whole_list_can_be_asked_for(autopilot):
+    companion = Companion(empty_lab(autopilot))
     companion.send(mavlink.MAVLink_param_request_list_message(1, 1))
     companion.wait(0.05)
     found = companion.all("PARAM_VALUE")

@@ -9,22 +9,22 @@ from served_flight import Companion, empty_lab
 from wordwing.flight.served.faults import LowBattery, PoseDropout, RefusedArming
 from wordwing.flight.served.vehicle import ServedLab
 
-BOTH = pytest.mark.parametrize("personality", ["ardupilot", "px4"])
+BOTH = pytest.mark.parametrize("autopilot", ["ardupilot", "px4"])
 ACCEPTED, TEMPORARILY_REJECTED, DENIED, UNSUPPORTED, FAILED = range(5)
 REFUSED = {"ardupilot": FAILED, "px4": TEMPORARILY_REJECTED}
 ARM, TAKEOFF, SET_MODE = 400, 22, 176
 FORCE = 21196
 
 
-def new(personality: str, seconds: float = 3.0, **options: object) -> tuple[ServedLab, Companion]:
-    lab = empty_lab(personality, **options)
+def new(autopilot: str, seconds: float = 3.0, **options: object) -> tuple[ServedLab, Companion]:
+    lab = empty_lab(autopilot, **options)
     companion = Companion(lab)
     companion.wait(seconds)
     return lab, companion
 
 
-def airborne(personality: str, **options: object) -> tuple[ServedLab, Companion]:
-    lab = empty_lab(personality, **options)
+def airborne(autopilot: str, **options: object) -> tuple[ServedLab, Companion]:
+    lab = empty_lab(autopilot, **options)
     companion = Companion(lab)
     companion.take_off()
     return lab, companion
@@ -39,14 +39,14 @@ def speed(lab: ServedLab) -> float:
 
 
 def ready_mode(companion: Companion) -> int:
-    return companion.mode(4) if companion.lab.personality.name == "ardupilot" else companion.mode(4, 2)
+    return companion.mode(4) if companion.lab.profile.name == "ardupilot" else companion.mode(4, 2)
 
 
 @BOTH
-def test_without_a_local_position_it_neither_arms_nor_takes_the_mode(personality):
-    lab, companion = new(personality, 1.0)
-    assert ready_mode(companion) == REFUSED[personality]
-    assert companion.command(ARM, 1) == REFUSED[personality]
+def test_without_a_local_position_it_neither_arms_nor_takes_the_mode(autopilot):
+    lab, companion = new(autopilot, 1.0)
+    assert ready_mode(companion) == REFUSED[autopilot]
+    assert companion.command(ARM, 1) == REFUSED[autopilot]
     assert not lab.armed
     assert not companion.all("LOCAL_POSITION_NED")
     assert not companion.last("SYS_STATUS").onboard_control_sensors_health & 0x10000000
@@ -58,19 +58,19 @@ def test_without_a_local_position_it_neither_arms_nor_takes_the_mode(personality
 
 @BOTH
 @pytest.mark.parametrize("fault", [LowBattery(0.0, level=10.0), RefusedArming(0.0), PoseDropout(-8.0)])
-def test_it_refuses_to_arm_and_says_why(personality, fault):
-    lab, companion = new(personality, faults=[fault])
+def test_it_refuses_to_arm_and_says_why(autopilot, fault):
+    lab, companion = new(autopilot, faults=[fault])
     ready_mode(companion)
-    assert companion.command(ARM, 1) == REFUSED[personality]
+    assert companion.command(ARM, 1) == REFUSED[autopilot]
     assert not lab.armed
     companion.wait(0.5)
-    prefix = "Arm: " if personality == "ardupilot" else "Arming denied: "
+    prefix = "Arm: " if autopilot == "ardupilot" else "Arming denied: "
     assert any(text.startswith(prefix) for text in companion.texts())
 
 
 @BOTH
-def test_a_forced_arm_goes_past_the_checks_and_is_on_record(personality):
-    lab, companion = new(personality, faults=[RefusedArming(0.0)])
+def test_a_forced_arm_goes_past_the_checks_and_is_on_record(autopilot):
+    lab, companion = new(autopilot, faults=[RefusedArming(0.0)])
     ready_mode(companion)
     assert companion.command(ARM, 1, FORCE) == ACCEPTED
     assert lab.armed
@@ -78,9 +78,9 @@ def test_a_forced_arm_goes_past_the_checks_and_is_on_record(personality):
 
 
 @BOTH
-def test_in_the_air_it_disarms_only_by_force_and_then_falls(personality):
-    lab, companion = airborne(personality)
-    assert companion.command(ARM, 0) == REFUSED[personality]
+def test_in_the_air_it_disarms_only_by_force_and_then_falls(autopilot):
+    lab, companion = airborne(autopilot)
+    assert companion.command(ARM, 0) == REFUSED[autopilot]
     assert lab.motors_on
     assert companion.command(ARM, 0, FORCE) == ACCEPTED
     companion.wait(1.0)
@@ -89,9 +89,9 @@ def test_in_the_air_it_disarms_only_by_force_and_then_falls(personality):
 
 
 @BOTH
-def test_armed_and_left_alone_it_disarms_after_10_seconds(personality):
-    lab, companion = new(personality)
-    companion.mode(4) if personality == "ardupilot" else companion.mode(3)
+def test_armed_and_left_alone_it_disarms_after_10_seconds(autopilot):
+    lab, companion = new(autopilot)
+    companion.mode(4) if autopilot == "ardupilot" else companion.mode(3)
     assert companion.command(ARM, 1) == ACCEPTED
     companion.wait(9.5)
     assert lab.armed
@@ -100,16 +100,16 @@ def test_armed_and_left_alone_it_disarms_after_10_seconds(personality):
 
 
 @BOTH
-def test_land_is_no_mode_to_arm_in(personality):
-    lab, companion = new(personality)
-    assert (companion.mode(9) if personality == "ardupilot" else companion.mode(4, 6)) == ACCEPTED
-    assert companion.command(ARM, 1) == REFUSED[personality]
+def test_land_is_no_mode_to_arm_in(autopilot):
+    lab, companion = new(autopilot)
+    assert (companion.mode(9) if autopilot == "ardupilot" else companion.mode(4, 6)) == ACCEPTED
+    assert companion.command(ARM, 1) == REFUSED[autopilot]
     assert not lab.armed
 
 
 @BOTH
-def test_modes_and_commands_that_it_does_not_know_are_refused(personality):
-    lab, companion = new(personality)
+def test_modes_and_commands_that_it_does_not_know_are_refused(autopilot):
+    lab, companion = new(autopilot)
     mode = lab.mode
     assert companion.mode(99, 3) in (FAILED, DENIED)
     assert companion.mode(4.5) in (FAILED, DENIED)
@@ -172,9 +172,9 @@ def test_px4_does_not_count_setpoints_in_a_frame_that_it_does_not_fly():
 
 
 @BOTH
-def test_setpoints_outside_its_guided_mode_are_ignored(personality):
-    lab, companion = airborne(personality)
-    assert (companion.mode(5) if personality == "ardupilot" else companion.mode(4, 3)) == ACCEPTED
+def test_setpoints_outside_its_guided_mode_are_ignored(autopilot):
+    lab, companion = airborne(autopilot)
+    assert (companion.mode(5) if autopilot == "ardupilot" else companion.mode(4, 3)) == ACCEPTED
     flown, before = len(lab.accepted), lab.true_pose
     companion.fly(3.0, 0.5, 0.5)
     assert len(lab.accepted) == flown
@@ -183,8 +183,8 @@ def test_setpoints_outside_its_guided_mode_are_ignored(personality):
 
 
 @BOTH
-def test_setpoints_that_were_flown_are_on_record_in_our_frames(personality):
-    lab, companion = airborne(personality)
+def test_setpoints_that_were_flown_are_on_record_in_our_frames(autopilot):
+    lab, companion = airborne(autopilot)
     flown = len(lab.accepted)
     companion.fly(0.5, 0.3, 0.2, 0.1, -0.05)
     assert len(lab.accepted) - flown == 10
@@ -329,29 +329,29 @@ def test_a_pilot_in_loiter_is_not_landed_for_a_lost_companion():
 
 @BOTH
 @pytest.mark.parametrize(("level", "lands"), [(15.0, False), (9.0, True)])
-def test_it_lands_by_itself_when_the_battery_is_nearly_empty(personality, level, lands):
-    lab, companion = airborne(personality, faults=[LowBattery(11.0, level=level)])
+def test_it_lands_by_itself_when_the_battery_is_nearly_empty(autopilot, level, lands):
+    lab, companion = airborne(autopilot, faults=[LowBattery(11.0, level=level)])
     companion.fly(4.0, 0.0, 0.0)
     assert companion.last("SYS_STATUS").battery_remaining == level
     assert (lab.mode == "LAND") == lands
 
 
 @BOTH
-def test_after_a_landing_it_disarms_itself(personality):
-    lab, companion = airborne(personality)
-    (companion.mode(9)) if personality == "ardupilot" else companion.mode(4, 6)
+def test_after_a_landing_it_disarms_itself(autopilot):
+    lab, companion = airborne(autopilot)
+    (companion.mode(9)) if autopilot == "ardupilot" else companion.mode(4, 6)
     while height(lab) > 0.115:
         companion.wait(0.05)
     down = lab.time
     while lab.armed:
         companion.wait(0.05)
-    assert lab.time - down == pytest.approx({"ardupilot": 0.3, "px4": 2.3}[personality], abs=0.4)
+    assert lab.time - down == pytest.approx({"ardupilot": 0.3, "px4": 2.3}[autopilot], abs=0.4)
 
 
 @BOTH
 @pytest.mark.parametrize("wanted", [1e30, 50.0])
-def test_absurd_but_finite_setpoints_are_limited(personality, wanted):
-    lab, companion = airborne(personality)
+def test_absurd_but_finite_setpoints_are_limited(autopilot, wanted):
+    lab, companion = airborne(autopilot)
     companion.fly(1.0, wanted, wanted, wanted, -wanted)
     assert np.linalg.norm(lab.true_velocity[:2]) < 1.6
     assert lab.true_velocity[2] < 0.7

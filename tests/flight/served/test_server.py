@@ -13,21 +13,21 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from served_flight import QUICK, empty_lab
 from wordwing.cli import main
-from wordwing.commands.lab import read_fault
 from wordwing.errors import WordwingError
-from wordwing.flight.link import open_link
-from wordwing.flight.messages import Codec, heartbeat
+from wordwing.flight.mavlink.link import open_link
+from wordwing.flight.mavlink.messages import Codec, heartbeat
+from wordwing.flight.mavlink.signing import signing_time
 from wordwing.flight.served import faults
+from wordwing.flight.served.faults import parse_fault
 from wordwing.flight.served.server import LabServer
-from wordwing.flight.signing import signing_time
 
 SPEED = 5.0
 
 
 @pytest.fixture
 def server(request: pytest.FixtureRequest) -> Iterator[LabServer]:
-    personality = getattr(request, "param", "ardupilot")
-    made = LabServer(empty_lab(personality, config=QUICK), port=0, video=0, speed=SPEED)
+    autopilot = getattr(request, "param", "ardupilot")
+    made = LabServer(empty_lab(autopilot, config=QUICK), port=0, video=0, speed=SPEED)
     thread = threading.Thread(target=made.run)
     thread.start()
     yield made
@@ -93,7 +93,7 @@ def test_a_second_companion_is_neither_heard_nor_answered(server):
     second.socket.settimeout(0.3)
     with pytest.raises(TimeoutError):
         second.hear()
-    assert server.lab.gate.dropped["stranger"] >= 1
+    assert server.lab.packet_filter.dropped["other peer"] >= 1
 
 
 @pytest.mark.parametrize("server", ["px4"], indirect=True)
@@ -130,7 +130,7 @@ def test_lab_time_passes_at_its_speed(server):
 
 def test_it_listens_on_loopback_only(server):
     assert server._socket.getsockname()[0] == "127.0.0.1"
-    assert server.video._door.getsockname()[0] == "127.0.0.1"
+    assert server.video._listener.getsockname()[0] == "127.0.0.1"
 
 
 def test_its_camera_is_read_by_pyav_with_lab_times(server):
@@ -146,7 +146,7 @@ def test_its_camera_is_read_by_pyav_with_lab_times(server):
     assert pictures[0].shape == (28, 48, 3)
     assert times == sorted(set(times))
     assert 0.0 <= times[0] <= times[-1] <= server.lab.time - 0.06
-    taken = server.lab.camera.develop(server.lab.camera.expose())[0]
+    taken = server.lab.camera.render(server.lab.camera.expose())[0]
     assert np.abs(pictures[-1].astype(float) - taken).mean() < 12  # it stands still; noise and JPEG differ
 
 
@@ -182,7 +182,7 @@ def test_signing_time_counts_10_microseconds_since_2015():
     ],
 )
 def test_faults_are_read_from_the_command_line(text, fault):
-    assert read_fault(text) == fault
+    assert parse_fault(text) == fault
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_faults_are_read_from_the_command_line(text, fault):
 )
 def test_a_wrong_fault_gets_one_sentence(text, complaint):
     with pytest.raises(WordwingError, match=re.escape(complaint)):
-        read_fault(text)
+        parse_fault(text)
 
 
 @pytest.mark.parametrize(

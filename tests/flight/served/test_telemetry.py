@@ -10,11 +10,11 @@ from scipy.spatial.transform import Rotation
 
 from served_flight import CALM, QUICK, Companion, empty_lab
 from wordwing.flight.arena import Arena
-from wordwing.flight.mocap import Relay, Sample
+from wordwing.flight.mocap.relay import Relay, Sample
 from wordwing.flight.served.vehicle import ServedLab
 from wordwing.world.layout import Layout
 
-BOTH = pytest.mark.parametrize("personality", ["ardupilot", "px4"])
+BOTH = pytest.mark.parametrize("autopilot", ["ardupilot", "px4"])
 INTERVAL, REQUEST = 511, 512
 HEARTBEAT, SYS_STATUS, ATTITUDE, LOCAL_POSITION, VERSION, EKF, ODOMETRY = 0, 1, 30, 32, 148, 193, 331
 HERE = Arena(north=3.0, east=-2.0, heading_deg=90.0, floor_down=0.5)
@@ -28,8 +28,8 @@ def ned(position: np.ndarray) -> list[float]:
 
 
 @BOTH
-def test_the_local_position_is_north_east_down_of_its_own_origin(personality):
-    lab = ServedLab(Layout(()), (1.0, -0.5), 0.3, personality=personality, config=CALM, frame=HERE)
+def test_the_local_position_is_north_east_down_of_its_own_origin(autopilot):
+    lab = ServedLab(Layout(()), (1.0, -0.5), 0.3, autopilot=autopilot, config=CALM, frame=HERE)
     companion = Companion(lab)
     companion.wait(3.0)
     message = companion.last("LOCAL_POSITION_NED")
@@ -41,23 +41,23 @@ def test_the_local_position_is_north_east_down_of_its_own_origin(personality):
 
 
 @BOTH
-def test_an_autopilot_that_is_fed_by_our_adapter_knows_where_it_is(personality):
-    lab = empty_lab(personality, external_pose=True, config=QUICK)
+def test_an_autopilot_that_is_fed_by_our_adapter_knows_where_it_is(autopilot):
+    lab = empty_lab(autopilot, external_mocap=True, config=QUICK)
     companion, chosen, packer = Companion(lab), Relay(), mavlink.MAVLink(None, 246, 197)
     companion.wait(4.0)
-    assert lab.autopilot.why_not_arm() == "Need Position Estimate"
+    assert lab.autopilot.prearm_failure() == "Need Position Estimate"
     for _ in range(20):
         companion.wait(0.1)
         for pose in lab.mocap.take():
             message = chosen.hear(Sample(*pose), pose.time)
             if message is not None:
-                lab.receive_pose(message.pack(packer))
-    assert lab.autopilot.why_not_arm() is None
+                lab.receive_mocap(message.pack(packer))
+    assert lab.autopilot.prearm_failure() is None
 
 
 @BOTH
-def test_heading_and_rates_are_clockwise_and_speeds_along_north_east_down(personality):
-    lab = ServedLab(Layout(()), (0.0, 0.0), 0.0, personality=personality, config=CALM, frame=HERE)
+def test_heading_and_rates_are_clockwise_and_speeds_along_north_east_down(autopilot):
+    lab = ServedLab(Layout(()), (0.0, 0.0), 0.0, autopilot=autopilot, config=CALM, frame=HERE)
     companion = Companion(lab)
     companion.take_off()
     attitude = companion.last("ATTITUDE")
@@ -79,8 +79,8 @@ def test_heading_and_rates_are_clockwise_and_speeds_along_north_east_down(person
 
 
 @BOTH
-def test_odometry_agrees_with_position_and_attitude_by_scipy(personality):
-    lab = empty_lab(personality)
+def test_odometry_agrees_with_position_and_attitude_by_scipy(autopilot):
+    lab = empty_lab(autopilot)
     companion = Companion(lab)
     companion.take_off()
     assert not companion.all("ODOMETRY")
@@ -100,8 +100,8 @@ def test_odometry_agrees_with_position_and_attitude_by_scipy(personality):
 
 
 @BOTH
-def test_poses_are_of_30_milliseconds_ago_and_stamped_so(personality):
-    lab = empty_lab(personality, frame=Arena())
+def test_poses_are_of_30_milliseconds_ago_and_stamped_so(autopilot):
+    lab = empty_lab(autopilot, frame=Arena())
     companion = Companion(lab)
     companion.take_off()
     companion.command(INTERVAL, LOCAL_POSITION, 10_000)
@@ -135,8 +135,8 @@ def test_poses_have_motion_captures_noise():
 @pytest.mark.parametrize(
     ("message", "rate"), [(HEARTBEAT, 10.0), (ATTITUDE, 50.0), (LOCAL_POSITION, 30.0), (SYS_STATUS, 2.0)]
 )
-def test_messages_come_at_the_rate_that_was_asked_for(personality, message, rate):
-    companion = Companion(empty_lab(personality))
+def test_messages_come_at_the_rate_that_was_asked_for(autopilot, message, rate):
+    companion = Companion(empty_lab(autopilot))
     companion.wait(3.0)
     assert companion.command(INTERVAL, message, 1e6 / rate) == 0
     before = len(companion.heard)
@@ -150,14 +150,14 @@ def test_messages_come_at_the_rate_that_was_asked_for(personality, message, rate
 
 
 @BOTH
-def test_messages_that_it_does_not_have_are_refused(personality):
-    companion = Companion(empty_lab(personality))
+def test_messages_that_it_does_not_have_are_refused(autopilot):
+    companion = Companion(empty_lab(autopilot))
     assert companion.command(INTERVAL, 33, 100_000) == 4  # GLOBAL_POSITION_INT: there is no GPS
     assert companion.command(REQUEST, 33) == 4
 
 
 def test_only_ardupilot_has_an_ekf_status_report():
-    ardupilot, px4 = (Companion(empty_lab(personality)) for personality in ("ardupilot", "px4"))
+    ardupilot, px4 = (Companion(empty_lab(autopilot)) for autopilot in ("ardupilot", "px4"))
     ardupilot.wait(1.5)
     assert ardupilot.last("EKF_STATUS_REPORT").flags != 831
     ardupilot.wait(2.0)
@@ -168,15 +168,15 @@ def test_only_ardupilot_has_an_ekf_status_report():
 
 
 @BOTH
-def test_it_says_that_it_is_wordwings_lab(personality):
-    companion = Companion(empty_lab(personality))
+def test_it_says_that_it_is_wordwings_lab(autopilot):
+    companion = Companion(empty_lab(autopilot))
     assert companion.command(REQUEST, VERSION) == 0
     assert bytes(companion.last("AUTOPILOT_VERSION").flight_custom_version) == b"wordwing"
 
 
 @BOTH
-def test_the_heartbeat_shows_arming_and_the_landed_state_follows_the_flight(personality):
-    companion = Companion(empty_lab(personality))
+def test_the_heartbeat_shows_arming_and_the_landed_state_follows_the_flight(autopilot):
+    companion = Companion(empty_lab(autopilot))
     companion.wait(3.0)
     companion.command(INTERVAL, 245, 100_000)
     companion.command(INTERVAL, HEARTBEAT, 100_000)
@@ -195,8 +195,8 @@ def test_the_heartbeat_shows_arming_and_the_landed_state_follows_the_flight(pers
 
 
 @BOTH
-def test_each_datagram_holds_one_packet_and_sequence_numbers_count(personality):
-    lab = empty_lab(personality, config=QUICK)
+def test_each_datagram_holds_one_packet_and_sequence_numbers_count(autopilot):
+    lab = empty_lab(autopilot, config=QUICK)
     packets = lab.advance(30.0)
     parser = mavlink.MAVLink(None)
     assert [parser.decode(bytearray(packet)).get_seq() for packet in packets] == [i % 256 for i in range(len(packets))]
@@ -205,7 +205,7 @@ def test_each_datagram_holds_one_packet_and_sequence_numbers_count(personality):
 
 def test_its_arena_file_is_the_true_one(tmp_path):
     lab = empty_lab("ardupilot")
-    (tmp_path / "arena.json").write_text(lab.arena_json())
+    (tmp_path / "arena.json").write_text(lab.frame.to_json())
     arena = Arena.load(tmp_path / "arena.json")
     assert arena == lab.frame
     assert (arena.north, arena.east) != (0.0, 0.0)

@@ -11,25 +11,23 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
 from wordwing.errors import WordwingError
 from wordwing.flight.arena import Arena
-from wordwing.flight.bridge.autopilots import Simulation
-from wordwing.flight.bridge.faults import LINK_FAULTS, since
-from wordwing.flight.bridge.feed import MocapFeed, UdpSenders
 from wordwing.flight.bridge.ground_station import AUTOPILOT, GroundStation
-from wordwing.flight.bridge.relay import LinkRelay
-from wordwing.flight.bridge.truth import Autopilot, TruePose, Truth
-from wordwing.flight.clock import SystemClock
-from wordwing.flight.link import Link, open_link
+from wordwing.flight.bridge.ground_truth import GroundTruth, TruePose
+from wordwing.flight.bridge.sitl import SitlProcess
 from wordwing.flight.matching import PoseTrack
-from wordwing.flight.messages import Codec, Message
-from wordwing.flight.served.camera import ServedCamera
-from wordwing.flight.served.faults import Fault, LowBattery, Reboot, Takeover, Troubles
-from wordwing.flight.served.filming import film
+from wordwing.flight.mavlink.clock import Clock, SystemClock
+from wordwing.flight.mavlink.link import Link, open_link
+from wordwing.flight.mavlink.messages import Codec, Message
+from wordwing.flight.served.autopilot_profile import AutopilotName
+from wordwing.flight.served.camera import ServedCamera, stream_camera
+from wordwing.flight.served.faults import LINK_FAULTS, Fault, FaultSchedule, LossyChannel, LowBattery, Reboot, Takeover
+from wordwing.flight.served.mocap import MocapStream, UdpSenders
 from wordwing.flight.served.server import SWITCH
 from wordwing.flight.served.vehicle import LOCAL_FRAME
 from wordwing.flight.served.video import VideoServer
@@ -37,20 +35,26 @@ from wordwing.frames import Pose
 from wordwing.lab.vehicle import LabConfig
 from wordwing.world.layout import Layout
 
-STAND = 0.1
+STANDING_HEIGHT = 0.1
 """Height of the autopilot above the floor when the drone stands on it, metres."""
 
 CONNECT_SECONDS = 30.0
 """How long a simulation may take until it tells where its drone is, seconds."""
 
-LISTEN = 0.01
+POLL_SECONDS = 0.01
 """How long the loop waits for a message, seconds."""
 
-MOCAP_EVERY = 0.009
+MOCAP_PERIOD = 0.009
 """Between two poses of motion capture, seconds. It goes on when the simulation stalls: its cameras are not ours."""
 
 STALLED = 1.0
 """After so long without a true pose motion capture ends, too, seconds."""
+
+RIGID_BODY = "drone"
+"""Its name in motion capture."""
+
+WAIT = 0.005
+"""How long the relay waits for either side before it looks at the other, seconds."""
 
 ARMED = 128
 """MAV_MODE_FLAG_SAFETY_ARMED."""
@@ -86,12 +90,55 @@ class Recording:
     """What the autopilot said to people."""
 
 
+class LinkRelay:
+    """Carries MAVLink packets between a pilot and an autopilot, one at a time."""
+
+    def __init__(self, pilot: str, autopilot: str, faults: FaultSchedule, clock: Clock, seed: int = 0) -> None:
+        """Open both links.
+
+        Args:
+            pilot: URL on which the pilot is heard, `udpin:…`.
+            autopilot: URL of the autopilot's link for a pilot.
+            faults: Faults to inject.
+            clock: Whose times faults have.
+            seed: Of what is random in them.
+        """
+        self._clock = clock
+        self._pilot = open_link(pilot)
+        try:
+            self._autopilot = open_link(autopilot)
+        except Exception:
+            self._pilot.close()
+            raise
+        self._uplink, self._downlink = LossyChannel(faults, "in", seed), LossyChannel(faults, "out", seed)
+        self._from_pilot, self._from_autopilot = Codec(stream=True), Codec(stream=True)
+
+    def run(self, stopping: threading.Event) -> None:
+        """Carry packets until told to stop."""
+        while not stopping.is_set():
+            for data in self._pilot.receive(WAIT):
+                for message in self._from_pilot.parse(data):
+                    self._uplink.send(bytes(message.get_msgbuf()), self._clock.now())
+            for data in self._autopilot.receive(WAIT):
+                for message in self._from_autopilot.parse(data):
+                    self._downlink.send(bytes(message.get_msgbuf()), self._clock.now())
+            for packet in self._uplink.receive(self._clock.now()):
+                self._autopilot.send(packet)
+            for packet in self._downlink.receive(self._clock.now()):
+                self._pilot.send(packet)
+
+    def close(self) -> None:
+        """Let go of both links; may be called twice."""
+        self._pilot.close()
+        self._autopilot.close()
+
+
 class Bridge:
     """One simulated drone in one layout. `run` serves it in the caller's thread, the camera in another."""
 
     def __init__(
         self,
-        autopilot: Autopilot,
+        autopilot: AutopilotName,
         url: str,
         layout: Layout,
         start_xy: Sequence[float],
@@ -106,7 +153,7 @@ class Bridge:
         seed: int = 0,
         frame: Arena = LOCAL_FRAME,
         config: LabConfig | None = None,
-        simulation: Simulation | None = None,
+        simulation: SitlProcess | None = None,
     ) -> None:
         """Bind; nothing is connected before `run`.
 
@@ -119,7 +166,7 @@ class Bridge:
             transmitter: UDP port of ArduPilot's simulated receiver.
             mocap: Where poses of motion capture are sent.
             host: The address that the camera listens on.
-            video: Its TCP port; 0 takes a free one.
+            video: Its TCP port; 0 takes a stabilize one.
             relay: The pilot's link through the bridge, from a URL to another, so that its packets can get lost.
             faults: What goes wrong, seconds after the drone was armed.
             seed: Of noise and faults.
@@ -140,17 +187,17 @@ class Bridge:
         self._url, self._transmitter, self._relayed = url, transmitter, relay
         self._start = (float(start_xy[0]), float(start_xy[1]), float(start_yaw))
         self._simulation = simulation
-        self._waiting = tuple(faults)
-        self._troubles = Troubles((), seed, LISTEN)
+        self._pending_faults = tuple(faults)
+        self._faults = FaultSchedule((), seed, POLL_SECONDS)
         self._seed = seed
-        self._truth = Truth(autopilot)
+        self._ground_truth = GroundTruth(autopilot)
         self._world: Pose | None = None
         self._track = PoseTrack()
         self._newest: tuple[float, Pose] | None = None
         self._measured_at = -math.inf
         self._codec = Codec(stream=True)  # which also reads datagrams
-        self._feed = MocapFeed(frame, self._troubles, seed)
-        self._camera = ServedCamera(layout, config, self, self._troubles, seed)
+        self._mocap = MocapStream(frame, self._faults, (seed, 3))
+        self._camera = ServedCamera(layout, config, self, self._faults, seed)
         self._stopping = threading.Event()
         self._senders = UdpSenders(mocap)
         try:
@@ -172,14 +219,14 @@ class Bridge:
         assert pose is not None, "nothing is asked for before the drone has been seen"
         return Pose(pose.position[None].float(), pose.quaternion[None].float())
 
-    def order(self, fault: Fault) -> None:
+    def inject(self, fault: Fault) -> None:
         """Something goes wrong, at a time of the bridge's clock."""
-        self._troubles.order(fault)
+        self._faults.add(fault)
 
-    def take_over(self, *, free: bool = False, brake: bool = False) -> None:
+    def take_over(self, *, stabilize: bool = False, brake: bool = False) -> None:
         """The safety pilot takes the drone, now."""
         assert self._station is not None
-        self._station.take_over(free=free, brake=brake)
+        self._station.take_over(stabilize=stabilize, brake=brake)
 
     def run(self, ready: Callable[[], None] = lambda: None) -> None:
         """Serve until `stop` is called; a simulation that ends or does not answer is a `WordwingError`.
@@ -197,9 +244,9 @@ class Bridge:
             self._serve(link, until=self.ready.is_set)
             if self._stopping.is_set():
                 return
-            threads.append(threading.Thread(target=self._film, name="camera", daemon=True))
+            threads.append(threading.Thread(target=self._stream_camera, name="camera", daemon=True))
             if self._relayed is not None:
-                relay = LinkRelay(*self._relayed, self._troubles, self._clock, self._seed)
+                relay = LinkRelay(*self._relayed, self._faults, self._clock, self._seed)
                 threads.append(threading.Thread(target=relay.run, args=[self._stopping], name="relay", daemon=True))
             for thread in threads:
                 thread.start()
@@ -239,7 +286,7 @@ class Bridge:
     def _serve(self, link: Link, until: Callable[[], bool]) -> None:
         begun = self.time
         while not self._stopping.is_set() and not until():
-            messages = [message for data in link.receive(LISTEN) for message in self._codec.parse(data)]
+            messages = [message for data in link.receive(POLL_SECONDS) for message in self._codec.parse(data)]
             now = self.time
             moment = None
             for message in messages:
@@ -253,15 +300,15 @@ class Bridge:
             if not self.ready.is_set() and now - begun > CONNECT_SECONDS:
                 raise WordwingError(
                     f"{self._url}: no true pose came within {CONNECT_SECONDS:g} s; is this the simulation of "
-                    f"{self.autopilot}{self._last_words()}?"
+                    f"{self.autopilot}{self._output_tail()}?"
                 )
 
     def _check_simulation(self) -> None:
         if self._simulation is not None and (words := self._simulation.ended) is not None:
             raise WordwingError(f'the simulation has ended; its last words were "{words}"')
 
-    def _last_words(self) -> str:
-        return "" if self._simulation is None else f' (its last words were "{self._simulation.words()}")'
+    def _output_tail(self) -> str:
+        return "" if self._simulation is None else f' (its last words were "{self._simulation.output_tail()}")'
 
     def _handle_message(self, message: Message, now: float) -> TruePose | None:
         """Take a message in; gives the true pose, if it tells."""
@@ -275,23 +322,23 @@ class Bridge:
             state = (message.custom_mode, bool(message.base_mode & ARMED))
             if not recording.modes or recording.modes[-1][1:] != state:
                 recording.modes.append((now, *state))
-            if state[1] and self._waiting:
-                for fault in self._waiting:
-                    self._troubles.order(since(fault, now))
-                self._waiting = ()
+            if state[1] and self._pending_faults:
+                for fault in self._pending_faults:
+                    self._faults.add(replace(fault, start=fault.start + now))
+                self._pending_faults = ()
         elif kind == "AUTOPILOT_VERSION":
             self.version = _version(message)
         elif kind == "STATUSTEXT":
             recording.texts.append((now, message.text))
         else:
-            return self._truth.update(message, now)
+            return self._ground_truth.update(message, now)
         return None
 
     def _update_pose(self, moment: TruePose) -> None:
         if self._world is None:
             x, y, yaw = self._start
             self._world = (
-                _level((x, y), yaw, STAND)
+                _level((x, y), yaw, STANDING_HEIGHT)
                 @ _level(moment.pose.xy.tolist(), float(moment.pose.yaw), float(moment.pose.position[2])).inverse()
             )
         pose = self._world @ moment.pose
@@ -304,28 +351,28 @@ class Bridge:
 
     def _measure(self, now: float) -> None:
         """Motion capture looks at the drone, if it is time."""
-        if self._newest is None or now - self._measured_at < MOCAP_EVERY or now - self._newest[0] > STALLED:
+        if self._newest is None or now - self._measured_at < MOCAP_PERIOD or now - self._newest[0] > STALLED:
             return
         self._measured_at = now
-        datagram = self._feed.measure(self._newest[1], now)
-        if datagram is not None:
-            self._senders.send(datagram)
+        measured = self._mocap.measure(self._newest[1], now)
+        if measured is not None:
+            self._senders.send(measured.to_json(name=RIGID_BODY))
 
     def _tick(self, now: float) -> None:
         self._measure(now)
         assert self._station is not None
         self._station.tick(now, version_known=bool(self.version))
-        takeover = self._troubles.once(Takeover, now)
+        takeover = self._faults.trigger(Takeover, now)
         if takeover is not None:
-            self._station.take_over(free=takeover.free)
-        battery = self._troubles.once(LowBattery, now)
+            self._station.take_over(stabilize=takeover.stabilize)
+        battery = self._faults.trigger(LowBattery, now)
         if battery is not None:
             self._station.drain_battery(battery.level)
-        if self._troubles.once(Reboot, now) is not None:
+        if self._faults.trigger(Reboot, now) is not None:
             self._station.reboot()
 
-    def _film(self) -> None:
-        film(self._camera, self, self._video, self.config.image_latency, self._stopping, nullcontext())
+    def _stream_camera(self) -> None:
+        stream_camera(self._camera, self, self._video, self.config.image_latency, self._stopping, nullcontext())
 
 
 def needs_relay(faults: Iterable[Fault]) -> bool:

@@ -1,4 +1,4 @@
-"""What stands beside the pilot in a real room: a ground station and a safety pilot with a transmitter.
+"""A ground station and a safety pilot with an RC transmitter, as there are beside a real flight.
 
 The ground station is system 255 on a link of its own. It beats, asks for the true pose and does what faults need. The
 transmitter of ArduPilot's simulation listens on a UDP port; PX4's is a joystick of the ground station.
@@ -12,8 +12,9 @@ import struct
 
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
-from wordwing.flight.bridge.truth import MESSAGES, Autopilot
-from wordwing.flight.link import Link
+from wordwing.flight.bridge.ground_truth import MESSAGES
+from wordwing.flight.mavlink.link import Link
+from wordwing.flight.served.autopilot_profile import AutopilotName
 
 SYSTEM, COMPONENT = 255, 190
 """Our ids here: a ground station's."""
@@ -21,7 +22,7 @@ SYSTEM, COMPONENT = 255, 190
 AUTOPILOT = 1
 """MAV_COMP_ID_AUTOPILOT1."""
 
-TRUTH_RATE, HEARTBEAT_RATE = 100.0, 10.0
+GROUND_TRUTH_RATE, HEARTBEAT_RATE = 100.0, 10.0
 """Of the messages that are asked for, a second."""
 
 EVERY = 1.0
@@ -43,7 +44,7 @@ FORCE_REBOOT = 20190226
 class GroundStation:
     """One ground station with a transmitter beside it."""
 
-    def __init__(self, autopilot: Autopilot, link: Link, transmitter: int | None) -> None:
+    def __init__(self, autopilot: AutopilotName, link: Link, transmitter: int | None) -> None:
         """Nothing is sent yet.
 
         Args:
@@ -73,20 +74,20 @@ class GroundStation:
         self._beat_at = now
         invalid, active = mavlink.MAV_AUTOPILOT_INVALID, mavlink.MAV_STATE_ACTIVE
         self.send(mavlink.MAVLink_heartbeat_message(mavlink.MAV_TYPE_GCS, invalid, 0, 0, active, 3))
-        for kind, hertz in ((MESSAGES[self._autopilot], TRUTH_RATE), (0, HEARTBEAT_RATE)):
+        for kind, hertz in ((MESSAGES[self._autopilot], GROUND_TRUTH_RATE), (0, HEARTBEAT_RATE)):
             self._command(mavlink.MAV_CMD_SET_MESSAGE_INTERVAL, kind, 1e6 / hertz)
         if not version_known:
             self._command(mavlink.MAV_CMD_REQUEST_MESSAGE, mavlink.MAVLINK_MSG_ID_AUTOPILOT_VERSION)
 
-    def take_over(self, *, free: bool = False, brake: bool = False) -> None:
-        """The safety pilot takes the drone: LOITER or POSCTL; STABILIZE or STABILIZED if `free`; ArduPilot's BRAKE."""
+    def take_over(self, *, stabilize: bool = False, brake: bool = False) -> None:
+        """The safety pilot switches to LOITER or POSCTL; to STABILIZE(D) if `stabilize`; to ArduPilot's BRAKE."""
         if self._receiver is not None:
-            switch = STABILIZE_SWITCH if free else BRAKE_SWITCH if brake else LOITER_SWITCH
+            switch = STABILIZE_SWITCH if stabilize else BRAKE_SWITCH if brake else LOITER_SWITCH
             # The throttle stick in the middle holds the height; at the bottom the drone would sink.
             channels = [MIDDLE, MIDDLE, MIDDLE, MIDDLE, switch, 1000, 1000, STANDBY_SWITCH, *[MIDDLE] * 8]
             self._receiver.send(struct.pack("<16H", *channels))
         else:
-            self._command(mavlink.MAV_CMD_DO_SET_MODE, 1, STABILIZED if free else POSCTL)
+            self._command(mavlink.MAV_CMD_DO_SET_MODE, 1, STABILIZED if stabilize else POSCTL)
 
     def drain_battery(self, level: float) -> None:
         """Leave so much in the battery, percent."""

@@ -1,4 +1,4 @@
-"""What the served lab's autopilot does with orders: arming, modes, take-off, setpoints, time-outs and failsafes.
+"""The autopilot of the served lab: arming, modes, take-off, setpoints, timeouts and failsafes.
 
 Both autopilots are here because they differ in single rules, each said where it applies. What a flight controller
 does five hundred times a second is in `sim.lab`.
@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
-from wordwing.flight.served.failsafes import protect
-from wordwing.flight.served.personality import ACCEPTED, DENIED, FAILED, Mode, Parameters, Personality
+from wordwing.flight.served.autopilot_profile import ACCEPTED, DENIED, FAILED, AutopilotProfile, Mode, ParameterTable
 from wordwing.lab.autopilot import Guidance
 from wordwing.lab.flight import REST, STILL, LabFlight
 
@@ -38,9 +37,12 @@ MAX_YAW_RATE = 2.0
 DRAIN = 0.1
 """Of the battery, percent for each second with motors on."""
 
+RETURN, LAND, HOLD = 3, 4, 5
+"""COM_OBL_RC_ACT; below RETURN it waits for the sticks."""
+
 
 @dataclass(frozen=True)
-class Wanted:
+class VelocitySetpoint:
     """A setpoint that has been flown, as it was received, but in our frames."""
 
     forward: float
@@ -60,33 +62,33 @@ class Wanted:
 class ServedAutopilot:
     """Arms, changes modes, obeys setpoints and protects itself."""
 
-    def __init__(self, flight: LabFlight, personality: Personality, parameters: Parameters) -> None:
+    def __init__(self, flight: LabFlight, profile: AutopilotProfile, parameters: ParameterTable) -> None:
         self.flight = flight
-        self.personality = personality
+        self.profile = profile
         self.parameters = parameters
         self.texts: deque[tuple[int, str]] = deque()
-        """Severity and text of what it wants to say."""
-        self.accepted: list[tuple[float, Wanted]] = []
+        """Severities and texts of STATUSTEXT messages to send."""
+        self.accepted: list[tuple[float, VelocitySetpoint]] = []
         self.refusal: str | None = None
         """Why it will not arm, if something has gone wrong that it can name."""
-        self.refusal_shown = False
+        self.refusal_prearm = False
         """Whether the pre-arm check says so before anyone asks."""
         self.battery = 100.0
         """Percent left."""
-        self.blind_since: float | None = None
+        self.mocap_lost_since: float | None = None
         """Since when it has had no position from motion capture, seconds."""
         self._ground = flight.config.airframe.leg_height
         self.boot()
 
     def boot(self) -> None:
-        """Start anew; in the air it lands, armed until it is down."""
+        """Boot; in the air it then lands, armed until it is down."""
         self.booted = self.flight.time
-        self.mode = self.personality.mode(self.personality.first_mode)
+        self.mode = self.profile.mode(self.profile.first_mode)
         self.armed = self.flight.motors_on
         self.failsafe: str | None = "Reboot" if self.flight.motors_on else None
         """Why it lands by itself."""
         self._emergency = self.flight.motors_on
-        self._wanted: Wanted | None = None
+        self._setpoint: VelocitySetpoint | None = None
         self.last_setpoint = -math.inf
         """When it came, lab time."""
         self._stream_since = math.inf
@@ -94,7 +96,7 @@ class ServedAutopilot:
         self._height = float(self.flight.position[2])
         self._resting = 0.0
         self._idle_since = self.flight.time
-        self.gcs_heard: float | None = None
+        self.gcs_heartbeat: float | None = None
         """When the one that it listens for was last heard, lab time."""
         self.battery_acted = False
         """Whether it has landed for its battery once; if someone then wants to fly on, it lets them."""
@@ -106,12 +108,12 @@ class ServedAutopilot:
 
     @property
     def airborne(self) -> bool:
-        """Whether it carries itself."""
+        """Whether the motors are running."""
         return self.flight.motors_on
 
     @property
     def landing(self) -> bool:
-        """Whether it is on its way down for good."""
+        """Whether it is landing."""
         return self.mode.kind == "land" or self._emergency
 
     @property
@@ -120,146 +122,146 @@ class ServedAutopilot:
         return self._climb_to is not None and self.airborne
 
     @property
-    def given_up(self) -> bool:
-        """Whether it has been reckoning its position for too long."""
-        limit = self.personality.reckons_for
+    def dead_reckoning_expired(self) -> bool:
+        """Whether dead reckoning has lasted too long."""
+        limit = self.profile.dead_reckoning_timeout
         seconds = self.parameters[limit] / 1e6 if isinstance(limit, str) else limit
-        return self.blind_since is not None and self.time - self.blind_since > seconds
+        return self.mocap_lost_since is not None and self.time - self.mocap_lost_since > seconds
 
     @property
-    def located(self) -> bool:
-        """Whether it thinks that it knows where it is; it does on dead reckoning, too, for a while."""
-        return self.time - self.booted >= BOOT and not self.given_up
+    def position_valid(self) -> bool:
+        """Whether its position estimate is valid; on dead reckoning it is for a while."""
+        return self.time - self.booted >= BOOT and not self.dead_reckoning_expired
 
     @property
     def volts(self) -> float:
         """Of a battery of four cells."""
         return 13.2 + 3.6 * self.battery / 100
 
-    def why_not_arm(self) -> str | None:
-        """What keeps it on the ground, if anything does."""
-        if not self.located:
+    def prearm_failure(self) -> str | None:
+        """The failed pre-arm check, if any."""
+        if not self.position_valid:
             return "Need Position Estimate"
         if self.battery < LEAST_BATTERY:
             return "Battery low"
         return None
 
     def arm(self, *, force: bool = False) -> int:
-        """The answer, a MAV_RESULT, to a wish to arm."""
+        """Arm, and return the MAV_RESULT."""
         if self.armed:
             return ACCEPTED
-        why = self.why_not_arm() or self.refusal
+        why = self.prearm_failure() or self.refusal
         if why is None and not self.mode.armable:
             why = f"{self.mode.name} mode not armable"
-        if why is None and self.personality.name == "px4" and self.mode.kind == "guided" and not self._streaming():
+        if why is None and self.profile.name == "px4" and self.mode.kind == "guided" and not self._streaming():
             why = "No offboard signal"
         if why is not None and not force:
-            self.say(ERROR, f"Arm: {why}" if self.personality.name == "ardupilot" else f"Arming denied: {why}")
-            return self.personality.refused_arming
+            self.statustext(ERROR, f"Arm: {why}" if self.profile.name == "ardupilot" else f"Arming denied: {why}")
+            return self.profile.refused_arming
         self.armed = True
         self._idle_since = self.time
         self._ground = float(self.flight.position[2])
-        self.say(INFO, "Arming motors" if self.personality.name == "ardupilot" else "Armed by external command")
+        self.statustext(INFO, "Arming motors" if self.profile.name == "ardupilot" else "Armed by external command")
         if self.mode.kind == "takeoff":
             self._take_off(self.parameters["MIS_TAKEOFF_ALT"])
         return ACCEPTED
 
     def disarm(self, *, force: bool = False) -> int:
-        """The answer to a wish to disarm; forced, a flying drone falls."""
+        """Disarm, and return the MAV_RESULT; a flying drone that is forced to disarm falls."""
         if self.airborne and not force:
-            return self.personality.refused_arming
+            return self.profile.refused_arming
         self._disarm()
         return ACCEPTED
 
     def set_mode(self, mode: Mode | None) -> int:
-        """The answer to a wish for a mode; None for one that it does not have."""
+        """Change the mode, and return the MAV_RESULT; None is an unknown mode."""
         if mode is None:
-            return DENIED if self.personality.name == "px4" else FAILED
+            return DENIED if self.profile.name == "px4" else FAILED
         refusal = None
-        if mode.kind in ("guided", "takeoff") and not self.located:
+        if mode.kind in ("guided", "takeoff") and not self.position_valid:
             refusal = "requires position"
-        elif mode.kind == "guided" and self.personality.name == "px4" and not self._streaming():
+        elif mode.kind == "guided" and self.profile.name == "px4" and not self._streaming():
             refusal = "no offboard signal"
         if refusal is not None:
-            self.say(WARNING, f"Mode change to {mode.name} failed: {refusal}")
-            return self.personality.refused_mode
+            self.statustext(WARNING, f"Mode change to {mode.name} failed: {refusal}")
+            return self.profile.refused_mode
         self.enter(mode)
         if mode.kind == "takeoff" and self.armed and not self.airborne:
             self._take_off(self.parameters["MIS_TAKEOFF_ALT"])
-        if mode.kind == "guided" and self.armed and self._wanted is not None:
-            self.accepted.append((self.time, self._wanted))  # PX4's, sent before the mode
+        if mode.kind == "guided" and self.armed and self._setpoint is not None:
+            self.accepted.append((self.time, self._setpoint))  # PX4's, sent before the mode
         return ACCEPTED
 
-    def take_over(self, *, free: bool) -> None:
+    def take_over(self, *, stabilize: bool) -> None:
         """The pilot's sticks choose a mode."""
-        self.enter(self.personality.mode(self.personality.pilot_modes[int(free)]))
-        self.say(NOTICE, f"Mode {self.mode.name} by the pilot")
+        self.enter(self.profile.mode(self.profile.pilot_modes[int(stabilize)]))
+        self.statustext(NOTICE, f"Mode {self.mode.name} by the pilot")
 
     def take_off(self, height: float) -> int:
-        """The answer to NAV_TAKEOFF, metres above where it stands."""
-        if self.personality.name == "px4":  # it goes to its own mode and its own height
-            return self.set_mode(self.personality.mode("TAKEOFF"))
+        """Execute NAV_TAKEOFF to a height above the ground, metres, and return the MAV_RESULT."""
+        if self.profile.name == "px4":  # it goes to its own mode and its own height
+            return self.set_mode(self.profile.mode("TAKEOFF"))
         if self.mode.kind != "guided" or not self.armed or self.airborne or not 0 < height <= 100:
             return FAILED
         self._take_off(height)
         return ACCEPTED
 
-    def setpoint(self, wanted: Wanted | None) -> None:
+    def receive_setpoint(self, setpoint: VelocitySetpoint | None) -> None:
         """A velocity to fly; None is one that it cannot make sense of."""
-        if self.personality.name == "px4":
-            if wanted is None:
+        if self.profile.name == "px4":
+            if setpoint is None:
                 return
             if self.time - self.last_setpoint > STREAM_GAP:
                 self._stream_since = self.time
             self.last_setpoint = self.time
-            self._wanted = wanted
+            self._setpoint = setpoint
         if self.mode.kind != "guided" or not self.armed:
             return
-        if self.personality.name == "ardupilot":
+        if self.profile.name == "ardupilot":
             # Whatever comes replaces the take-off; what makes no sense means to hold.
             if self.climbing:
                 self._climb_to = None
                 self._height = float(self.flight.position[2])
             self.last_setpoint = self.time
-            self._wanted = wanted
-        if wanted is not None:
-            self.accepted.append((self.time, wanted))
+            self._setpoint = setpoint
+        if setpoint is not None:
+            self.accepted.append((self.time, setpoint))
 
     def heartbeat(self, system: int, kind: int) -> None:
-        """Someone is alive: ArduPilot listens for one system or a range of them, PX4 for ground stations."""
-        if self.personality.name == "ardupilot":
+        """A heartbeat: ArduPilot watches one system id or a range of them, PX4 all ground stations."""
+        if self.profile.name == "ardupilot":
             first = self.parameters["MAV_GCS_SYSID"]
             watched = first <= system <= max(first, self.parameters["MAV_GCS_SYSID_HI"])
         else:
             watched = kind == mavlink.MAV_TYPE_GCS
         if watched:
-            self.gcs_heard = self.time
+            self.gcs_heartbeat = self.time
 
     def tick(self) -> None:
-        """Look at all clocks, then fly for one tick."""
+        """Check all timeouts, then fly for one tick."""
         if self.airborne:
             self.battery = max(0.0, self.battery - DRAIN * TICK)
-            protect(self)
+            self._check_failsafes()
         guidance = self._guidance()
         self.flight.follow(TICK, guidance)
         self._touch_down(guidance)
 
-    def say(self, severity: int, text: str) -> None:
-        """Something for STATUSTEXT."""
+    def statustext(self, severity: int, text: str) -> None:
+        """Queue a STATUSTEXT."""
         self.texts.append((severity, text))
 
     def _streaming(self) -> bool:
         return self.time - self.last_setpoint <= STREAM_GAP and self.time - self._stream_since >= STREAM_TIME
 
     def enter(self, mode: Mode) -> None:
-        """Change the mode, without asking anyone."""
+        """Change the mode without checks."""
         if mode == self.mode and not self._emergency:
             return
         if mode.kind != "guided" or self.mode.kind != "guided":
             self._climb_to = None
             self._height = float(self.flight.position[2])
-        if self.personality.name == "ardupilot":
-            self._wanted = None
+        if self.profile.name == "ardupilot":
+            self._setpoint = None
         self.mode = mode
         self.failsafe = None
         self._emergency = False
@@ -267,46 +269,87 @@ class ServedAutopilot:
 
     def _take_off(self, height: float) -> None:
         self._climb_to = self._ground + height
-        self._wanted = None
+        self._setpoint = None
         self.flight.start_motors()
 
-    def land_because(self, why: str) -> None:
+    def failsafe_land(self, why: str) -> None:
         """A failsafe lands it."""
-        self.enter(self.personality.mode("LAND"))
+        self.enter(self.profile.mode("LAND"))
         self.failsafe = why
-        self.say(EMERGENCY if self.personality.name == "px4" else WARNING, f"{why}: landing")
+        self.statustext(EMERGENCY if self.profile.name == "px4" else WARNING, f"{why}: landing")
+
+    def _check_failsafes(self) -> None:
+        """Land a drone in the air if one of its timeouts has expired; a drone that is landing is left alone."""
+        parameters, ardupilot = self.parameters, self.profile.name == "ardupilot"
+        if self.landing:
+            return
+        if self.dead_reckoning_expired:
+            self.failsafe_land("EKF Failsafe")
+        elif ardupilot:
+            # In a pilot's modes a lost ground station means nothing (FS_OPTIONS 16); BRAKE is none of them.
+            watches = self.mode.name not in self.profile.pilot_modes
+            if watches and parameters["FS_GCS_ENABLE"] and self._gcs_lost(parameters["FS_GCS_TIMEOUT"]):
+                self.failsafe_land("GCS Failsafe")
+            elif parameters["BATT_FS_LOW_ACT"] and self.volts < parameters["BATT_LOW_VOLT"]:
+                self._battery_failsafe("Battery Failsafe")
+        elif self.mode.kind == "guided" and self.time - self.last_setpoint > parameters["COM_OF_LOSS_T"]:
+            self._offboard_lost(int(parameters["COM_OBL_RC_ACT"]))
+        elif (
+            self.mode.kind in ("guided", "takeoff")
+            and parameters["NAV_DLL_ACT"]
+            and self._gcs_lost(parameters["COM_DL_LOSS_T"])
+        ):
+            self.failsafe_land("Data link lost")
+        elif parameters["COM_LOW_BAT_ACT"] >= 2 and self.battery / 100 < parameters["BAT_CRIT_THR"]:
+            self._battery_failsafe("Critical battery")
+
+    def _gcs_lost(self, timeout: float) -> bool:
+        """Whether heartbeats of a ground station came once, but not within a timeout, seconds."""
+        return self.gcs_heartbeat is not None and self.time - self.gcs_heartbeat > timeout
+
+    def _battery_failsafe(self, why: str) -> None:
+        if not self.battery_acted:
+            self.battery_acted = True
+            self.failsafe_land(why)
+
+    def _offboard_lost(self, action: int) -> None:
+        if action in (RETURN, LAND):  # there is nowhere to return to
+            self.failsafe_land("No offboard control")
+        else:
+            self.enter(self.profile.mode("LOITER" if action == HOLD else "POSCTL"))
+            self.failsafe = "No offboard control"
 
     def _guidance(self) -> Guidance:
         """What the flight controller is told for one tick."""
-        hold = self.blind_since is None and self.flight.drift is None  # it holds what it takes for its place
+        hold = self.mocap_lost_since is None and self.flight.drift is None  # it holds what it takes for its place
         if self.landing:
-            speed = self.parameters["LAND_SPD_MS" if self.personality.name == "ardupilot" else "MPC_LAND_SPEED"]
+            speed = self.parameters["LAND_SPD_MS" if self.profile.name == "ardupilot" else "MPC_LAND_SPEED"]
             return Guidance(heading=self._heading, hold=hold, climb=-speed, descent=speed)
         if self._climb_to is not None:
             self._climb(self._climb_to)
         height = self._height if self._climb_to is None else self._climb_to
         still = Guidance(heading=self._heading, hold=hold, height=height)
-        if self.mode.kind != "guided" or self._wanted is None or self._climb_to is not None:
+        if self.mode.kind != "guided" or self._setpoint is None or self._climb_to is not None:
             return still
-        ardupilot, wanted = self.personality.name == "ardupilot", self._wanted
+        ardupilot, setpoint = self.profile.name == "ardupilot", self._setpoint
         if ardupilot and self.time - self.last_setpoint > self.parameters["GUID_TIMEOUT"]:
             return still
-        at_rest = wanted.forward == 0 and wanted.left == 0
+        at_rest = setpoint.forward == 0 and setpoint.left == 0
         return Guidance(
-            wanted.forward,
-            wanted.left,
+            setpoint.forward,
+            setpoint.left,
             self._heading,
-            turning=wanted.body,
-            yaw_rate=min(max(wanted.yaw_rate, -MAX_YAW_RATE), MAX_YAW_RATE),
-            height=self._height_along(wanted.up) if ardupilot else None,
-            climb=wanted.up,
+            turning=setpoint.body,
+            yaw_rate=min(max(setpoint.yaw_rate, -MAX_YAW_RATE), MAX_YAW_RATE),
+            height=self._height_along(setpoint.up) if ardupilot else None,
+            climb=setpoint.up,
             hold=hold and ardupilot and at_rest,
         )
 
     @property
     def _heading(self) -> float:
         """Of the velocity that is being flown or slowed down."""
-        return self.flight.yaw if self._wanted is None else self._wanted.heading
+        return self.flight.yaw if self._setpoint is None else self._setpoint.heading
 
     def _height_along(self, climb: float) -> float:
         """ArduPilot moves the height that it holds along with the climb."""
@@ -321,12 +364,12 @@ class ServedAutopilot:
             self._climb_to = None
             self._height = height
             if self.mode.kind == "takeoff":
-                self.enter(self.personality.mode("LOITER"))
+                self.enter(self.profile.mode("LOITER"))
                 self._height = height
 
     def _touch_down(self, guidance: Guidance) -> None:
         """Motors off once it rests on the floor, and disarmed after a landing or when nothing happens."""
-        px4 = self.personality.name == "px4"
+        px4 = self.profile.name == "px4"
         if self.airborne:
             rests = self.flight.at_rest_on_floor and not self.climbing and guidance.climb <= 0
             self._resting = self._resting + TICK if rests else 0.0
@@ -346,8 +389,8 @@ class ServedAutopilot:
 
     def _climbs_from_the_floor(self) -> bool:
         """PX4 takes off in OFFBOARD when told to climb; ArduPilot stays down until NAV_TAKEOFF."""
-        px4 = self.personality.name == "px4"
-        return px4 and self.mode.kind == "guided" and self._wanted is not None and self._wanted.up > 0.05
+        px4 = self.profile.name == "px4"
+        return px4 and self.mode.kind == "guided" and self._setpoint is not None and self._setpoint.up > 0.05
 
     def _disarm(self) -> None:
         self.flight.stop_motors()
@@ -355,4 +398,4 @@ class ServedAutopilot:
         self.failsafe = None
         self._emergency = False
         self._climb_to = None
-        self.say(INFO, "Disarming motors" if self.personality.name == "ardupilot" else "Disarmed")
+        self.statustext(INFO, "Disarming motors" if self.profile.name == "ardupilot" else "Disarmed")

@@ -1,7 +1,9 @@
-"""The served lab's camera: when a picture is taken is one thing, drawing it, which takes its time, another."""
+"""The served camera: an image is exposed at once, rendered later, and streamed at the camera's rate and latency."""
 
 from __future__ import annotations
 
+import threading
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -10,14 +12,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from wordwing.flight.served.faults import FrozenCamera, Troubles
+from wordwing.flight.served.faults import FaultSchedule, FrozenCamera
+from wordwing.flight.served.video import RATE, VideoServer
 from wordwing.frames import Pose
 from wordwing.lab.camera import LabCamera
 from wordwing.lab.vehicle import LabConfig
 from wordwing.world.layout import Layout
 
 
-class Carrier(Protocol):
+class CameraMount(Protocol):
     """What carries the camera."""
 
     @property
@@ -32,7 +35,7 @@ class Carrier(Protocol):
 
 @dataclass(frozen=True)
 class Exposure:
-    """A picture that has been taken but not been drawn yet."""
+    """A image that has been taken but not been drawn yet."""
 
     opened: Pose
     """[1] of the drone when the shutter opened, world frame."""
@@ -45,32 +48,32 @@ class Exposure:
 
 
 class ServedCamera:
-    """Takes the pictures of one flight."""
+    """Takes the images of one flight."""
 
-    def __init__(self, layout: Layout, config: LabConfig, carrier: Carrier, troubles: Troubles, seed: int) -> None:
+    def __init__(self, layout: Layout, config: LabConfig, mount: CameraMount, faults: FaultSchedule, seed: int) -> None:
         self._layout = layout
         self._config = config
-        self._carrier = carrier
-        self._troubles = troubles
+        self._mount = mount
+        self._faults = faults
         self._seed = seed
         self._last: tuple[NDArray[np.uint8], float] | None = None
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height of the raw pictures."""
+        """Width and height of the raw images."""
         sensor = self._config.camera.lens.sensor
         return sensor.width, sensor.height
 
     def expose(self, age: float | None = None) -> Exposure:
-        """Take a picture whose shutter closed some seconds ago; by default the newest that can have arrived by now."""
-        now, pose_at = self._carrier.time, self._carrier.pose_at
+        """Take a image whose shutter closed some seconds ago; by default the newest that can have arrived by now."""
+        now, pose_at = self._mount.time, self._mount.pose_at
         closed = now - (self._config.image_latency if age is None else age)
         opened = closed - self._config.camera.exposure_time
-        frozen = self._troubles.now(FrozenCamera, now)
+        frozen = self._faults.active(FrozenCamera, now)
         return Exposure(pose_at(opened), pose_at(closed), closed, frozen)
 
-    def develop(self, exposure: Exposure) -> tuple[NDArray[np.uint8], float]:
-        """The raw picture [H, W, 3] RGB, and when its shutter closed, lab time; of a hung camera an older one."""
+    def render(self, exposure: Exposure) -> tuple[NDArray[np.uint8], float]:
+        """The raw image [H, W, 3] RGB, and when its shutter closed, lab time; of a hung camera an older one."""
         if exposure.frozen is not None and self._last is not None:
             return (self._last[0], exposure.time) if exposure.frozen.still else self._last
         light = self._camera.raw(exposure.opened, exposure.closed)
@@ -79,7 +82,44 @@ class ServedCamera:
 
     @cached_property
     def _camera(self) -> LabCamera:
-        # Made late: many flights need no picture.
+        # Made late: many flights need no image.
         camera = LabCamera(self._layout, np.random.default_rng(self._seed), self._config.camera)
         camera.begin(np.random.default_rng([self._seed, 2]))
         return camera
+
+
+def stream_camera(
+    camera: ServedCamera,
+    mount: CameraMount,
+    video: VideoServer,
+    latency: float,
+    stopping: threading.Event,
+    lock: AbstractContextManager[object],
+    speed: float = 1.0,
+) -> None:
+    """Take images until told to stop; a slow machine drops some.
+
+    Args:
+        camera: Takes them.
+        mount: What carries it, and whose time counts.
+        video: Where they go.
+        latency: How old a image is when it is sent, seconds.
+        stopping: Ends it.
+        lock: Held while the mount must not move.
+        speed: How many of the mount's seconds pass in one.
+    """
+    last_time, next_time = -1.0, 0.0
+    while not stopping.wait(0.005 / speed):
+        video.accept_client()
+        if mount.time < next_time or not video.has_clients:
+            continue
+        next_time = max(next_time + 1 / RATE, mount.time)
+        with lock:
+            exposure = camera.expose(age=0.0)
+        image, closed = camera.render(exposure)
+        # Drawing takes a part of the time that a real camera and its link take.
+        while mount.time < exposure.time + latency and not stopping.wait(0.002 / speed):
+            pass
+        if closed > last_time:
+            last_time = closed
+            video.send(image, closed)

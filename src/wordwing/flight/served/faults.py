@@ -1,29 +1,31 @@
-"""What can go wrong with a drone, its link and its camera, each from a moment on and for a while.
+"""Faults that can be injected into a drone, its link, its motion capture and its camera.
 
-A fault is given to the served lab when it is made. Times are those of the lab, seconds. Everything random in them
-comes from the lab's seed.
+Each has a start and a duration, seconds: of lab time in the served lab, after arming around an autopilot's own
+simulation. Everything random in them comes from one seed.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 import numpy as np
 
+from wordwing.errors import WordwingError, did_you_mean
 from wordwing.lab.airframe import Vector
 from wordwing.lab.wind import Wind, WindConfig
 
-Way = Literal["in", "out", "both"]
+LinkDirection = Literal["in", "out", "both"]
 """To the vehicle, from it, or both."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that goes wrong."""
+    """Base of all faults."""
 
     start: float
     """When, seconds of lab time."""
@@ -31,7 +33,7 @@ class Fault:
     """For how long, seconds."""
 
     def active(self, time: float) -> bool:
-        """Whether it is going on."""
+        """Whether it is active at a time."""
         return self.start <= time < self.start + self.duration
 
 
@@ -41,7 +43,7 @@ class PacketLoss(Fault):
 
     share: float = 0.5
     """Of all packets, in [0, 1]; 1 is a dead link."""
-    way: Way = "both"
+    direction: LinkDirection = "both"
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Delay(Fault):
     """All packets arrive later, in their order."""
 
     seconds: float = 0.3
-    way: Way = "both"
+    direction: LinkDirection = "both"
 
 
 @dataclass(frozen=True)
@@ -60,12 +62,12 @@ class Reordering(Fault):
     """Of all packets."""
     seconds: float = 0.12
     """By how much they are late at most."""
-    way: Way = "both"
+    direction: LinkDirection = "both"
 
 
 @dataclass(frozen=True)
 class FrozenCamera(Fault):
-    """The camera hangs."""
+    """The camera stops delivering new images."""
 
     still: bool = True
     """Whether the last picture comes again and again with new times; otherwise none comes."""
@@ -73,7 +75,7 @@ class FrozenCamera(Fault):
 
 @dataclass(frozen=True)
 class PoseJump(Fault):
-    """Motion capture takes the drone for something beside it; the autopilot's estimate follows within four seconds."""
+    """The measured position jumps; the autopilot's estimate follows within four seconds."""
 
     offset: tuple[float, float] = (1.0, 0.5)
     """Of what is measured, metres, world."""
@@ -81,7 +83,7 @@ class PoseJump(Fault):
 
 @dataclass(frozen=True)
 class PoseDrift(Fault):
-    """What motion capture measures, and the autopilot believes, moves away from the truth, in a random direction."""
+    """The measured position, and the autopilot's estimate, drift in a random direction."""
 
     speed: float = 0.05
     """m/s."""
@@ -106,7 +108,7 @@ class LowBattery(Fault):
 
 
 @dataclass(frozen=True)
-class Gale(Fault):
+class WindFault(Fault):
     """Wind on top of the lab's own."""
 
     mean: tuple[float, float] = (0.0, 0.0)
@@ -119,7 +121,7 @@ class Gale(Fault):
 
 @dataclass(frozen=True)
 class RefusedArming(Fault):
-    """The autopilot does not want to fly today."""
+    """The autopilot refuses to arm."""
 
     why: str = "Compasses inconsistent"
     shown: bool = False
@@ -130,13 +132,13 @@ class RefusedArming(Fault):
 class Takeover(Fault):
     """The human pilot changes the mode by the sticks, once, and flies from then on: the lab holds its place."""
 
-    free: bool = False
+    stabilize: bool = False
     """Whether to the mode without position hold, STABILIZE or STABILIZED, instead of LOITER or POSCTL."""
 
 
 @dataclass(frozen=True)
 class Reboot(Fault):
-    """The autopilot starts anew, once. Its clock goes back to 0 and its mode to the first; in the air it then lands.
+    """The autopilot reboots, once. Its clock goes back to 0 and its mode to the first; in the air it then lands.
 
     During `duration` it sends nothing; a real one that reboots in the air falls, which nobody could survive in a test.
     """
@@ -144,21 +146,78 @@ class Reboot(Fault):
     duration: float = 1.0
 
 
-KINDS = {
-    "loss": PacketLoss,
-    "delay": Delay,
-    "reordering": Reordering,
-    "camera": FrozenCamera,
-    "jump": PoseJump,
-    "drift": PoseDrift,
-    "dropout": PoseDropout,
-    "battery": LowBattery,
-    "wind": Gale,
-    "arming": RefusedArming,
-    "takeover": Takeover,
-    "reboot": Reboot,
+@dataclass(frozen=True)
+class MocapFreeze(Fault):
+    """Motion capture repeats the last pose, exactly, with new times."""
+
+
+@dataclass(frozen=True)
+class MocapJump(Fault):
+    """The measured position jumps."""
+
+    distance: float = 0.6
+    """Metres."""
+    bearing: float = 0.0
+    """Of the measured position from the true one, radians, world."""
+
+    def offset(self, _time: float) -> tuple[float, float]:
+        """How far what is measured is from the truth, metres, world."""
+        return self.distance * math.cos(self.bearing), self.distance * math.sin(self.bearing)
+
+
+@dataclass(frozen=True)
+class MocapDrift(Fault):
+    """The measured position drifts."""
+
+    speed: float = 0.1
+    """m/s."""
+    bearing: float = 0.0
+    """Radians, world."""
+
+    def offset(self, time: float) -> tuple[float, float]:
+        """How far what is measured is from the truth, metres, world."""
+        distance = self.speed * (time - self.start)
+        return distance * math.cos(self.bearing), distance * math.sin(self.bearing)
+
+
+FaultKinds = Mapping[str, tuple[type[Fault], str | None]]
+"""Faults by the names that commands use, and the field that `=VALUE` sets."""
+
+LAB_FAULTS: FaultKinds = {
+    "loss": (PacketLoss, "share"),
+    "delay": (Delay, "seconds"),
+    "reordering": (Reordering, "share"),
+    "camera": (FrozenCamera, None),
+    "jump": (PoseJump, None),
+    "drift": (PoseDrift, None),
+    "dropout": (PoseDropout, "drift"),
+    "battery": (LowBattery, "level"),
+    "wind": (WindFault, "gusts"),
+    "arming": (RefusedArming, None),
+    "takeover": (Takeover, None),
+    "reboot": (Reboot, None),
 }
-"""All faults by the names that commands use."""
+"""Those of the served lab."""
+
+SITL_FAULTS: FaultKinds = {
+    "loss": (PacketLoss, "share"),
+    "delay": (Delay, "seconds"),
+    "reordering": (Reordering, "share"),
+    "camera": (FrozenCamera, None),
+    "dropout": (PoseDropout, None),
+    "freeze": (MocapFreeze, None),
+    "jump": (MocapJump, "distance"),
+    "drift": (MocapDrift, "speed"),
+    "battery": (LowBattery, "level"),
+    "takeover": (Takeover, None),
+    "reboot": (Reboot, None),
+}
+"""Those around an autopilot's own simulation."""
+
+LINK_FAULTS = (PacketLoss, Delay, Reordering)
+"""Those of the link between pilot and autopilot."""
+
+FAULT = re.compile(r"(?P<kind>[a-z]+)@(?P<start>[0-9.]+)(\+(?P<duration>[0-9.]+))?(=(?P<value>[0-9.]+))?")
 
 SMOOTHED = 4.0
 """How long an estimate takes to follow a jump of what it is fed with, seconds."""
@@ -166,8 +225,33 @@ SMOOTHED = 4.0
 F = TypeVar("F", bound=Fault)
 
 
-class Troubles:
-    """The faults of one flight."""
+def parse_fault(text: str, kinds: FaultKinds = LAB_FAULTS) -> Fault:
+    """A fault as the command line has it, `KIND@START[+DURATION][=VALUE]`."""
+    found = FAULT.fullmatch(text)
+    if found is None:
+        raise WordwingError(f'--fault is "{text}"; it must be like takeover@20 or loss@15+2=0.8')
+    kind = found["kind"]
+    if kind not in kinds:
+        hint = did_you_mean(kind, list(kinds)) or f"; the kinds are {', '.join(kinds)}"
+        raise WordwingError(f'--fault is "{text}"; there is no fault "{kind}"{hint}')
+    fault, value_field = kinds[kind]
+    numbers: dict[str, float] = {}
+    for name, field in (("start", "start"), ("duration", "duration"), ("value", value_field)):
+        if found[name] is None:
+            continue
+        if field is None:
+            raise WordwingError(f'--fault is "{text}"; a fault "{kind}" has no value')
+        try:
+            numbers[field] = float(found[name])
+        except ValueError:
+            raise WordwingError(f'--fault is "{text}"; "{found[name]}" is no number') from None
+    if numbers.get("share", 0.0) > 1.0:
+        raise WordwingError(f'--fault is "{text}"; a share must be from 0 to 1')
+    return fault(**numbers)
+
+
+class FaultSchedule:
+    """The faults of one flight, with their random directions and winds."""
 
     def __init__(self, faults: Iterable[Fault], seed: int, tick: float) -> None:
         self._faults = tuple(faults)
@@ -178,33 +262,33 @@ class Troubles:
         self._winds = {
             index: Wind(WindConfig((*fault.mean, 0.0), fault.gusts, 0.0), tick)
             for index, fault in enumerate(self._faults)
-            if isinstance(fault, Gale)
+            if isinstance(fault, WindFault)
         }
         for index, wind in self._winds.items():
             wind.reset(int(rng.integers(2**31)) + index)
 
-    def order(self, fault: Fault) -> None:
-        """One more; wind must be known from the beginning."""
+    def add(self, fault: Fault) -> None:
+        """Add a fault; not wind, which must be known from the start."""
         self._faults = (*self._faults, fault)
 
-    def now(self, kind: type[F], time: float) -> F | None:
-        """The fault of a kind that is going on, if any."""
+    def active(self, kind: type[F], time: float) -> F | None:
+        """The active fault of a kind, if any."""
         for fault in self._faults:
             if isinstance(fault, kind) and fault.active(time):
                 return fault
         return None
 
-    def once(self, kind: type[F], time: float) -> F | None:
-        """Like `now`, but each fault only once."""
+    def trigger(self, kind: type[F], time: float) -> F | None:
+        """Like `active`, but returns each fault only once."""
         for index, fault in enumerate(self._faults):
             if isinstance(fault, kind) and fault.active(time) and index not in self._done:
                 self._done.add(index)
                 return fault
         return None
 
-    def drift(self, time: float) -> Vector | None:
-        """By how much the autopilot is wrong about its velocity, m/s, world; None with a working motion capture."""
-        dropout, drift = self.now(PoseDropout, time), self.now(PoseDrift, time)
+    def velocity_error(self, time: float) -> Vector | None:
+        """Error of the autopilot's velocity estimate, m/s, world; None while motion capture works."""
+        dropout, drift = self.active(PoseDropout, time), self.active(PoseDrift, time)
         if dropout is None and drift is None:
             return None
         speed = 0.0 if dropout is None else dropout.drift * (time - dropout.start)
@@ -213,15 +297,19 @@ class Troubles:
 
     def measured_offset(self, time: float) -> tuple[float, float]:
         """How far what motion capture measures is from the truth, metres, world."""
-        jump, drift = self.now(PoseJump, time), self.now(PoseDrift, time)
+        jump, drift = self.active(PoseJump, time), self.active(PoseDrift, time)
         x, y = (0.0, 0.0) if jump is None else jump.offset
         drifted = 0.0 if drift is None else drift.speed * (time - drift.start)
-        return x + self._drift[0] * drifted, y + self._drift[1] * drifted
+        x, y = x + self._drift[0] * drifted, y + self._drift[1] * drifted
+        for fault in (self.active(MocapJump, time), self.active(MocapDrift, time)):
+            dx, dy = (0.0, 0.0) if fault is None else fault.offset(time)
+            x, y = x + dx, y + dy
+        return x, y
 
-    def believed_offset(self, time: float) -> tuple[float, float]:
+    def estimate_offset(self, time: float) -> tuple[float, float]:
         """How far the autopilot's estimate is from the truth, metres, world."""
         x, y = self.measured_offset(time)
-        jump, dropout = self.now(PoseJump, time), self.now(PoseDropout, time)
+        jump, dropout = self.active(PoseJump, time), self.active(PoseDropout, time)
         if jump is not None:
             missing = 1 - min(1.0, (time - jump.start) / SMOOTHED)
             x, y = x - missing * jump.offset[0], y - missing * jump.offset[1]
@@ -234,25 +322,25 @@ class Troubles:
         for index, wind in self._winds.items():
             fault = self._faults[index]
             x, y, _z = wind.step()
-            if isinstance(fault, Gale) and fault.active(time):
+            if isinstance(fault, WindFault) and fault.active(time):
                 strength = math.hypot(x, y)
                 share = min(1.0, fault.most / strength) if strength > 0 else 0.0
                 blowing = (x * share, y * share, 0.0)
         return blowing
 
 
-class Pipe:
-    """One direction of the link."""
+class LossyChannel:
+    """One direction of the link, which loses, delays and reorders packets."""
 
-    def __init__(self, troubles: Troubles, way: Way, seed: int) -> None:
-        self._troubles = troubles
-        self._way = way
-        self._rng = np.random.default_rng([seed, 12 if way == "in" else 13])
+    def __init__(self, faults: FaultSchedule, direction: LinkDirection, seed: int) -> None:
+        self._faults = faults
+        self._direction = direction
+        self._rng = np.random.default_rng([seed, 12 if direction == "in" else 13])
         self._waiting: list[tuple[float, int, object]] = []
         self._count = 0
 
-    def put(self, packet: object, time: float) -> None:
-        """Send something now."""
+    def send(self, packet: object, time: float) -> None:
+        """Send a packet at a time."""
         loss, delay = self._fault(PacketLoss, time), self._fault(Delay, time)
         if loss is not None and self._rng.random() < loss.share:
             return
@@ -263,13 +351,13 @@ class Pipe:
         self._count += 1
         heapq.heappush(self._waiting, (due, self._count, packet))
 
-    def take(self, time: float) -> list:
-        """All that has arrived by now."""
+    def receive(self, time: float) -> list:
+        """All packets that have arrived by a time."""
         arrived = []
         while self._waiting and self._waiting[0][0] <= time + 1e-9:
             arrived.append(heapq.heappop(self._waiting)[2])
         return arrived
 
     def _fault(self, kind: type[F], time: float) -> F | None:
-        fault = self._troubles.now(kind, time)
-        return fault if fault is not None and getattr(fault, "way", "both") in (self._way, "both") else None
+        fault = self._faults.active(kind, time)
+        return fault if fault is not None and getattr(fault, "direction", "both") in (self._direction, "both") else None

@@ -1,67 +1,126 @@
-"""The served lab's motion capture: the poses that its autopilot is fed with, as the guardian hears them."""
+"""Motion capture of a simulated drone: JSON over UDP, as `wordwing flight mocap` and the guardian read it."""
 
 from __future__ import annotations
 
 import json
+import socket
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
+from wordwing.errors import WordwingError
 from wordwing.flight.arena import Arena
-from wordwing.flight.served.faults import PoseDropout, Troubles
+from wordwing.flight.served.faults import FaultSchedule, MocapFreeze, PoseDropout
 from wordwing.frames import Pose, quaternion_from_euler, quaternion_multiply
-from wordwing.lab.flight import LabFlight
-from wordwing.lab.vehicle import LabConfig
 
 PERIOD = 0.02
-"""Seconds between two poses."""
+"""Seconds between two poses of the served lab."""
+
+POSITION_NOISE, ATTITUDE_NOISE = 0.0005, 0.001
+"""Standard deviations on each axis, metres and radians: what a good system has."""
+
+QUEUE = 100
+"""Poses that wait at most until they are taken."""
 
 
 class MocapPose(NamedTuple):
     """One pose of the drone, in the autopilot's local frame with z up."""
 
     time: float
-    """When it was measured, lab time."""
+    """When it was measured, seconds."""
     position: tuple[float, ...]
     """[3] metres."""
     quaternion: tuple[float, ...]
     """[4] (w, x, y, z), body to local frame."""
 
-    def to_json(self) -> bytes:
+    def to_json(self, **more: object) -> bytes:
         """As `mocap_sources` reads it."""
-        return json.dumps(self._asdict()).encode()
+        return json.dumps({**self._asdict(), **more}).encode()
 
 
-class ServedMocap:
-    """Measures the drone 50 times a second; what it sees waits until it is taken."""
+class MocapStream:
+    """Measures true poses, with noise and faults; knows no sockets."""
 
-    def __init__(self, flight: LabFlight, config: LabConfig, arena: Arena, troubles: Troubles, seed: int) -> None:
-        self._flight, self._config, self._arena, self._troubles = flight, config, arena, troubles
-        self._rng = np.random.default_rng([seed, 15])
-        self._due = flight.time
-        self._poses: list[MocapPose] = []
+    def __init__(
+        self,
+        frame: Arena,
+        faults: FaultSchedule,
+        seed: Sequence[int],
+        position_noise: float = POSITION_NOISE,
+        attitude_noise: float = ATTITUDE_NOISE,
+    ) -> None:
+        """Nothing is measured yet.
 
-    def tick(self) -> None:
-        """Measure, if it is time; nothing is seen during a dropout."""
-        now = self._flight.time
-        if now < self._due - 1e-6:
-            return
-        self._due += PERIOD
-        if self._troubles.now(PoseDropout, now) is None:
-            self._poses.append(self._measure(now))
-            del self._poses[:-100]  # nobody may be listening
+        Args:
+            frame: Pose of the arena in the frame of motion capture, which becomes the autopilot's local frame.
+            faults: Faults.
+            seed: Of the noise.
+            position_noise: Standard deviation on each axis, metres.
+            attitude_noise: Standard deviation on each axis, radians.
+        """
+        self._frame, self._faults = frame, faults
+        self._position_noise, self._attitude_noise = position_noise, attitude_noise
+        self._rng = np.random.default_rng(list(seed))
+        self._last: MocapPose | None = None
+        self._due = 0.0
+        self._queue: list[MocapPose] = []
+
+    def measure(self, pose: Pose, time: float) -> MocapPose | None:
+        """A true pose [] in double, world frame, as it is measured; None during a dropout."""
+        if self._faults.active(PoseDropout, time) is not None:
+            return None
+        if self._last is not None and self._faults.active(MocapFreeze, time) is not None:
+            return self._last._replace(time=time)
+        position = pose.position.numpy() + self._position_noise * self._rng.standard_normal(3)
+        position[:2] += self._faults.measured_offset(time)
+        tilt = quaternion_from_euler(*torch.from_numpy(self._attitude_noise * self._rng.standard_normal(3)))
+        local = self._frame.local(Pose(torch.from_numpy(position), pose.quaternion))
+        quaternion = quaternion_multiply(local.quaternion, tilt)
+        self._last = MocapPose(time, tuple(local.position.tolist()), tuple(quaternion.tolist()))
+        return self._last
+
+    def tick(self, pose_at: Callable[[float], tuple[NDArray[np.float64], NDArray[np.float64]]], time: float) -> None:
+        """Measure the drone's position [3] and quaternion [4] if a pose is due, and queue it until it is taken."""
+        if time >= self._due - 1e-6:
+            self._due += PERIOD
+            measured = self.measure(Pose(*map(torch.from_numpy, pose_at(time))), time)
+            self._queue = [*self._queue, *([] if measured is None else [measured])][-QUEUE:]
 
     def take(self) -> list[MocapPose]:
-        """All poses since it was last asked, oldest first."""
-        poses, self._poses = self._poses, []
+        """All queued poses since the last call, oldest first."""
+        poses, self._queue = self._queue, []
         return poses
 
-    def _measure(self, now: float) -> MocapPose:
-        position, quaternion = self._flight.pose_at(now)
-        position += self._config.position_noise * self._rng.standard_normal(3)
-        position[:2] += self._troubles.measured_offset(now)
-        wobble = quaternion_from_euler(*torch.from_numpy(self._config.attitude_noise * self._rng.standard_normal(3)))
-        pose = self._arena.local(Pose(torch.from_numpy(position), torch.from_numpy(quaternion)))
-        turned = quaternion_multiply(pose.quaternion, wobble)
-        return MocapPose(now, tuple(pose.position.tolist()), tuple(turned.tolist()))
+
+class UdpSenders:
+    """Sends datagrams to some addresses; whoever is not there misses them."""
+
+    def __init__(self, places: Sequence[tuple[str, int]]) -> None:
+        self._sockets = []
+        try:
+            for host, port in places:
+                family, kind, protocol, _name, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+                made = socket.socket(family, kind, protocol)
+                self._sockets.append(made)
+                made.setblocking(False)
+                made.connect(address)
+        except OSError as error:
+            self.close()
+            why = (error.strerror or "unknown").lower()
+            raise WordwingError(f"motion capture cannot be sent to {host}:{port} ({why})") from None
+
+    def send(self, data: bytes) -> None:
+        """Send a datagram to all of them, or drop it."""
+        for made in self._sockets:
+            try:
+                made.send(data)
+            except OSError:  # nobody listens there yet
+                continue
+
+    def close(self) -> None:
+        """Let go of the sockets."""
+        for made in self._sockets:
+            made.close()

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import select
 import selectors
-import socket
 import sys
 import threading
 import time
 from collections.abc import Callable
+from typing import TextIO
 
 from wordwing.errors import WordwingError
 from wordwing.flight.options import MOCAP
 from wordwing.flight.served.autopilot import TICK
-from wordwing.flight.served.filming import film
+from wordwing.flight.served.camera import stream_camera
 from wordwing.flight.served.vehicle import ServedLab
-from wordwing.flight.served.video import VideoServer
+from wordwing.flight.served.video import VideoServer, bind_socket
 
 MOCAP_PORT = int(MOCAP.rpartition(":")[2])
 """Where a guardian listens to motion capture unless it is told otherwise."""
@@ -27,6 +29,11 @@ LAG = 0.1
 
 SWITCH = 0.0005
 """After which a thread that computes lets another one run, seconds: drawing must not hold up the wire."""
+
+
+PLACEMENT_HELP = (
+    "type where the drone is put down, X Y or X Y DEGREES: metres from the centre, and where its nose points"
+)
 
 
 class LabServer:
@@ -57,7 +64,7 @@ class LabServer:
         self.mocap = mocap
         self._lock = threading.Lock()
         self._stopping = threading.Event()
-        self._socket = _bound(host, port)
+        self._socket = bind_socket(host, port, "UDP", "--port")
         self.port: int = self._socket.getsockname()[1]
         try:
             self.video = None if video is None else VideoServer(host, video, lab.camera.size)
@@ -68,7 +75,7 @@ class LabServer:
     def run(self, until: Callable[[], bool] = lambda: False) -> None:
         """Serve until `stop` is called or `until` says so after a tick; closes the ports."""
         sys.setswitchinterval(SWITCH)
-        camera = threading.Thread(target=self._film, name="lab camera", daemon=True)
+        camera = threading.Thread(target=self._stream_camera, name="lab camera", daemon=True)
         try:
             if self.video is not None:
                 camera.start()
@@ -94,13 +101,13 @@ class LabServer:
                 if now - due > LAG:
                     began += now - due - LAG
                 if selector.select(max(0.0, due - now)):
-                    self._hear()
+                    self._receive()
                 if time.monotonic() >= due:
                     with self._lock:
                         datagrams = self.lab.advance(TICK)
-                    self._tell(datagrams)
+                    self._send(datagrams)
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         for _datagram in range(100):
             try:
                 data, sender = self._socket.recvfrom(DATAGRAM)
@@ -109,8 +116,8 @@ class LabServer:
             with self._lock:
                 self.lab.receive(data, sender)
 
-    def _tell(self, datagrams: list[bytes]) -> None:
-        companion = self.lab.gate.companion
+    def _send(self, datagrams: list[bytes]) -> None:
+        companion = self.lab.packet_filter.companion
         if companion is None:
             return
         poses = [pose.to_json() for pose in self.lab.mocap.take()]
@@ -121,25 +128,53 @@ class LabServer:
             except OSError:  # full buffers, or nobody there any more
                 continue
 
-    def _film(self) -> None:
+    def _stream_camera(self) -> None:
         assert self.video is not None
-        film(
+        stream_camera(
             self.lab.camera, self.lab, self.video, self.lab.config.image_latency, self._stopping, self._lock, self.speed
         )
 
 
-def _bound(host: str, port: int) -> socket.socket:
-    made = None
+def parse_placement(line: str) -> tuple[float, float, float]:
+    """Where a line of text says: x and y in metres and a heading in radians (0 if it has none), world frame."""
+    words = line.split()
     try:
-        family, kind, protocol, _name, place = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
-        made = socket.socket(family, kind, protocol)
-        made.bind(place)
-        made.setblocking(False)
-    except socket.gaierror:
-        raise WordwingError(f'--host is "{host}", which is no address of this machine') from None
-    except OSError as error:
-        if made is not None:
-            made.close()
-        why = (error.strerror or "unknown").lower()
-        raise WordwingError(f"UDP port {port} of {host} cannot be used ({why}); choose another --port") from None
-    return made
+        numbers = [float(word) for word in words]
+    except ValueError:
+        numbers = []
+    if len(numbers) not in (2, 3) or not all(map(math.isfinite, numbers)):
+        raise WordwingError(f'"{line.strip()[:40]}" is no place; {PLACEMENT_HELP}')
+    x, y, degrees = [*numbers, 0.0][:3]
+    return x, y, math.radians(degrees)
+
+
+class PlacementReader:
+    """Looks, whenever it is called, whether a line has come that says where to carry the drone."""
+
+    def __init__(self, lab: ServedLab, lines: TextIO, say: Callable[[str], None] = print) -> None:
+        """Nothing is carried yet.
+
+        Args:
+            lab: Whose drone it is.
+            lines: A terminal, or a pipe.
+            say: Told what was done.
+        """
+        self._lab, self._lines, self._say = lab, lines, say
+        self._ended = False
+
+    def poll(self) -> bool:
+        """Carry the drone if a line has come; never waits for one. False, whatever comes: the lab is served on."""
+        if not self._ended and select.select([self._lines], [], [], 0)[0]:
+            line = self._lines.readline()
+            self._ended = not line
+            if line.strip():
+                self._say(self._move(line))
+        return False
+
+    def _move(self, line: str) -> str:
+        try:
+            x, y, yaw = parse_placement(line)
+            self._lab.place((x, y), yaw)
+        except WordwingError as error:
+            return str(error)
+        return f"the drone stands at ({x:g}, {y:g}), its nose at {math.degrees(yaw):g}°"

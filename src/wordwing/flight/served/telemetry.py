@@ -13,7 +13,7 @@ from torch import Tensor
 
 from wordwing.flight.arena import Arena
 from wordwing.flight.served.autopilot import BOOT, ServedAutopilot
-from wordwing.flight.served.faults import PoseDropout, Troubles
+from wordwing.flight.served.faults import FaultSchedule, PoseDropout
 from wordwing.frames import (
     Pose,
     euler_from_quaternion,
@@ -70,12 +70,12 @@ class Telemetry:
     """Makes messages of what the autopilot knows, with motion capture's noise and delay."""
 
     def __init__(
-        self, autopilot: ServedAutopilot, config: LabConfig, arena: Arena, troubles: Troubles, seed: int
+        self, autopilot: ServedAutopilot, config: LabConfig, arena: Arena, faults: FaultSchedule, seed: int
     ) -> None:
         self._autopilot = autopilot
         self._config = config
         self._arena = arena
-        self._troubles = troubles
+        self._faults = faults
         self._rng = np.random.default_rng([seed, 14])
         self._height_bias = MOST_HEIGHT_BIAS * self._rng.random()
         self._variance = 0.0
@@ -89,7 +89,7 @@ class Telemetry:
             mavlink.MAVLINK_MSG_ID_ODOMETRY: self._odometry,
             mavlink.MAVLINK_MSG_ID_AUTOPILOT_VERSION: self._autopilot_version,
         }
-        if autopilot.personality.name == "ardupilot":
+        if autopilot.profile.name == "ardupilot":
             self._makers[mavlink.MAVLINK_MSG_ID_EKF_STATUS_REPORT] = self._ekf_status
         else:
             self._makers[mavlink.MAVLINK_MSG_ID_ESTIMATOR_STATUS] = self._estimator_status
@@ -137,12 +137,12 @@ class Telemetry:
             status = mavlink.MAV_STATE_CRITICAL if autopilot.failsafe else mavlink.MAV_STATE_ACTIVE
         base = CUSTOM | (ARMED if autopilot.armed else 0)
         return mavlink.MAVLink_heartbeat_message(
-            mavlink.MAV_TYPE_QUADROTOR, autopilot.personality.autopilot, base, autopilot.mode.custom, status, 3
+            mavlink.MAV_TYPE_QUADROTOR, autopilot.profile.autopilot, base, autopilot.mode.custom, status, 3
         )
 
     def _sys_status(self) -> Any:
         autopilot = self._autopilot
-        ready = autopilot.why_not_arm() is None and not (autopilot.refusal and autopilot.refusal_shown)
+        ready = autopilot.prearm_failure() is None and not (autopilot.refusal and autopilot.refusal_prearm)
         health = SENSORS | (PREARM_CHECK if ready else 0)
         everything = SENSORS | PREARM_CHECK
         return mavlink.MAVLink_sys_status_message(
@@ -161,7 +161,7 @@ class Telemetry:
         return round(self._autopilot.battery)
 
     def _local_position(self) -> Any | None:
-        if not self._knows_its_place:
+        if not self._position_sent:
             return None
         position = world_to_ned(self._position()).tolist()
         velocity = world_to_ned(self._velocity()).tolist()
@@ -173,7 +173,7 @@ class Telemetry:
         return mavlink.MAVLink_attitude_message(self._milliseconds, *angles, *self._rates_frd())
 
     def _odometry(self) -> Any | None:
-        if not self._knows_its_place:
+        if not self._position_sent:
             return None
         quaternion = self._quaternion()
         turned = quaternion * quaternion.new_tensor([1.0, -1.0, -1.0, -1.0])
@@ -197,15 +197,15 @@ class Telemetry:
         return mavlink.MAVLink_extended_sys_state_message(0, state)
 
     def _ekf_status(self) -> Any:
-        flags = EKF_FLAGS if self._autopilot.located else EKF_FLAGS_BLIND
-        if self._autopilot.blind_since is None:  # without measurements nothing changes it
+        flags = EKF_FLAGS if self._autopilot.position_valid else EKF_FLAGS_BLIND
+        if self._autopilot.mocap_lost_since is None:  # without measurements nothing changes it
             self._variance = 0.02 + 0.01 * self._rng.random()
         return mavlink.MAVLink_ekf_status_report_message(flags, self._variance, self._variance, 0.02, 0.02, 0.0)
 
     def _estimator_status(self) -> Any:
         autopilot = self._autopilot
-        blind = autopilot.blind_since is not None and autopilot.time - autopilot.blind_since > BLIND_SHOWS
-        fine = autopilot.located and not blind
+        blind = autopilot.mocap_lost_since is not None and autopilot.time - autopilot.mocap_lost_since > BLIND_SHOWS
+        fine = autopilot.position_valid and not blind
         flags = ESTIMATOR_FLAGS if fine else ESTIMATOR_FLAGS_BLIND
         ratio, accuracy = (0.02 + 0.01 * self._rng.random(), 0.01) if fine else (math.nan, 1.0)
         return mavlink.MAVLink_estimator_status_message(
@@ -217,46 +217,46 @@ class Telemetry:
             mavlink.MAV_PROTOCOL_CAPABILITY_MAVLINK2 | mavlink.MAV_PROTOCOL_CAPABILITY_SET_POSITION_TARGET_LOCAL_NED
         )
         return mavlink.MAVLink_autopilot_version_message(
-            capabilities, self._autopilot.personality.version, 0, 0, 0, LAB, bytes(8), bytes(8), 0, 0, 0
+            capabilities, self._autopilot.profile.version, 0, 0, 0, LAB, bytes(8), bytes(8), 0, 0, 0
         )
 
     @property
-    def _knows_its_place(self) -> bool:
+    def _position_sent(self) -> bool:
         if self._autopilot.time - self._autopilot.booted < BOOT:
             return False
-        fault = self._troubles.now(PoseDropout, self._autopilot.time)
+        fault = self._faults.active(PoseDropout, self._autopilot.time)
         return fault is None or fault.reported
 
     @property
-    def _then(self) -> float:
+    def _measured_at(self) -> float:
         """When the newest pose was measured, lab time."""
         return max(self._autopilot.time - self._config.pose_latency, -self._config.flight.memory)
 
     @property
     def _milliseconds(self) -> int:
-        return max(0, round(1000 * (self._then - self._autopilot.booted)))
+        return max(0, round(1000 * (self._measured_at - self._autopilot.booted)))
 
     def _position(self) -> Tensor:
         """[3] metres, local frame with z up."""
         now = self._autopilot.time
-        position, quaternion = self._autopilot.flight.pose_at(self._then)
+        position, quaternion = self._autopilot.flight.pose_at(self._measured_at)
         position += self._config.position_noise * self._rng.standard_normal(3)
-        position[:2] += self._troubles.believed_offset(now)
+        position[:2] += self._faults.estimate_offset(now)
         position[2] += self._height_bias
         return self._arena.local(Pose(torch.from_numpy(position), torch.from_numpy(quaternion))).position
 
     def _quaternion(self) -> Tensor:
         """[4] body (x forward, y left, z up) to local frame with z up."""
-        position, quaternion = self._autopilot.flight.pose_at(self._then)
+        position, quaternion = self._autopilot.flight.pose_at(self._measured_at)
         angles = torch.from_numpy(self._config.attitude_noise * self._rng.standard_normal(3))
         pose = self._arena.local(Pose(torch.from_numpy(position), torch.from_numpy(quaternion)))
         return quaternion_multiply(pose.quaternion, quaternion_from_euler(*angles))
 
     def _velocity(self) -> Tensor:
         """[3] m/s, local frame with z up."""
-        velocity = self._autopilot.flight.velocity_at(self._then) + VELOCITY_NOISE * self._rng.standard_normal(3)
+        velocity = self._autopilot.flight.velocity_at(self._measured_at) + VELOCITY_NOISE * self._rng.standard_normal(3)
         velocity += self._autopilot.flight.drift or (0.0, 0.0, 0.0)
         return quaternion_rotate(self._arena.frame.quaternion, torch.from_numpy(velocity))
 
     def _rates_frd(self) -> list[float]:
-        return flu_to_frd(torch.from_numpy(self._autopilot.flight.body_rates_at(self._then))).tolist()
+        return flu_to_frd(torch.from_numpy(self._autopilot.flight.body_rates_at(self._measured_at))).tolist()

@@ -18,26 +18,35 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from wordwing.errors import WordwingError
 from wordwing.flight.arena import Arena
-from wordwing.flight.served.autopilot import TICK, ServedAutopilot, Wanted
+from wordwing.flight.served.autopilot import TICK, ServedAutopilot, VelocitySetpoint
+from wordwing.flight.served.autopilot_profile import (
+    ACCEPTED,
+    FAILED,
+    PROFILES,
+    UNSUPPORTED,
+    AutopilotName,
+    ParameterTable,
+)
 from wordwing.flight.served.camera import ServedCamera
 from wordwing.flight.served.faults import (
     Fault,
+    FaultSchedule,
+    LossyChannel,
     LowBattery,
-    Pipe,
     PoseDropout,
     Reboot,
     RefusedArming,
     Takeover,
-    Troubles,
 )
-from wordwing.flight.served.gate import COMPONENT, SYSTEM, Gate
-from wordwing.flight.served.mocap import ServedMocap
-from wordwing.flight.served.personality import ACCEPTED, FAILED, PERSONALITIES, UNSUPPORTED, Name, Parameters
+from wordwing.flight.served.mocap import MocapStream
+from wordwing.flight.served.packet_filter import COMPONENT, SYSTEM, PacketFilter
 from wordwing.flight.served.telemetry import Telemetry
 from wordwing.frames import ARENA_HALF, Pose, frd_to_flu, ned_to_world, quaternion_rotate, yaw_rate_to_ned
 from wordwing.lab.flight import LabFlight
 from wordwing.lab.vehicle import LabConfig
+from wordwing.world.catalogue import Corpus
 from wordwing.world.layout import Layout
+from wordwing.world.tasks import Task, sample_task_in
 
 LOCAL_FRAME = Arena(north=3.2, east=-1.5, heading_deg=125.0, floor_down=0.05)
 """Where the arena lies by default in the autopilot's local frame: neither at its origin nor along its north."""
@@ -46,11 +55,28 @@ BODY_FRAMES = (8, 9)
 """MAV_FRAME_BODY_NED and MAV_FRAME_BODY_OFFSET_NED."""
 
 VELOCITY_IGNORED, POSITION_IGNORED, YAW_RATE_IGNORED = 0x38, 0x07, 0x800
-FED_WITHIN = 0.25
+EXTERNAL_MOCAP_TIMEOUT = 0.25
 """How old an external pose may be that still counts, seconds."""
 
 FORCE = 21196
 """The second parameter of an arming command that asks for no checks."""
+
+
+START_MARGIN = 0.1
+"""How much further from the fences than it must the drone stands, metres: poses are noisy."""
+
+TRIES = 50
+"""How many tasks are drawn for one that begins there; about one in ten does not."""
+
+
+def sample_start(layout: Layout, corpus: Corpus, rng: np.random.Generator) -> Task:
+    """Draw a task whose start is so far from the fences that a flight over MAVLink may begin there."""
+    reach = LOCAL_FRAME.half - max(LOCAL_FRAME.margin, LOCAL_FRAME.side_margin) - START_MARGIN
+    for _try in range(TRIES):
+        task = sample_task_in(layout, corpus, rng)
+        if max(map(abs, task.start_xy)) <= reach:
+            return task
+    raise WordwingError(f"no start within {reach:.2f} m of the centre was found in this layout; take another --seed")
 
 
 @dataclass(frozen=True)
@@ -76,7 +102,7 @@ class ServedLab:
         start_yaw: float,
         *,
         seed: int = 0,
-        personality: Name = "ardupilot",
+        autopilot: AutopilotName = "ardupilot",
         config: LabConfig | None = None,
         faults: Iterable[Fault] = (),
         frame: Arena = LOCAL_FRAME,
@@ -85,7 +111,7 @@ class ServedLab:
         older_names: bool = False,
         key: bytes | None = None,
         signing_time: int = 0,
-        external_pose: bool = False,
+        external_mocap: bool = False,
     ) -> None:
         """Put a drone on the floor.
 
@@ -94,7 +120,7 @@ class ServedLab:
             start_xy: [2] where it stands, metres, world.
             start_yaw: Its heading, radians.
             seed: Of wind, noise and faults.
-            personality: Whose manners it has.
+            autopilot: Which autopilot it imitates.
             config: The lab's imperfections.
             faults: What goes wrong, and when.
             frame: Where the arena lies in the autopilot's local frame.
@@ -103,49 +129,49 @@ class ServedLab:
             older_names: Whether parameters go by the names and units of older versions.
             key: [32] of MAVLink 2 signing; without one nothing is signed.
             signing_time: Our time in MAVLink's 10 µs since 2015; signed streams from before it are refused.
-            external_pose: Whether its autopilot knows where it is only while `receive_pose` tells it; otherwise the
+            external_mocap: Whether its autopilot knows where it is only while `receive_mocap` tells it; otherwise the
                 lab's own motion capture does.
         """
         self.config = config = config or LabConfig()
-        self.personality = PERSONALITIES[personality]
+        self.profile = PROFILES[autopilot]
         self.frame = frame
         self._flight = LabFlight(config.flight)
         self._flight.reset((float(start_xy[0]), float(start_xy[1])), float(start_yaw), seed, flying=False)
-        self.parameters = Parameters(self.personality, factory, older_names)
+        self.parameters = ParameterTable(self.profile, factory, older_names)
         self.parameters.put(parameters or {})
-        self.autopilot = ServedAutopilot(self._flight, self.personality, self.parameters)
-        self._troubles = Troubles(faults, seed, TICK)
-        self.camera = ServedCamera(layout, config, self, self._troubles, seed)
-        self.gate = Gate(
+        self.autopilot = ServedAutopilot(self._flight, self.profile, self.parameters)
+        self._faults = FaultSchedule(faults, seed, TICK)
+        self.camera = ServedCamera(layout, config, self, self._faults, seed)
+        self.packet_filter = PacketFilter(
             key,
             signing_time,
-            integers_as_bytes=self.personality.integers_as_bytes,
-            one_partner=personality == "px4",
+            params_bytewise=self.profile.params_bytewise,
+            first_peer_only=autopilot == "px4",
         )
-        self.mocap = ServedMocap(self._flight, config, frame, self._troubles, seed)
-        self._telemetry = Telemetry(self.autopilot, config, frame, self._troubles, seed)
+        self.mocap = MocapStream(frame, self._faults, (seed, 15), config.position_noise, config.attitude_noise)
+        self._telemetry = Telemetry(self.autopilot, config, frame, self._faults, seed)
         self._codec = mavlink.MAVLink(None, SYSTEM, COMPONENT)
         self._codec.signing.secret_key = key
         self._codec.signing.sign_outgoing = key is not None
-        self._inwards = Pipe(self._troubles, "in", seed)
-        self._outwards = Pipe(self._troubles, "out", seed)
-        self._owed = 0.0
-        self._fed_at = -math.inf if external_pose else None
+        self._uplink = LossyChannel(self._faults, "in", seed)
+        self._downlink = LossyChannel(self._faults, "out", seed)
+        self._pending_seconds = 0.0
+        self._external_mocap_at = -math.inf if external_mocap else None
         self.commands: list[Command] = []
         """All that were received."""
 
     def receive(self, datagram: bytes, sender: Hashable = None) -> None:
-        """Something has come in now, from some sender."""
-        self._inwards.put((bytes(datagram), sender), self.time)
-        self._hear()
+        """Receive a datagram from a sender, now."""
+        self._uplink.send((bytes(datagram), sender), self.time)
+        self._receive_due()
 
-    def receive_pose(self, datagram: bytes) -> None:
-        """Something has come in now on the link of a motion-capture adapter."""
+    def receive_mocap(self, datagram: bytes) -> None:
+        """Receive a datagram of the motion-capture adapter, now."""
         for message in mavlink.MAVLink(None).parse_buffer(datagram) or []:
-            kind, fused = message.get_type(), self.personality.fused_estimators
+            kind, fused = message.get_type(), self.profile.fused_estimators
             odometry = kind == "ODOMETRY" and (fused is None or message.estimator_type in fused)
-            if self._fed_at is not None and (odometry or kind == "VISION_POSITION_ESTIMATE"):
-                self._fed_at = self.time
+            if self._external_mocap_at is not None and (odometry or kind == "VISION_POSITION_ESTIMATE"):
+                self._external_mocap_at = self.time
 
     def advance(self, seconds: float) -> list[bytes]:
         """Let time pass, in ticks of 10 ms; what does not fill one is kept for the next call.
@@ -153,32 +179,28 @@ class ServedLab:
         Returns:
             The datagrams sent meanwhile, in order.
         """
-        self._owed += seconds
-        sent = self._outwards.take(self.time)
-        while self._owed > TICK - 1e-9:
-            self._owed -= TICK
+        self._pending_seconds += seconds
+        sent = self._downlink.receive(self.time)
+        while self._pending_seconds > TICK - 1e-9:
+            self._pending_seconds -= TICK
             self._tick()
-            sent += self._outwards.take(self.time)
+            sent += self._downlink.receive(self.time)
         return sent
 
-    def carry(self, place_xy: Sequence[float], yaw: float) -> None:
-        """Somebody puts the drone down elsewhere on the arena's floor, [2] metres, world; not while it is armed.
+    def place(self, xy: Sequence[float], yaw: float) -> None:
+        """Put the disarmed drone down elsewhere on the arena's floor, [2] metres, world.
 
-        Like all that moves the drone, in the thread that lets time pass.
+        To be called in the thread that calls `advance`.
         """
         if self.armed:
             raise WordwingError("the drone is armed; nobody carries an armed drone")
-        if not all(abs(along) <= ARENA_HALF for along in place_xy):  # NaN is not, either
+        if not all(abs(along) <= ARENA_HALF for along in xy):  # NaN is not, either
             raise WordwingError(f"that is outside the arena, which ends {ARENA_HALF} m from its centre")
-        self._flight.put(place_xy, yaw)
+        self._flight.put(xy, yaw)
 
-    def picture(self) -> tuple[NDArray[np.uint8], float]:
+    def image(self) -> tuple[NDArray[np.uint8], float]:
         """The camera's newest raw picture [H, W, 3] RGB, and when its shutter closed, lab time."""
-        return self.camera.develop(self.camera.expose())
-
-    def arena_json(self) -> str:
-        """The text of the `arena.json` that is true here."""
-        return self.frame.to_json()
+        return self.camera.render(self.camera.expose())
 
     @property
     def time(self) -> float:
@@ -222,39 +244,39 @@ class ServedLab:
         return bool(abs(x) <= ARENA_HALF and abs(y) <= ARENA_HALF)
 
     @property
-    def accepted(self) -> list[tuple[float, Wanted]]:
+    def accepted(self) -> list[tuple[float, VelocitySetpoint]]:
         """Times and setpoints that it has really flown, before its own limits."""
         return self.autopilot.accepted
 
     def _tick(self) -> None:
-        autopilot, troubles, time = self.autopilot, self._troubles, self.time
-        rebooting = troubles.now(Reboot, time) is not None
-        if troubles.once(Reboot, time) is not None:
+        autopilot, faults, time = self.autopilot, self._faults, self.time
+        rebooting = faults.active(Reboot, time) is not None
+        if faults.trigger(Reboot, time) is not None:
             autopilot.boot()
             self._telemetry.reset()
             self._codec.seq = 0
-            self.gate.boot()
-        takeover = troubles.once(Takeover, time)
+            self.packet_filter.reset()
+        takeover = faults.trigger(Takeover, time)
         if takeover is not None:
-            autopilot.take_over(free=takeover.free)
-        refusal = troubles.now(RefusedArming, time)
+            autopilot.take_over(stabilize=takeover.stabilize)
+        refusal = faults.active(RefusedArming, time)
         autopilot.refusal = None if refusal is None else refusal.why
-        autopilot.refusal_shown = refusal is not None and refusal.shown
-        low = troubles.now(LowBattery, time)
+        autopilot.refusal_prearm = refusal is not None and refusal.shown
+        low = faults.active(LowBattery, time)
         autopilot.battery = autopilot.battery if low is None else min(autopilot.battery, low.level)
-        dropout = troubles.now(PoseDropout, time)
-        autopilot.blind_since = None if dropout is None else dropout.start
-        if self._fed_at is not None and time - self._fed_at > FED_WITHIN:
-            autopilot.blind_since = self._fed_at
-        self._flight.drift = troubles.drift(time)
-        self._flight.gust = troubles.gust(time)
+        dropout = faults.active(PoseDropout, time)
+        autopilot.mocap_lost_since = None if dropout is None else dropout.start
+        if self._external_mocap_at is not None and time - self._external_mocap_at > EXTERNAL_MOCAP_TIMEOUT:
+            autopilot.mocap_lost_since = self._external_mocap_at
+        self._flight.drift = faults.velocity_error(time)
+        self._flight.gust = faults.gust(time)
         if not rebooting:
-            self._hear()
+            self._receive_due()
         autopilot.tick()
-        self.mocap.tick()
+        self.mocap.tick(self._flight.pose_at, self.time)
         if rebooting:
             autopilot.texts.clear()
-            self._inwards.take(self.time)
+            self._uplink.receive(self.time)
             return
         while autopilot.texts:
             severity, text = autopilot.texts.popleft()
@@ -264,24 +286,24 @@ class ServedLab:
 
     def _send(self, message: Any) -> None:
         signing = self._codec.signing
-        signing.timestamp = max(signing.timestamp, self.gate.signing_time, round(self.time * 1e5))
+        signing.timestamp = max(signing.timestamp, self.packet_filter.signing_time, round(self.time * 1e5))
         packet = message.pack(self._codec)
         self._codec.seq = (self._codec.seq + 1) % 256
-        self._outwards.put(packet, self.time)
+        self._downlink.send(packet, self.time)
 
-    def _hear(self) -> None:
-        if self._troubles.now(Reboot, self.time) is not None:
+    def _receive_due(self) -> None:
+        if self._faults.active(Reboot, self.time) is not None:
             return
-        for datagram, sender in self._inwards.take(self.time):
-            for message in self.gate.admit(datagram, sender, self.time):
-                self._obey(message)
+        for datagram, sender in self._uplink.receive(self.time):
+            for message in self.packet_filter.accept(datagram, sender, self.time):
+                self._handle_message(message)
 
-    def _obey(self, message: Any) -> None:
+    def _handle_message(self, message: Any) -> None:
         kind = message.get_type()
         if kind == "HEARTBEAT":
             self.autopilot.heartbeat(message.get_srcSystem(), message.type)
         elif kind == "SET_POSITION_TARGET_LOCAL_NED":
-            self.autopilot.setpoint(self._wanted(message))
+            self.autopilot.receive_setpoint(self._parse_setpoint(message))
         elif kind == "COMMAND_LONG":
             self._command(message)
         elif kind == "TIMESYNC" and message.tc1 == 0:
@@ -290,19 +312,19 @@ class ServedLab:
         elif kind == "PARAM_REQUEST_READ":
             names = self.parameters.names()
             by_index = 0 <= message.param_index < len(names)
-            self._tell_parameter(names[message.param_index] if by_index else message.param_id)
+            self._send_parameter(names[message.param_index] if by_index else message.param_id)
         elif kind == "PARAM_REQUEST_LIST":
             for name in self.parameters.names():
-                self._tell_parameter(name)
+                self._send_parameter(name)
         elif kind == "PARAM_SET":
             self.parameters.write(message.param_id, message.param_value, message.param_type)
-            self._tell_parameter(message.param_id)  # what it is now, be it what was asked for or not
+            self._send_parameter(message.param_id)  # what it is now, be it what was asked for or not
 
-    def _wanted(self, message: Any) -> Wanted | None:
+    def _parse_setpoint(self, message: Any) -> VelocitySetpoint | None:
         """A setpoint in our frames; None for a frame or a type mask that is not flown."""
         mask, frame = message.type_mask, message.coordinate_frame
         velocity_only = mask & POSITION_IGNORED == POSITION_IGNORED and not mask & VELOCITY_IGNORED
-        if frame not in self.personality.frames or not velocity_only:
+        if frame not in self.profile.frames or not velocity_only:
             return None
         velocity = torch.tensor([message.vx, message.vy, message.vz], dtype=torch.float64)
         rate = 0.0 if mask & YAW_RATE_IGNORED else float(yaw_rate_to_ned(torch.tensor(message.yaw_rate)))
@@ -314,11 +336,11 @@ class ServedLab:
             back = self.frame.frame.inverse().quaternion
             forward, left, up = quaternion_rotate(back, ned_to_world(velocity)).tolist()
             heading = 0.0
-        return Wanted(forward, left, up, rate, heading, body)
+        return VelocitySetpoint(forward, left, up, rate, heading, body)
 
     def _command(self, message: Any) -> None:
         values = tuple(getattr(message, f"param{number}") for number in range(1, 8))
-        answer = self._answer(message.command, values)
+        answer = self._execute(message.command, values)
         self.commands.append(Command(self.time, message.command, values, answer))
         self._send(
             mavlink.MAVLink_command_ack_message(
@@ -326,32 +348,29 @@ class ServedLab:
             )
         )
         if message.command == mavlink.MAV_CMD_REQUEST_MESSAGE and answer == ACCEPTED:
-            self._send_requested(int(values[0]))
+            requested = self._telemetry.make(int(values[0]))
+            if requested is not None:
+                self._send(requested)
 
-    def _answer(self, command: int, values: tuple[float, ...]) -> int:
+    def _execute(self, command: int, values: tuple[float, ...]) -> int:
         autopilot = self.autopilot
         if command == mavlink.MAV_CMD_DO_SET_MODE:
             custom = math.isclose(values[0] % 2, 1)
-            return autopilot.set_mode(self.personality.mode_of(values[1], values[2]) if custom else None)
+            return autopilot.set_mode(self.profile.mode_of(values[1], values[2]) if custom else None)
         if command == mavlink.MAV_CMD_COMPONENT_ARM_DISARM:
             force = values[1] == FORCE
             return autopilot.arm(force=force) if values[0] == 1 else autopilot.disarm(force=force)
         if command == mavlink.MAV_CMD_NAV_TAKEOFF:
             return autopilot.take_off(values[6])
         if command == mavlink.MAV_CMD_NAV_LAND:
-            return autopilot.set_mode(self.personality.mode("LAND"))
+            return autopilot.set_mode(self.profile.mode("LAND"))
         if command == mavlink.MAV_CMD_SET_MESSAGE_INTERVAL:
             return ACCEPTED if self._telemetry.set_interval(int(values[0]), values[1]) else FAILED
         if command == mavlink.MAV_CMD_REQUEST_MESSAGE:
             return ACCEPTED if self._telemetry.knows(int(values[0])) else FAILED
         return UNSUPPORTED
 
-    def _send_requested(self, kind: int) -> None:
-        made = self._telemetry.make(kind)
-        if made is not None:
-            self._send(made)
-
-    def _tell_parameter(self, name: str) -> None:
+    def _send_parameter(self, name: str) -> None:
         found = self.parameters.read(name)
         if found is None:
             return

@@ -1,15 +1,15 @@
 """The served lab's camera as a stream over TCP: MJPEG in FFmpeg's NUT container.
 
-Of what PyAV reads this came with the least delay: 2 ms from a picture to its decoded copy, on loopback, at 10 pictures
+Of what PyAV reads this came with the least delay: 2 ms from a image to its decoded copy, on loopback, at 10 images
 a second. H.264 in MPEG-TS took 100 to 200 ms, MJPEG in Matroska 100 ms, because their readers wait for the beginning of
-the next picture. A stream's times are lab times.
+the next image. A stream's times are lab times.
 """
 
 from __future__ import annotations
 
 import socket
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import av
 import numpy as np
@@ -18,23 +18,52 @@ from numpy.typing import NDArray
 from wordwing.errors import WordwingError
 
 RATE = 10.0
-"""Pictures in a second of lab time."""
+"""Images in a second of lab time."""
 
 TIME_BASE = Fraction(1, 1000)
 QUALITY = {"qmin": "2", "qmax": "3"}
 """FFmpeg's best for JPEG."""
 
-MOST_WATCHERS = 4
-PATIENCE = 0.2
-"""How long a watcher may keep a picture waiting before it is sent away, seconds."""
+MAX_CLIENTS = 4
+SEND_TIMEOUT = 0.2
+"""How long a client may keep a image waiting before it is sent away, seconds."""
 
 
-class _Watcher:
+def bind_socket(host: str, port: int, protocol: Literal["UDP", "TCP"], option: str) -> socket.socket:
+    """A socket that never blocks, bound to a port of this machine; 0 takes a free one.
+
+    Args:
+        host: The address to listen on.
+        port: The port.
+        protocol: Of the socket.
+        option: By which the user chooses another port, if this one cannot be used.
+    """
+    made = None
+    try:
+        wanted = socket.SOCK_DGRAM if protocol == "UDP" else socket.SOCK_STREAM
+        family, kind, number, _name, address = socket.getaddrinfo(host, port, type=wanted)[0]
+        made = socket.socket(family, kind, number)
+        if protocol == "TCP":
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)
+        made.setblocking(False)
+    except socket.gaierror:
+        raise WordwingError(f'--host is "{host}", which is no address of this machine') from None
+    except OSError as error:
+        if made is not None:
+            made.close()
+        why = (error.strerror or "unknown").lower()
+        sentence = f"{protocol} port {port} of {host} cannot be used ({why}); choose another {option}"
+        raise WordwingError(sentence) from None
+    return made
+
+
+class _Client:
     """One connection and its own stream, from its header on."""
 
     def __init__(self, connection: socket.socket, size: tuple[int, int]) -> None:
         self.connection = connection
-        connection.settimeout(PATIENCE)
+        connection.settimeout(SEND_TIMEOUT)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._container: Any = av.open(self, "w", format="nut", options={"flush_packets": "1"}, buffer_size=4096)
         self._stream = self._container.add_stream("mjpeg", rate=round(RATE), options=QUALITY)
@@ -52,7 +81,7 @@ class _Watcher:
                 self.gone = True
         return len(data)
 
-    def show(self, frame: av.VideoFrame) -> None:
+    def send(self, frame: av.VideoFrame) -> None:
         for packet in self._stream.encode(frame):
             self._container.mux(packet)
 
@@ -63,7 +92,7 @@ class _Watcher:
 
 
 class VideoServer:
-    """Sends each picture to all who are connected."""
+    """Sends each image to all connected clients."""
 
     def __init__(self, host: str, port: int, size: tuple[int, int]) -> None:
         """Bind.
@@ -71,61 +100,48 @@ class VideoServer:
         Args:
             host: The address to listen on.
             port: 0 takes a free one.
-            size: Width and height of the pictures.
+            size: Width and height of the images.
         """
         self._size = size
-        self._watchers: list[_Watcher] = []
-        self._door: socket.socket | None = None
-        try:
-            family, kind, protocol, _name, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-            self._door = socket.socket(family, kind, protocol)
-            self._door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self._door.bind(place)
-            self._door.listen(MOST_WATCHERS)
-            self._door.setblocking(False)
-        except OSError as error:
-            if self._door is not None:
-                self._door.close()
-            why = (error.strerror or "unknown").lower()
-            raise WordwingError(f"TCP port {port} of {host} cannot be used ({why}); choose another --video") from None
-        self.port: int = self._door.getsockname()[1]
+        self._clients: list[_Client] = []
+        self._listener = bind_socket(host, port, "TCP", "--video")
+        self._listener.listen(MAX_CLIENTS)
+        self.port: int = self._listener.getsockname()[1]
 
     @property
-    def watched(self) -> bool:
-        """Whether anyone is connected."""
-        return bool(self._watchers)
+    def has_clients(self) -> bool:
+        """Whether a client is connected."""
+        return bool(self._clients)
 
-    def welcome(self) -> None:
-        """Let in who is waiting at the door."""
-        assert self._door is not None
+    def accept_client(self) -> None:
+        """Accept a waiting client, if any; too many are turned away."""
         try:
-            connection, _address = self._door.accept()
+            connection, _address = self._listener.accept()
         except OSError:  # nobody
             return
-        if len(self._watchers) >= MOST_WATCHERS:
+        if len(self._clients) >= MAX_CLIENTS:
             connection.close()
         else:
-            self._watchers.append(_Watcher(connection, self._size))
+            self._clients.append(_Client(connection, self._size))
 
-    def show(self, picture: NDArray[np.uint8], time: float) -> None:
-        """Send a picture.
+    def send(self, image: NDArray[np.uint8], time: float) -> None:
+        """Send a image.
 
         Args:
-            picture: [H, W, 3] RGB.
+            image: [H, W, 3] RGB.
             time: When its shutter closed, lab time.
         """
-        for watcher in self._watchers:
-            frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(picture), format="rgb24")
+        for client in self._clients:
+            frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(image), format="rgb24")
             frame.pts, frame.time_base = round(time / TIME_BASE), TIME_BASE
-            watcher.show(frame)
-            if watcher.gone:
-                watcher.close()
-        self._watchers = [watcher for watcher in self._watchers if not watcher.gone]
+            client.send(frame)
+            if client.gone:
+                client.close()
+        self._clients = [client for client in self._clients if not client.gone]
 
     def close(self) -> None:
-        """Send everybody away."""
-        for watcher in self._watchers:
-            watcher.close()
-        self._watchers = []
-        if self._door is not None:
-            self._door.close()
+        """Disconnect all clients."""
+        for client in self._clients:
+            client.close()
+        self._clients = []
+        self._listener.close()

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from wordwing.flight.bridge.accept.trial import Trial
 from wordwing.flight.bridge.bridge import TruePoint
-from wordwing.flight.dialect import OUR_SYSTEM
+from wordwing.flight.guardian.safety import AT_REST
 from wordwing.flight.logs import TLOG
-from wordwing.flight.messages import Codec, Message
-from wordwing.flight.safety import AT_REST
+from wordwing.flight.mavlink.flight_stacks import OUR_SYSTEM
+from wordwing.flight.mavlink.messages import Codec, Message
 from wordwing.frames import ARENA_HALF
 
 
@@ -31,10 +31,6 @@ class Result:
     y: float | None = None
     values: dict[str, float] = field(default_factory=dict)
     """Numbers behind `seen`."""
-
-    def to_json(self) -> dict[str, object]:
-        """One JSON object."""
-        return asdict(self)
 
 
 def greatest_xy(trial: Trial, after: float = 0.0) -> tuple[float, float]:

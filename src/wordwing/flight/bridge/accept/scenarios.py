@@ -7,6 +7,7 @@ import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from wordwing.flight.bridge.accept.judging import (
     Result,
@@ -23,9 +24,8 @@ from wordwing.flight.bridge.accept.judging import (
 )
 from wordwing.flight.bridge.accept.script import Step
 from wordwing.flight.bridge.accept.trial import Trial, TrialError
-from wordwing.flight.bridge.faults import MocapDrift, MocapFreeze, MocapJump
-from wordwing.flight.bridge.truth import Autopilot
-from wordwing.flight.served.faults import Fault, FrozenCamera, PoseDropout
+from wordwing.flight.served.autopilot_profile import AutopilotName
+from wordwing.flight.served.faults import Fault, FrozenCamera, MocapDrift, MocapFreeze, MocapJump, PoseDropout
 from wordwing.frames import ARENA_HALF
 from wordwing.interface import FLIGHT_HEIGHT, MAX_FORWARD
 from wordwing.world.layout import Layout
@@ -55,7 +55,7 @@ Fly = Callable[[Trial], Iterable[Result]]
 
 
 @dataclass(frozen=True)
-class Setting:
+class StartCondition:
     """Where a flight begins."""
 
     start: tuple[float, float, float] = (-1.0, 0.0, 0.0)
@@ -72,11 +72,11 @@ class Scenario:
     fly: Fly
     rows: tuple[str, ...]
     """The rows that it gives."""
-    setting: Callable[[], Setting] = Setting
+    setting: Callable[[], StartCondition] = StartCondition
     """Tells where it begins."""
     parameters: Mapping[str, float] = field(default_factory=dict)
     """Of the autopilot, as somebody might have left them."""
-    only: Autopilot | None = None
+    only: AutopilotName | None = None
     """The autopilot that it is about; None for both."""
 
 
@@ -240,44 +240,41 @@ def ctrl_c(trial: Trial) -> Iterable[Result]:
     yield replace(result, seen=f"{result.seen}, exit status {status}", holds=result.holds and status == 130)
 
 
-def pilot_killed(trial: Trial) -> Iterable[Result]:
-    """The pilot's process is killed."""
-    begin = _cruise(trial)
+def lands_after(
+    row: str, cause: Callable[[Trial, float], object], hold: float | None, land: float
+) -> Callable[[Trial], Iterable[Result]]:
+    """A flight in which something happens that must bring the drone down.
+
+    Args:
+        row: Its name.
+        cause: Makes it happen, at a time of the bridge's clock.
+        hold: Within how many seconds the guardian must hold; None if it is not asked.
+        land: Within how many seconds the land mode must show.
+    """
+
+    def fly(trial: Trial) -> Iterable[Result]:
+        begin = _cruise(trial)
+        cause(trial, begin)
+        yield _landing_result(trial, row, begin, hold, land)
+
+    return fly
+
+
+def _kill_pilot(trial: Trial, *, guardian: bool) -> None:
     assert trial.terminal is not None
-    trial.terminal.kill(guardian=False)
-    yield _landing_result(trial, "pilot SIGKILL", begin, 0.3, 2.0)
+    trial.terminal.kill(guardian=guardian)
 
 
-def all_killed(trial: Trial) -> Iterable[Result]:
-    """Pilot and guardian are killed; the autopilot is on its own."""
-    begin = _cruise(trial)
-    assert trial.terminal is not None
-    trial.terminal.kill(guardian=True)
-    yield _landing_result(trial, "pilot and guardian killed", begin, None, 4.0)
+def _all_killed(row: str) -> Callable[[Trial], Iterable[Result]]:
+    return lands_after(row, lambda trial, _now: _kill_pilot(trial, guardian=True), None, 4.0)
 
 
-def all_killed_beside_a_ground_station(trial: Trial) -> Iterable[Result]:
-    """The same, where ArduPilot was told that any system from 245 to 255 is a ground station: one beats beside us."""
-    for result in all_killed(trial):
-        yield replace(result, row="the same, MAV_GCS_SYSID_HI 255 before")
+def _camera_fault(row: str, *, still: bool) -> Callable[[Trial], Iterable[Result]]:
+    return lands_after(row, lambda trial, now: trial.bridge.inject(FrozenCamera(now, still=still)), 1.5, 6.0)
 
 
-def camera_frozen(trial: Trial) -> Iterable[Result]:
-    """The camera sends the same picture again and again."""
-    begin = _cruise(trial)
-    trial.bridge.order(FrozenCamera(begin, still=True))
-    yield _landing_result(trial, "camera frozen", begin, 1.5, 6.0)
-
-
-def camera_silent(trial: Trial) -> Iterable[Result]:
-    """The camera sends nothing any more."""
-    begin = _cruise(trial)
-    trial.bridge.order(FrozenCamera(begin, still=False))
-    yield _landing_result(trial, "camera silent", begin, 1.5, 6.0)
-
-
-def taken_over(trial: Trial, row: str = "pilot takes over", brake: bool = False) -> Iterable[Result]:
-    """The safety pilot moves the mode switch, and flies from then on."""
+def taken_over(trial: Trial, brake: bool = False) -> Iterable[Result]:
+    """The safety pilot moves the mode switch, to ArduPilot's BRAKE if asked, and flies from then on."""
     begin = _cruise(trial)
     trial.bridge.take_over(brake=brake)
     released = trial.wait("the drone is released", lambda: trial.phase_at("released") is not None, 10.0)
@@ -292,7 +289,7 @@ def taken_over(trial: Trial, row: str = "pilot takes over", brake: bool = False)
     name = trial.dialect.mode_name
     kept = len(modes) == 1 and later != trial.dialect.land_mode
     yield Result(
-        row,
+        "pilot takes over" + " (BRAKE)" * brake,
         f"released {duration(elapsed(said, taken))} after {name(modes[0][1] if modes else -1)} showed; "
         f"then sent: {', '.join(kinds) or 'nothing'} ({len(beats)} heartbeats in {AFTER_TAKEOVER:g} s); "
         f"after {AFTER_TAKEOVER:g} s in {name(later)}",
@@ -300,11 +297,6 @@ def taken_over(trial: Trial, row: str = "pilot takes over", brake: bool = False)
         x,
         y,
     )
-
-
-def taken_over_by_brake(trial: Trial) -> Iterable[Result]:
-    """The same with ArduPilot's BRAKE, which no stick ends."""
-    yield from taken_over(trial, "pilot takes over (BRAKE)", brake=True)
 
 
 @dataclass(frozen=True)
@@ -338,8 +330,8 @@ class MocapFaultFlight:
         return {
             "stops": PoseDropout(now),
             "freezes": MocapFreeze(now),
-            "jumps": MocapJump(now, distance=JUMP, direction=inwards),
-            "drifts": MocapDrift(now, speed=DRIFT, direction=inwards),
+            "jumps": MocapJump(now, distance=JUMP, bearing=inwards),
+            "drifts": MocapDrift(now, speed=DRIFT, bearing=inwards),
         }[self.kind]
 
     def fly(self, trial: Trial) -> Iterable[Result]:
@@ -348,7 +340,7 @@ class MocapFaultFlight:
         trial.wait_for_flight()
         trial.wait("full speed", self._there(trial), 10.0)
         begin, at = trial.mark(), trial.point
-        trial.bridge.order(self.fault(begin))
+        trial.bridge.inject(self.fault(begin))
         trial.wait("the drone is disarmed", lambda: trial.disarmed_at(begin) is not None, 90.0)
         why = next(
             (e.values["text"] for e in trial.events() if e.kind == "phase" and "landing" in e.values["text"]), ""
@@ -376,7 +368,7 @@ class MocapFaultFlight:
 
     def scenario(self) -> Scenario:
         """This flight for the list."""
-        return Scenario(f"mocap-{self.kind}-{self.number}", self.fly, (self.row,), lambda: Setting(self.start))
+        return Scenario(f"mocap-{self.kind}-{self.number}", self.fly, (self.row,), lambda: StartCondition(self.start))
 
 
 MOCAP_KINDS = ("stops", "freezes", "jumps", "drifts")
@@ -400,22 +392,26 @@ FIRST_ROWS = (
 )
 
 SCENARIOS: tuple[Scenario, ...] = (
-    Scenario("first", first_flight, FIRST_ROWS, lambda: Setting((-0.5, -0.3, 0.4))),
-    Scenario("fence", full_speed_at_a_fence, ("full speed at a fence",), lambda: Setting((-1.2, 0.2, 0.0))),
+    Scenario("first", first_flight, FIRST_ROWS, lambda: StartCondition((-0.5, -0.3, 0.4))),
+    Scenario("fence", full_speed_at_a_fence, ("full speed at a fence",), lambda: StartCondition((-1.2, 0.2, 0.0))),
     Scenario("ctrl-c", ctrl_c, ("Ctrl-C",)),
-    Scenario("pilot-killed", pilot_killed, ("pilot SIGKILL",)),
-    Scenario("all-killed", all_killed, ("pilot and guardian killed",)),
     Scenario(
+        "pilot-killed",
+        lands_after("pilot SIGKILL", lambda trial, _now: _kill_pilot(trial, guardian=False), 0.3, 2.0),
+        ("pilot SIGKILL",),
+    ),
+    Scenario("all-killed", _all_killed("pilot and guardian killed"), ("pilot and guardian killed",)),
+    Scenario(  # any system from 245 to 255 counts as a ground station, and one beats beside us
         "all-killed-gcs",
-        all_killed_beside_a_ground_station,
+        _all_killed("the same, MAV_GCS_SYSID_HI 255 before"),
         ("the same, MAV_GCS_SYSID_HI 255 before",),
         parameters={"MAV_GCS_SYSID_HI": 255},
         only="ardupilot",
     ),
-    Scenario("camera-frozen", camera_frozen, ("camera frozen",)),
-    Scenario("camera-silent", camera_silent, ("camera silent",)),
+    Scenario("camera-frozen", _camera_fault("camera frozen", still=True), ("camera frozen",)),
+    Scenario("camera-silent", _camera_fault("camera silent", still=False), ("camera silent",)),
     Scenario("takeover", taken_over, ("pilot takes over",)),
-    Scenario("takeover-brake", taken_over_by_brake, ("pilot takes over (BRAKE)",), only="ardupilot"),
+    Scenario("takeover-brake", partial(taken_over, brake=True), ("pilot takes over (BRAKE)",), only="ardupilot"),
     *(trouble.scenario() for trouble in MOCAP_FAULT_FLIGHTS),
 )
 """The whole list but the instructions."""

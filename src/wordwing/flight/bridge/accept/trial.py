@@ -13,22 +13,20 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from wordwing.errors import WordwingError
 from wordwing.flight.bridge.accept.script import Step, save
-from wordwing.flight.bridge.autopilots import ORIGIN, Simulation
 from wordwing.flight.bridge.bridge import Bridge, TruePoint
-from wordwing.flight.bridge.truth import Autopilot
+from wordwing.flight.bridge.sitl import ORIGIN, SitlProcess
 from wordwing.flight.calibration import Calibration
-from wordwing.flight.dialect import ARDUPILOT, PX4, Dialect
 from wordwing.flight.logs import EVENTS, Entry, read_events
-from wordwing.flight.mocap import Kind
+from wordwing.flight.mavlink.flight_stacks import ARDUPILOT, PX4, Dialect
+from wordwing.flight.mocap.relay import Kind
 from wordwing.flight.options import PREFIX, DroneOptions
+from wordwing.flight.served.autopilot_profile import AutopilotName
 from wordwing.world.layout import Layout
 
-DIALECTS: dict[Autopilot, Dialect] = {"ardupilot": ARDUPILOT, "px4": PX4}
+DIALECTS: dict[AutopilotName, Dialect] = {"ardupilot": ARDUPILOT, "px4": PX4}
 
 QUESTION = re.compile(rb'Type "(write|fly \d+)" to ')
 """Answered by what it says in quotes."""
@@ -45,7 +43,7 @@ class TrialError(WordwingError):
 class AcceptConfig:
     """What all flights share."""
 
-    autopilot: Autopilot
+    autopilot: AutopilotName
     binary: Path
     instance: int = 5
     """Chooses the simulation's ports."""
@@ -70,7 +68,7 @@ class Terminal:
             self.command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, process_group=0
         )
         os.close(theirs)
-        self._thread = threading.Thread(target=self._attend, name="terminal", daemon=True)
+        self._thread = threading.Thread(target=self._answer_prompts, name="terminal", daemon=True)
         self._thread.start()
 
     @property
@@ -105,7 +103,7 @@ class Terminal:
         with suppress(OSError):
             os.close(self._ours)
 
-    def _attend(self) -> None:
+    def _answer_prompts(self) -> None:
         asked = 0
         while True:
             if not select.select([self._ours], [], [], 0.2)[0]:
@@ -159,7 +157,7 @@ class Trial:
         self._thread: threading.Thread | None = None
         base = 9000 + 10 * config.instance
         self._guardian = f"udp:127.0.0.1:{base + 5}"
-        self._simulation = Simulation(config.autopilot, config.binary, config.instance, parameters=parameters)
+        self._simulation = SitlProcess(config.autopilot, config.binary, config.instance, parameters=parameters)
         try:
             self.bridge = Bridge(
                 config.autopilot,
@@ -306,7 +304,7 @@ class Trial:
         """End everything; also a guardian who would wait for its drone, which is gone."""
         self.close_terminal()
         for pid in self._guardians:
-            if b"wordwing.flight.sender" in _command_line(pid):
+            if b"wordwing.flight.guardian.process" in _command_line(pid):
                 _kill(pid)
         if self._adapter is not None:
             self._adapter.kill()
@@ -315,14 +313,6 @@ class Trial:
             self.bridge.stop()
             self._thread.join(3.0)
         self._simulation.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _serve(self) -> None:
         with suppress(WordwingError):  # `failure` tells

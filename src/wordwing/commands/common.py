@@ -1,0 +1,149 @@
+"""What several commands share: checks of options, each with its error message, and progress bars."""
+
+from __future__ import annotations
+
+import math
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from wordwing.errors import WordwingError
+
+PICTURES = (".png", ".jpg", ".jpeg", ".webp")
+
+PACKAGES = {"studio": ("fastapi", "uvicorn", "websockets"), "flight": ("pymavlink",)}
+"""What the extras of wordwing install."""
+
+T = TypeVar("T")
+N = TypeVar("N", int, int | None)
+
+
+def check_at_least(name: str, value: N, least: int) -> N:
+    """A count that must not be smaller than `least`; None, where it is allowed, means all."""
+    if value is not None and value < least:
+        raise WordwingError(f"--{name} is {value}; it must be {least} or more")
+    return value
+
+
+def check_seed(seed: int) -> int:
+    """Seeds are whole numbers from 0."""
+    return check_at_least("seed", seed, 0)
+
+
+def check_limit(limit: int | None) -> int | None:
+    """How many at most; None is all."""
+    return check_at_least("limit", limit, 1)
+
+
+def check_processes(processes: int) -> int:
+    """How many processes share the work; 0 stands for one on each core."""
+    return check_at_least("processes", processes, 0)
+
+
+def check_range(name: str, value: float, least: int, most: int, unit: str = "") -> None:
+    """Numbers from `least` to `most`, and not NaN."""
+    if not least <= value <= most:
+        raise WordwingError(f"--{name} is {value}; it must be from {least} to {most}{unit}")
+
+
+def check_port(port: int, name: str = "port") -> None:
+    """UDP and TCP ports that can be named."""
+    check_range(name, port, 1, 65535)
+
+
+def check_positive(name: str, value: float) -> float:
+    """Numbers above zero, and not NaN or infinity."""
+    if not (math.isfinite(value) and value > 0):
+        raise WordwingError(f"--{name} is {value}; it must be more than 0")
+    return value
+
+
+def check_picture(path: Path) -> Path:
+    """Pictures are written in formats that everybody can open."""
+    if path.suffix.lower() not in PICTURES:
+        raise WordwingError(f"--out is {path}; a picture's name must end in {', '.join(PICTURES)}")
+    return path
+
+
+def check_packages(what: str, extra: str) -> None:
+    """The packages of an optional extra must be installed."""
+    if not all(map(find_spec, PACKAGES[extra])):
+        raise WordwingError(f"{what} needs packages that are not installed; run: pip install 'wordwing[{extra}]'")
+
+
+def reachable(host: str) -> str:
+    """The name by which others reach an address that is listened on, as it stands in a URL."""
+    name = socket.gethostname() if host in ("0.0.0.0", "::", "") else host
+    return f"[{name}]" if ":" in name else name
+
+
+def end_by_signals() -> None:
+    """End as by Ctrl-C when terminated, and by Ctrl-C also in the background, where shells let it be ignored."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if not callable(signal.getsignal(signal.SIGINT)):
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def track(rows: Iterable[T], title: str, total: int | None = None) -> Iterable[T]:
+    """Go through rows, `total` of them where they do not know it, with a bar on stderr if somebody is looking."""
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(rows, title, total, console=Console(stderr=True), disable=not sys.stderr.isatty())
+
+
+class Tick(Protocol):
+    """What work calls to say how far it is."""
+
+    def __call__(self, count: int, note: str = "") -> None:
+        """So much has been done since the last call; `note` is what is worth knowing by now."""
+
+
+@contextmanager
+def bar(title: str, total: int, unit: str) -> Iterator[Tick]:
+    """A bar on stderr for work that says itself how far it is, with rate and time left.
+
+    Args:
+        title: What is being done.
+        total: How much there is to do.
+        unit: What is counted: "flights".
+
+    Yields:
+        What to call with how much has been done since it was last called, and with a note to show.
+    """
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(f"{{task.fields[rate]}} {unit}/s"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}", markup=False),
+    )
+    console = Console(stderr=True)
+    # Batches may come minutes apart; from those of the last 30 s alone no time would be left to tell.
+    with Progress(*columns, console=console, speed_estimate_period=600, disable=not sys.stderr.isatty()) as shown:
+        task = shown.add_task(title, total=total, rate="…", note="")
+        began, done = time.monotonic(), 0
+
+        def tick(count: int, note: str = "") -> None:
+            nonlocal done
+            done += count
+            rate = f"{done / max(time.monotonic() - began, 1e-3):.1f}"
+            shown.update(task, advance=count, rate=rate, note=note)
+
+        yield tick

@@ -1,0 +1,272 @@
+"""The drone's camera by PyAV: the newest picture, when it was taken, and whether it still changes.
+
+A picture's time is when it arrived less the latency that `camera.json` states. Where the stream carries times of its
+own, a picture that came later than the quickest ones of the last seconds is older by so much: pictures that queue up
+somewhere on the way do not pass for fresh.
+"""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+import threading
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from wordwing.errors import WordwingError
+from wordwing.flight.calibration import Calibration
+from wordwing.flight.mavlink.clock import Clock, SystemClock
+from wordwing.lens import Rectifier
+
+RETRY = 0.5
+"""How long to wait before a lost camera is opened again, seconds."""
+
+OPEN_SECONDS, READ_SECONDS = 5.0, 1.0
+"""How long a camera may take to open, and to send its next picture, before it counts as lost."""
+
+WINDOW = 10.0
+"""Seconds in which the quickest picture tells how long the way is."""
+
+SAME = 0.1
+"""Pictures that differ by less than this on average, of 255, are the same: a sensor's noise alone is more, but what an
+encoder makes of one and the same picture is not always the same."""
+
+STREAMS = ("rtsp://", "rtsps://", "rtp://", "udp://", "tcp://", "http://", "https://", "srt://")
+
+LOW_DELAY = {"fflags": "nobuffer", "flags": "low_delay", "probesize": "200000", "analyzeduration": "500000"}
+"""FFmpeg's options for streams: no picture waits for the next one."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What the drone saw, as the policy sees it."""
+
+    image: Tensor
+    """[72, 128, 3] uint8 RGB: the policy's view."""
+    taken: float
+    """When the shutter closed, on our clock, seconds."""
+    number: int
+    """Counts pictures from 1; with lost and skipped ones left out."""
+
+
+class Retina:
+    """Keeps the newest picture; one may put pictures in while another looks."""
+
+    def __init__(self, calibration: Calibration) -> None:
+        self.calibration = calibration
+        self._rectify = Rectifier(calibration.lens)
+        self._lock = threading.Lock()
+        self._raw: NDArray[np.uint8] | None = None
+        self._taken = self._changed = -math.inf
+        self._number = 0
+        self._thumb: NDArray[np.int16] | None = None
+        self._ways: deque[tuple[float, float]] = deque()
+        self._last_stamp = -math.inf
+        self._seen: Picture | None = None
+
+    def put(self, raw: NDArray[np.uint8], arrived: float, stamp: float | None = None) -> None:
+        """Take a picture in.
+
+        Args:
+            raw: [H, W, 3] RGB, of the size that the calibration is for.
+            arrived: When it came, on our clock, seconds.
+            stamp: The stream's own time of it, seconds; None if it has none.
+        """
+        expected = (self.calibration.height, self.calibration.width, 3)
+        if raw.shape != expected:
+            raise WordwingError(
+                f"the camera's pictures are {raw.shape[1]}×{raw.shape[0]}; camera.json is for "
+                f"{expected[1]}×{expected[0]}"
+            )
+        taken = arrived - self.calibration.latency - self._queued(arrived, stamp)
+        thumb = raw[::4, ::4].astype(np.int16)
+        with self._lock:
+            if self._thumb is None or float(np.abs(thumb - self._thumb).mean()) > SAME:
+                self._changed, self._thumb = taken, thumb
+            self._raw, self._taken = raw, taken
+            self._number += 1
+
+    def restart(self) -> None:
+        """The stream begins anew, and with it its times."""
+        self._ways.clear()
+        self._last_stamp = -math.inf
+
+    def latest(self) -> Picture | None:
+        """The newest picture, straightened; None before the first."""
+        with self._lock:
+            raw, taken, number = self._raw, self._taken, self._number
+        if raw is None:
+            return None
+        if self._seen is None or self._seen.number != number:
+            view = self._rectify(torch.from_numpy(np.ascontiguousarray(raw)).float())
+            self._seen = Picture(view.round().clamp(0, 255).to(torch.uint8), taken, number)
+        return self._seen
+
+    def age(self, now: float) -> float:
+        """Seconds since the newest picture was taken; infinite before the first."""
+        with self._lock:
+            return now - self._taken
+
+    def unchanged(self, now: float) -> float:
+        """Seconds since the newest picture that differs from the one before was taken; infinite before the first.
+
+        A camera that hangs may send the same picture again and again.
+        """
+        with self._lock:
+            return now - self._changed
+
+    def _queued(self, arrived: float, stamp: float | None) -> float:
+        """How much longer than the quickest one a picture was under way, seconds."""
+        if stamp is None:
+            return 0.0
+        if stamp < self._last_stamp:  # the camera has begun to count anew
+            self._ways.clear()
+        self._last_stamp = stamp
+        way = arrived - stamp
+        while self._ways and self._ways[0][0] < arrived - WINDOW:
+            self._ways.popleft()
+        while self._ways and self._ways[-1][1] >= way:  # so that the first one is always the quickest
+            self._ways.pop()
+        self._ways.append((arrived, way))
+        return way - self._ways[0][1]
+
+
+class CameraSource:
+    """A camera that is read in a thread of its own: a device, a stream or a film."""
+
+    def __init__(self, source: str | Path, calibration: Calibration, clock: Clock | None = None) -> None:
+        """Nothing is opened before `start`.
+
+        Args:
+            source: `/dev/video0`, `rtsp://…`, `udp://…` or a file, which is played at its own pace.
+            calibration: Of the camera.
+            clock: Whose times pictures have.
+        """
+        self.source = str(source)
+        self._is_film = not self.source.startswith((*STREAMS, "/dev/"))
+        self.retina = Retina(calibration)
+        self.failure: str | None = None
+        """Why there are no pictures now, in a sentence's words."""
+        self.ended = False
+        """Whether it was a file that has been played."""
+        self.connections = 0
+        """How many times it has been opened."""
+        self._clock = clock or SystemClock()
+        self._stopping = threading.Event()
+        self._arrived = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="camera", daemon=True)
+
+    def start(self, timeout: float = 10.0) -> None:
+        """Open it and wait for the first picture; a `WordwingError` says why none came."""
+        self._thread.start()
+        if not self._arrived.wait(timeout):
+            self.close()
+            raise WordwingError(f"no picture came from {self.source} ({self.failure or 'it sends nothing'})")
+        if self.retina.latest() is None:
+            self.close()
+            raise WordwingError(f"no picture came from {self.source} ({self.failure})")
+
+    def latest(self) -> Picture | None:
+        """The newest picture; None before the first."""
+        return self.retina.latest()
+
+    def age(self, now: float) -> float:
+        """Seconds since the newest picture was taken."""
+        return self.retina.age(now)
+
+    def unchanged(self, now: float) -> float:
+        """Seconds since what it shows last changed."""
+        return self.retina.unchanged(now)
+
+    def close(self) -> None:
+        """Let go of the camera; may be called twice."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(OPEN_SECONDS + READ_SECONDS)
+
+    def __enter__(self) -> CameraSource:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _run(self) -> None:
+        import av
+
+        while not self._stopping.is_set():
+            try:
+                self._read()
+                self.failure = "the film is over" if self.ended else "the stream ended"
+            except (av.FFmpegError, OSError, ValueError) as error:
+                self.failure = _why(error)
+            except WordwingError as error:  # pictures of another size, which waiting does not change
+                self.failure = str(error)
+                self._arrived.set()
+            if self._is_film:  # another try would begin it anew, or fail again
+                self._arrived.set()
+                return
+            self._stopping.wait(RETRY)
+
+    def _read(self) -> None:
+        """Take pictures in until there are no more."""
+        import av
+
+        calibration = self.retina.calibration
+        options: dict[str, Any] = {"timeout": (OPEN_SECONDS, READ_SECONDS)}
+        if self.source.startswith(STREAMS):
+            over_tcp = {"rtsp_transport": "tcp"} if self.source.startswith("rtsp") else {}
+            options["options"] = {**LOW_DELAY, **over_tcp}
+        elif not self._is_film:
+            options |= {"format": "v4l2", "options": {"video_size": f"{calibration.width}x{calibration.height}"}}
+        with av.open(self.source, **options) as container:
+            if not container.streams.video:
+                raise ValueError("there is no video in it")
+            stream = container.streams.video[0]
+            stream.thread_type = "SLICE"  # threads that share pictures out make each one wait for others
+            self.connections += 1
+            self.retina.restart()
+            begun: float | None = None
+            for frame in container.decode(stream):
+                if self._stopping.is_set():
+                    return
+                stamp = None if frame.time is None else float(frame.time)
+                if self._is_film:
+                    begun = self._clock.now() - (stamp or 0.0) if begun is None else begun
+                    self._clock.sleep(begun + (stamp or 0.0) - self._clock.now())
+                self.retina.put(frame.to_ndarray(format="rgb24"), self._clock.now(), stamp)
+                self.failure = None
+                self._arrived.set()
+        self.ended = self._is_film
+
+
+def _why(error: Exception) -> str:
+    """Why a camera cannot be read, in a sentence's words: the system's, or ours instead of FFmpeg's."""
+    import av
+
+    ours = {
+        av.ExitError: "it sends nothing",  # our own time-out
+        av.EOFError: "the stream ended",
+        av.InvalidDataError: "it is no video that can be read",
+        av.HTTPNotFoundError: "the server knows no such stream",
+        av.HTTPUnauthorizedError: "the server wants NAME:PASSWORD@ before the host",
+        av.HTTPForbiddenError: "the server does not let us see it",
+        av.error.LookupError: "it is of a kind that is not known",
+    }
+    for kind, words in ours.items():
+        if isinstance(error, kind):
+            return words
+    code = getattr(error, "errno", None) or 0
+    if code == errno.EIO:  # what FFmpeg makes of a host that it does not find
+        return "it cannot be reached"
+    if code in errno.errorcode:
+        return os.strerror(code).lower()
+    return "it cannot be read" if isinstance(error, av.FFmpegError) else str(error) or "unknown"

@@ -1,0 +1,91 @@
+"""A flight's `events.jsonl` and `flight.tlog`, written as it happens (format: `flight.logs`)."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from wordwing.files import unwritable
+from wordwing.flight.mavlink.link import TlogWriter
+
+EVENTS, TLOG = "events.jsonl", "flight.tlog"
+
+
+class EventLog:
+    """One process's part in a flight's log.
+
+    A full disk ends the log, not the flight: `failed` then says why.
+    """
+
+    def __init__(self, folder: str | Path, *, tlog: bool = False) -> None:
+        """Open a log, a new one or one that another process of the same flight has begun.
+
+        Args:
+            folder: Made if it is not there.
+            tlog: Whether this process sees the packets, too.
+        """
+        self.folder = Path(folder)
+        self.failed: str | None = None
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(self.folder / EVENTS, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        except OSError as error:
+            raise unwritable(folder, error) from None
+        self._tlog = TlogWriter(self.folder / TLOG) if tlog else None
+
+    def event(self, time: float, kind: str, **values: object) -> None:
+        """Write one line."""
+        self.add({"time": round(time, 4), "kind": kind, **values})
+
+    def add(self, row: Mapping[str, object]) -> None:
+        """Write one line that has its time and kind, such as an event of the guardian's."""
+        if self.failed is not None or self._file < 0:
+            return
+        line = (json.dumps(_plain(row), ensure_ascii=False, allow_nan=False) + "\n").encode()
+        try:
+            # One write at the end of the file: no other process gets in between.
+            if os.write(self._file, line) < len(line):
+                self.failed = "there is no more room"
+        except OSError as error:
+            self.failed = (error.strerror or "unknown").lower()
+
+    def packet(self, data: bytes, unix: float) -> None:
+        """Write a MAVLink packet that was sent or came, at seconds since 1970."""
+        if self._tlog is not None:
+            self._tlog.write(data, unix)
+
+    def close(self) -> None:
+        """Close the files; may be called twice."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+        if self._tlog is not None:
+            self._tlog.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _plain(value: object) -> Any:
+    """A value as JSON has it; numbers that are not finite become null."""
+    if hasattr(value, "tolist"):  # of numpy or torch
+        return _plain(value.tolist())
+    if isinstance(value, bool | int | str) or value is None:
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, Sequence | set | frozenset):
+        return [_plain(entry) for entry in value]
+    return str(value)

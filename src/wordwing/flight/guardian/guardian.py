@@ -1,0 +1,453 @@
+"""The guardian: the one that speaks to the autopilot, and decides what of a pilot's wishes reaches it.
+
+It has no input and output of its own: messages and orders come in, packets go out, and `now` is always given. So the
+same code flies in lock-step simulated time and, in a process of its own that outlives the pilot's, in real time.
+
+Phases: CONNECTING → READY → TAKING_OFF → HOLDING ⇄ FLYING → LANDING → LANDED. RELEASED is final: the drone is in
+someone else's hands, and nothing is sent but heartbeats, until it is disarmed: without them ArduPilot would take the
+drone from a pilot and land it. In LOST the link is dead: LAND is still sent for a while, then
+there is silence, so that the autopilot's own failsafe acts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from wordwing.flight.guardian.arena import ArenaFrame
+from wordwing.flight.guardian.pose_history import Estimate
+from wordwing.flight.guardian.protocol import (
+    AIRBORNE,
+    FINAL,
+    GROUND,
+    Decision,
+    Event,
+    Gone,
+    Hold,
+    Land,
+    Order,
+    Outbox,
+    Phase,
+    SetParameters,
+    State,
+    TakeOff,
+)
+from wordwing.flight.guardian.safety import Fence, Limits, Motion, Safety, Timeouts
+from wordwing.flight.guardian.setpoints import Steering, Wishes
+from wordwing.flight.guardian.state_estimate import MocapWatch, Whereabouts
+from wordwing.flight.guardian.takeoff_landing import Ascent, Descent
+from wordwing.flight.guardian.watchdogs import Attention, Watch
+from wordwing.flight.mavlink.geometry import PlainPose
+from wordwing.flight.mavlink.messages import ARM, HEARTBEAT, REQUEST, Codec, Maker, Message, heartbeat, timesync
+from wordwing.flight.mavlink.parameters import Preparation
+from wordwing.flight.mavlink.parse_message import (
+    Answer,
+    Attitude,
+    Broken,
+    Exchange,
+    Heartbeat,
+    Parameter,
+    Position,
+    Text,
+    read,
+)
+from wordwing.flight.mavlink.vehicle_status import Aircraft
+
+TICK = 0.05
+"""Seconds between two calls of `tick`."""
+
+HEARTBEAT_EVERY = 0.5
+"""Seconds between two heartbeats of ours: ArduPilot lands after at most 3 without one, and links lose packets."""
+
+HEARTBEAT_WITHIN = 0.1
+"""How often the autopilot's heartbeat is asked for in the air, where it must be, seconds."""
+
+SWITCHED_OFF = 10.0
+"""After so long without a sign somebody who has taken the drone over has switched it off, seconds."""
+
+GIVEN_UP = 60.0
+"""After so long without a sign a lost drone is not waited for any more, seconds."""
+
+
+class Guardian:
+    """Phases, watchdogs and safety between one pilot and one autopilot.
+
+    Args:
+        arena: Takes the autopilot's local frame (z up) to the world frame.
+        limits: What the drone may do.
+        timeouts: How long things may take.
+        fence: How near to the fences it may come; the arena's margins if left out. Less than 0.35 m is only for a
+            vehicle that says that it is wordwing's lab.
+        codec: Packs messages; one with a key if the link is signed.
+        dry: Never arm, never send a setpoint or a mode; tell what would be sent.
+        may_set_parameters: Whether `SetParameters` may be ordered.
+        now: Seconds of the clock that all later calls use.
+    """
+
+    def __init__(
+        self,
+        arena: ArenaFrame,
+        limits: Limits | None = None,
+        timeouts: Timeouts | None = None,
+        *,
+        fence: Fence | None = None,
+        codec: Codec | None = None,
+        dry: bool = False,
+        may_set_parameters: bool = False,
+        now: float = 0.0,
+    ) -> None:
+        self.limits, self.timeouts = limits or Limits(), timeouts or Timeouts()
+        fence = fence or Fence(arena.margin, arena.side_margin, min(arena.margin, arena.side_margin) / 2, arena.half)
+        self.dry = dry
+        self.phase = Phase.CONNECTING
+        self.why = "waiting for an autopilot"
+        self._may_set_parameters = may_set_parameters
+        self._out = Outbox(codec or Codec())
+        self._aircraft = Aircraft()
+        self._estimate = Estimate()
+        self._mocap = MocapWatch(self._estimate)
+        self._where = Whereabouts(arena, self._estimate, self._mocap)
+        self._watch = Watch(self.limits, self.timeouts, fence)
+        self._steering = Steering(Safety(self.limits, fence), self._out, now)
+        self._wishes = Wishes(self.timeouts)
+        self._maker: Maker | None = None
+        self._preparation: Preparation | None = None
+        self._ascent: Ascent | None = None
+        self._descent: Descent | None = None
+        self._unready: Sequence[str] = ("no autopilot has been heard",)
+        self._attention = Attention(self.timeouts, now)
+        self._heartbeat_at = self._asked_at = self._arming_at = -math.inf
+        self._took_off_at = math.inf
+        self._was_armed = self._rebooted = False
+
+    @property
+    def events(self) -> list[Event]:
+        """What has happened: each change of phase with its reason, each command, each setpoint; may be cleared."""
+        return self._out.events
+
+    def receive(self, message: Message, now: float) -> None:
+        """Take in a message that `Codec.parse` has made of bytes from the link."""
+        told = read(message)
+        if (
+            told
+            and isinstance(told[0], Heartbeat)
+            and self._aircraft.meet(message.get_srcSystem(), message.get_srcComponent(), told[0])
+        ):
+            self._meet(now)
+        if not self._aircraft.is_from(message):
+            return
+        for item in told:
+            self._aircraft.hear(item, now)
+            match item:
+                case Position() | Attitude():
+                    self._estimate.hear(item, now)
+                    if self._estimate.rebooted and not self._rebooted:
+                        self._take_hands_off("the autopilot has been started anew", now)
+                case Heartbeat():
+                    self._judge_heartbeat(now)
+                case Parameter() if self._preparation is not None:
+                    self._preparation.parameters.hear(item)
+                case Exchange():
+                    self._estimate.sync.exchange(item.asked, item.boot, now)
+                case Answer() if item.command != REQUEST:
+                    self._out.note("told", f"answer {item.result} to command {item.command}", now)
+                    for errand in (self._ascent, self._descent):
+                        if errand is not None:
+                            errand.hear(item, now)
+                case Text():
+                    self._out.note("told", item.text, now, severity=item.severity)
+                case Broken():
+                    self._estimate.spoilt(f"{item.name} held a number that no drone can have", now)
+
+    def hear_mocap(self, time: float, position: Sequence[float], quaternion: Sequence[float], now: float) -> None:
+        """Take in a pose that motion capture has measured, as the autopilot is fed with it.
+
+        Args:
+            time: When it was measured, seconds of our clock.
+            position: [3] metres, local frame with z up.
+            quaternion: [4] (w, x, y, z), body to local frame.
+            now: Seconds of our clock.
+        """
+        flying = self.phase in (Phase.HOLDING, Phase.FLYING)
+        self._mocap.add(time, position, quaternion, now, flying=flying)
+
+    def order(self, order: Order, now: float) -> None:
+        """Take in an order of the pilot."""
+        note = self._out.note
+        if isinstance(order, Gone):
+            note("order", "the pilot's connection has closed", now)
+        elif self._wishes.gone and self.phase in GROUND:
+            self._wishes.return_()
+        elif self._wishes.gone and not isinstance(order, Land):
+            return  # only the pilot that took off flies on
+        problem = self._wishes.hear(order, now)
+        match order:
+            case TakeOff():
+                note("order", "take off", now)
+                self._order_take_off(now)
+            case Land():
+                note("order", "land", now)
+                self._land("the pilot ordered it", now)
+            case SetParameters():
+                note("order", "set parameters", now)
+                self._order_parameters(now)
+            case Hold():
+                note("order", "hold", now)
+            case Decision():
+                note("order", "decision", now, **vars(order))
+                if problem is not None:
+                    note("refused", problem, now)
+                elif self.dry:
+                    self._steering.rehearse(order, self._where.motion(), self._estimate.age(now), now)
+                elif self.phase not in (Phase.HOLDING, Phase.FLYING):
+                    note("refused", f"no decision is flown while {self.phase.value}", now)
+
+    def tick(self, now: float) -> list[bytes]:
+        """Packets to send now; call it 20 times a second, after all messages and orders have been taken in."""
+        away = self._attention.tick(now)
+        if self.phase not in (*GROUND, *FINAL):
+            if away is not None:
+                self._out.note("note", away, now)
+                self._wishes.drop(away, now)
+            if self._attention.dazed(self._aircraft.heard_at, now):
+                self._beat(now)
+                return self._out.take()
+        motion = self._where.motion()
+        if self.phase in AIRBORNE or self.phase is Phase.LANDING:
+            self._look_out(motion, now)
+        match self.phase:
+            case Phase.CONNECTING | Phase.READY:
+                self._prepare(motion, now)
+            case Phase.TAKING_OFF:
+                self._climb(motion, now)
+            case Phase.HOLDING | Phase.FLYING:
+                self._fly(motion, now)
+        if self.phase in (Phase.LANDING, Phase.LOST):
+            self._come_down(now)
+        self._beat(now)
+        self._ask_for_heartbeat(now)
+        return self._out.take()
+
+    def state(self, now: float) -> State:
+        """What a pilot may know."""
+        aircraft, age, newest = self._aircraft, self._estimate.age(now), self._where.newest()
+        return State(
+            time=now,
+            phase=self.phase,
+            why=self.why,
+            done=self._done(now),
+            unready=tuple(self._unready) if self.phase in GROUND else (),
+            autopilot=aircraft.dialect.name if aircraft.dialect else None,
+            system=aircraft.system,
+            version=aircraft.version.number if aircraft.version else None,
+            lab=aircraft.is_lab,
+            armed=aircraft.armed,
+            mode=aircraft.mode_name,
+            battery=aircraft.battery,
+            pose_time=newest[0] if newest else None,
+            pose=newest[1] if newest else None,
+            pose_age=None if math.isinf(age) else age,
+            heartbeat_age=None if math.isinf(aircraft.heard_at) else aircraft.silence(now),
+            setpoint=self._steering.setpoint,
+            decision_time=self._steering.decision_time,
+            parameters=tuple(self._preparation.parameters.findings()) if self._preparation else (),
+        )
+
+    def pose_at(self, time: float) -> PlainPose | None:
+        """The pose in the world frame at a time of our clock within the last two seconds; None if unknown."""
+        return self._where.pose_at(time)
+
+    def poses_since(self, time: float) -> list[tuple[float, tuple[float, ...]]]:
+        """Times after `time`, and x, y, z, roll, pitch, yaw in the world frame then, oldest first."""
+        return self._where.poses_since(time)
+
+    def _enter(self, phase: Phase, why: str, now: float) -> None:
+        if phase is not self.phase:
+            self._out.note("phase", f"{phase.value}: {why}", now, phase=phase.value, before=self.phase.value)
+        self.phase, self.why = phase, why
+
+    def finished(self, now: float) -> bool:
+        """Whether nothing is left to be sent: not even heartbeats to a drone that somebody else flies."""
+        if self.phase is not Phase.RELEASED:
+            return self._done(now)
+        return not self._aircraft.armed or self._aircraft.silence(now) > SWITCHED_OFF
+
+    def _done(self, now: float) -> bool:
+        if self._descent is not None and self._descent.lost_for(now) > GIVEN_UP:
+            return True
+        return self.phase in FINAL or (self.phase in GROUND and self._wishes.gone)
+
+    def _beat(self, now: float) -> None:
+        """Our heartbeat. It says that someone is in charge, so a dead pilot must not have one in the air.
+
+        On the floor the pilot may be silent while a person thinks about the confirmation; ArduPilot would not arm then.
+        """
+        there = self._wishes.present(now) or (self.phase in GROUND and not self._wishes.gone)
+        there = there or self.phase is Phase.RELEASED  # somebody is in charge
+        quiet = self.phase in (Phase.LANDING, Phase.LOST) and self._descent is not None and self._descent.insists(now)
+        if there and not quiet and now - self._heartbeat_at >= HEARTBEAT_EVERY - TICK / 2:
+            self._heartbeat_at = now
+            self._out.send_quietly(heartbeat())
+            if self.phase in GROUND or self.phase in AIRBORNE:
+                self._out.send_quietly(timesync(now))
+
+    def _ask_for_heartbeat(self, now: float) -> None:
+        """In the air, where a pilot who takes over must be seen soon."""
+        maker = self._maker
+        if maker is None or not maker.dialect.heartbeat_on_request or self.phase not in (*AIRBORNE, Phase.LANDING):
+            return
+        if now - self._asked_at >= HEARTBEAT_WITHIN - TICK / 2:
+            self._asked_at = now
+            self._out.send_quietly(maker.request(HEARTBEAT))
+
+    def _meet(self, now: float) -> None:
+        aircraft = self._aircraft
+        if aircraft.dialect is not None and aircraft.system is not None:
+            self._maker = Maker(aircraft.dialect, aircraft.system)
+            self._preparation = Preparation(self._maker)
+            self._out.note("note", f"heard {aircraft.dialect.name}, system {aircraft.system}", now)
+
+    def _judge_heartbeat(self, now: float) -> None:
+        """Look whether the drone is still ours."""
+        aircraft = self._aircraft
+        if self.phase in GROUND or self.phase in FINAL:
+            return
+        allowed, strange = self._allowed(), f"the mode is {aircraft.mode_name} without our order"
+        self._was_armed |= aircraft.armed
+        if self._descent is not None:
+            if self._descent.see(now):
+                flew = "disarmed; it came down because" if self._was_armed else "never armed:"
+                self._enter(Phase.LANDED, f"{flew} {self._descent.why}", now)
+            elif aircraft.armed and aircraft.mode not in allowed:
+                self._take_hands_off(strange, now)
+            elif self.phase is Phase.LOST:
+                self._enter(Phase.LANDING, "the autopilot is heard again", now)
+        elif self._was_armed and not aircraft.armed:
+            self._take_hands_off("the drone was disarmed without our order", now)
+        elif aircraft.mode not in allowed:
+            self._take_hands_off(strange, now)
+        elif self._ascent is not None:
+            self._ascent.see(aircraft.mode)
+
+    def _allowed(self) -> tuple[int, ...]:
+        """Modes in which the drone may be now, in flight."""
+        if self._descent is not None:
+            return self._descent.allowed
+        if self.phase is Phase.TAKING_OFF and self._ascent is not None:
+            return self._ascent.allowed
+        return () if self._maker is None else (self._maker.dialect.flying_mode,)
+
+    def _take_hands_off(self, why: str, now: float) -> None:
+        self._rebooted = self._estimate.rebooted
+        if self.phase in FINAL:
+            self._out.note("note", why, now)
+        else:
+            self._enter(Phase.RELEASED, why, now)
+
+    def _look_out(self, motion: Motion | None, now: float) -> None:
+        """Change the phase if anything is wrong."""
+        silence = self._aircraft.silence(now)
+        if silence > self.timeouts.heartbeat:
+            self._land(f"the autopilot has been silent for {silence:.1f} s", now)
+            if self._descent is not None:
+                self._descent.lose(now)
+            self._enter(Phase.LOST, f"the autopilot has been silent for {silence:.1f} s", now)
+        elif self.phase in AIRBORNE:
+            why = self._watch.must_land(self._aircraft, self._estimate, motion, self._took_off_at, now)
+            why = why or self._mocap.must_land(self._took_off_at, now)
+            why = why or self._missing_pilot(now)
+            if why is not None:
+                self._land(why, now)
+
+    def _missing_pilot(self, now: float) -> str | None:
+        """Why the pilot's silence, or its lack of decisions, brings the drone down."""
+        if self.phase is Phase.TAKING_OFF:
+            return "the pilot is gone" if self._wishes.gone else self._wishes.absent(now)
+        return self._wishes.absent(now) or self._wishes.idle(now)
+
+    def _prepare(self, motion: Motion | None, now: float) -> None:
+        if self._preparation is not None:
+            known = self._aircraft.version is not None
+            for message in self._preparation.tick(self.phase is Phase.READY, known, now):
+                self._out.send(message, now)
+        self._unready = self._reasons(motion, now)
+        if self._unready:
+            self._enter(Phase.CONNECTING, self._unready[0], now)
+        else:
+            self._enter(Phase.READY, "nothing speaks against arming", now)
+
+    def _reasons(self, motion: Motion | None, now: float) -> list[str]:
+        parameters = self._preparation.parameters if self._preparation else None
+        reasons = self._watch.unready(self._aircraft, parameters, self._estimate, motion, now)
+        met = self._aircraft.dialect is not None and self._aircraft.refusal is None
+        return reasons + (self._mocap.unready(now) if met else [])
+
+    def _order_parameters(self, now: float) -> None:
+        preparation = self._preparation
+        if not self._may_set_parameters or self.dry:
+            self._out.note("refused", "parameters are not written unless it was asked for (--set-parameters)", now)
+        elif self.phase not in GROUND or self._aircraft.armed or preparation is None:
+            self._out.note("refused", "parameters are written on the ground only, disarmed", now)
+        else:
+            for finding in preparation.parameters.write():
+                text = f"writing {finding.name}: {finding.value} becomes {finding.write}"
+                self._out.note("note", text, now, name=finding.name, old=finding.value, new=finding.write)
+
+    def _order_take_off(self, now: float) -> None:
+        reasons = self._reasons(self._where.motion(), now) if self.phase in GROUND else ["it has taken off already"]
+        if reasons or self._maker is None:
+            self._out.note("refused", f"no take-off: {'; '.join(reasons)}", now)
+        elif self.dry:
+            steps = ", ".join(self._maker.dialect.takeoff)
+            self._out.note("would send", f"a take-off to {self.limits.height} m: {steps}", now)
+        else:
+            self._took_off_at = now
+            self._ascent = Ascent(self._aircraft, self._maker, self.limits, self.timeouts, now)
+            self._enter(Phase.TAKING_OFF, "the pilot ordered it", now)
+
+    def _climb(self, motion: Motion | None, now: float) -> None:
+        ascent = self._ascent
+        assert ascent is not None
+        assert self._maker is not None
+        for message in ascent.tick(motion, now):
+            if message.get_type() == "COMMAND_LONG" and message.command == ARM:
+                self._arming_at = now
+            self._out.send(message, now)
+        if ascent.problem is not None:
+            said = f'; it says "{self._aircraft.words}"' if self._aircraft.words else ""
+            self._land(f"{ascent.problem}{said}", now)
+        elif ascent.done:
+            self._wishes.begin(now)
+            self._enter(Phase.HOLDING, "it has taken off", now)
+            self._fly(motion, now)
+        elif ascent.streaming and ascent.climbing and motion is not None:
+            self._steering.fly(self._maker, None, motion, self._estimate.age(now), now)
+        elif ascent.streaming:
+            self._steering.stand_still(self._maker, now)
+
+    def _fly(self, motion: Motion | None, now: float) -> None:
+        assert motion is not None
+        assert self._maker is not None
+        decision = self._wishes.wish(now)
+        if decision is None:
+            self._enter(Phase.HOLDING, self._wishes.why, now)
+        else:
+            self._enter(Phase.FLYING, "on a decision", now)
+        self._steering.fly(self._maker, decision, motion, self._estimate.age(now), now)
+
+    def _land(self, why: str, now: float) -> None:
+        if self.phase not in AIRBORNE or self._maker is None:
+            return
+        begun, before = self._steering.begun, self._allowed()
+        self._descent = Descent(self._aircraft, self._maker, self.timeouts, why, before, begun, self._arming_at, now)
+        self._ascent = None
+        self._enter(Phase.LANDING, why, now)
+
+    def _come_down(self, now: float) -> None:
+        assert self._descent is not None
+        assert self._maker is not None
+        message = self._descent.tick(now)
+        if message is not None:
+            self._out.send(message, now)
+        if self._descent.hovers(now):
+            self._steering.stand_still(self._maker, now)

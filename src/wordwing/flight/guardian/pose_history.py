@@ -1,0 +1,251 @@
+"""Where the drone is: the autopilot's clock on ours, its last poses, their age, their jumps, and its restarts."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from wordwing.flight.mavlink.parse_message import Attitude, Position, Vector
+
+MEMORY = 2.0
+"""How far back poses are remembered, seconds."""
+
+WINDOW = 30.0
+"""How long the smallest delay is remembered, seconds: clocks drift by less than a millisecond meanwhile."""
+
+LONGEST_WAY = 0.1
+"""Seconds there and back; an answer that took longer says little."""
+
+RESTART = 1.0
+"""A boot time that goes back by more is a restart, not a packet that was overtaken; seconds."""
+
+CONFIRMED = 3
+"""How many messages in a row must have such a boot time."""
+
+TINY = 1e-6
+"""Seconds that adding and subtracting an offset may cost."""
+
+
+@dataclass(frozen=True)
+class JumpLimits:
+    """What a drone cannot do from one pose to the next."""
+
+    distance: float = 0.3
+    """Metres beyond what `speed` allows."""
+    speed: float = 3.0
+    """m/s."""
+    turn: float = 0.5
+    """Radians of yaw beyond what `yaw_rate` allows."""
+    yaw_rate: float = 6.0
+    """rad/s."""
+
+
+class ClockSync:
+    """The autopilot's boot time on our clock.
+
+    Each message says when it was made, by the autopilot's clock; it arrives later by an unknown delay. The quickest
+    message in a while gives the offset between the clocks, and one that has queued up shows as old. That takes a delay
+    that all messages have for none at all. Where the autopilot answers TIMESYNC, half the way there and back is the
+    delay, and the quickest answer in a while gives the offset instead.
+    """
+
+    def __init__(self, window: float = WINDOW) -> None:
+        self._window = window
+        self._least: deque[tuple[float, float]] = deque()  # (arrival, arrival - boot), both increasing
+        self._quickest: deque[tuple[float, float, float]] = deque()  # (arrival, there and back, offset)
+
+    def exchange(self, asked: float, boot: float, now: float) -> None:
+        """An answer given at `boot` to what we asked at `asked` has arrived."""
+        way = now - asked
+        if not 0 <= way <= LONGEST_WAY:  # somebody else's question, or a clock that means nothing
+            return
+        while self._quickest and self._quickest[-1][1] >= way:
+            self._quickest.pop()
+        self._quickest.append((now, way, (asked + now) / 2 - boot))
+        while self._quickest[0][0] < now - self._window:
+            self._quickest.popleft()
+
+    def hear(self, boot: float, now: float) -> None:
+        """A message made at `boot` has arrived."""
+        offset = now - boot
+        while self._least and self._least[-1][1] >= offset:
+            self._least.pop()
+        self._least.append((now, offset))
+        while self._least[0][0] < now - self._window:
+            self._least.popleft()
+
+    @property
+    def offset(self) -> float:
+        """What to add to a boot time, seconds; NaN before any message."""
+        if self._quickest:
+            # A pose cannot have been measured after it came.
+            return min(self._quickest[0][2], self._least[0][1]) if self._least else self._quickest[0][2]
+        return self._least[0][1] if self._least else math.nan
+
+
+class Track:
+    """Numbers over the last seconds, interpolated.
+
+    Args:
+        memory: How far back it reaches, seconds.
+        angles: Which of the numbers are angles, radians: these go the short way round.
+    """
+
+    def __init__(self, memory: float = MEMORY, angles: Sequence[int] = ()) -> None:
+        self._memory = memory
+        self._angles = frozenset(angles)
+        self._times: list[float] = []
+        self._values: list[tuple[float, ...]] = []
+
+    def add(self, time: float, values: Sequence[float]) -> bool:
+        """Remember; what is not newer than the newest is not."""
+        if self._times and time <= self._times[-1]:
+            return False
+        self._times.append(time)
+        self._values.append(tuple(values))
+        stale = bisect_left(self._times, time - self._memory)
+        del self._times[:stale], self._values[:stale]
+        return True
+
+    @property
+    def newest(self) -> tuple[float, tuple[float, ...]] | None:
+        """Time and values, or None."""
+        return (self._times[-1], self._values[-1]) if self._times else None
+
+    def at(self, time: float) -> tuple[float, ...] | None:
+        """The values at a time, or None before the oldest and after the newest."""
+        if not self._times or not self._times[0] - TINY <= time <= self._times[-1] + TINY:
+            return None
+        time = min(max(time, self._times[0]), self._times[-1])
+        after = bisect_left(self._times, time)
+        if self._times[after] == time:
+            return self._values[after]
+        before = after - 1
+        share = (time - self._times[before]) / (self._times[after] - self._times[before])
+        pairs = zip(self._values[before], self._values[after], strict=True)
+        return tuple(
+            a + share * (math.remainder(b - a, math.tau) if i in self._angles else b - a)
+            for i, (a, b) in enumerate(pairs)
+        )
+
+    def since(self, time: float) -> list[tuple[float, tuple[float, ...]]]:
+        """Times and values after a time, oldest first."""
+        first = bisect_left(self._times, time)
+        return [entry for entry in zip(self._times[first:], self._values[first:], strict=True) if entry[0] > time]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The drone at one time, local frame with z up."""
+
+    position: Vector
+    """Metres."""
+    velocity: Vector
+    """m/s."""
+    angles: Vector
+    """Roll, pitch (positive: nose down), yaw, radians."""
+    rates: Vector
+    """Body rates, rad/s."""
+
+
+class Estimate:
+    """What the autopilot's positions and attitudes of the last two seconds tell."""
+
+    def __init__(self, limits: JumpLimits | None = None) -> None:
+        self.limits = limits or JumpLimits()
+        self.sync = ClockSync()
+        self.rebooted = False
+        """Whether the autopilot has been started anew since the first message."""
+        self.jump: str | None = None
+        """The last jump in words."""
+        self.jumped_at = -math.inf
+        self._positions = Track()  # by boot time, so that a better offset moves all of them
+        self._attitudes = Track(angles=(0, 1, 2))
+        self._boot = -math.inf
+        self._backwards = 0
+
+    def hear(self, told: Position | Attitude, now: float) -> None:
+        """Take in a position or an attitude that has arrived at `now`."""
+        if not self._in_time(told.boot):
+            return
+        self.sync.hear(told.boot, now)
+        if isinstance(told, Position):
+            self._watch_position(told, now)
+            self._positions.add(told.boot, told.position + told.velocity)
+        else:
+            self._watch_attitude(told, now)
+            self._attitudes.add(told.boot, told.angles + told.rates)
+
+    def spoilt(self, why: str, now: float) -> None:
+        """A pose that cannot be used has come; it counts as a jump."""
+        self.jump, self.jumped_at = why, now
+
+    def age(self, now: float) -> float:
+        """Of what is known, seconds; infinite if nothing is."""
+        position, attitude = self._positions.newest, self._attitudes.newest
+        if position is None or attitude is None:
+            return math.inf
+        return now - min(position[0], attitude[0]) - self.sync.offset
+
+    def newest(self) -> Moment | None:
+        """The newest position and the newest attitude."""
+        position, attitude = self._positions.newest, self._attitudes.newest
+        return None if position is None or attitude is None else _moment(position[1], attitude[1])
+
+    def newest_time(self) -> float:
+        """Of the newest moment that is known in full, on our clock; NaN if there is none."""
+        position, attitude = self._positions.newest, self._attitudes.newest
+        if position is None or attitude is None:
+            return math.nan
+        return min(position[0], attitude[0]) + self.sync.offset
+
+    def pose_at(self, time: float) -> Moment | None:
+        """The drone at a time of our clock, interpolated; None if it is not in memory."""
+        boot = time - self.sync.offset
+        position, attitude = self._positions.at(boot), self._attitudes.at(boot)
+        return None if position is None or attitude is None else _moment(position, attitude)
+
+    def times_since(self, time: float) -> list[float]:
+        """Times of our clock after `time` at which positions are known, and attitudes too."""
+        attitude = self._attitudes.newest
+        last = attitude[0] if attitude else -math.inf
+        offset = self.sync.offset
+        return [boot + offset for boot, _ in self._positions.since(time - offset) if boot <= last]
+
+    def _in_time(self, boot: float) -> bool:
+        """Whether a message is not from before; notices restarts."""
+        if boot < self._boot - RESTART:
+            self._backwards += 1
+            self.rebooted |= self._backwards >= CONFIRMED
+            return False
+        self._backwards = 0
+        self._boot = max(self._boot, boot)
+        return True
+
+    def _watch_position(self, told: Position, now: float) -> None:
+        last = self._positions.newest
+        if last is None or told.boot <= last[0]:
+            return
+        moved = math.dist(told.position, last[1][:3])
+        if moved > self.limits.distance + self.limits.speed * (told.boot - last[0]):
+            self.spoilt(f"the position jumped by {moved:.2f} m in {told.boot - last[0]:.2f} s", now)
+
+    def _watch_attitude(self, told: Attitude, now: float) -> None:
+        last = self._attitudes.newest
+        if last is None or told.boot <= last[0]:
+            return
+        turned = abs(math.remainder(told.angles[2] - last[1][2], math.tau))
+        if turned > self.limits.turn + self.limits.yaw_rate * (told.boot - last[0]):
+            self.spoilt(f"the heading jumped by {math.degrees(turned):.0f}° in {told.boot - last[0]:.2f} s", now)
+
+
+def _moment(position: tuple[float, ...], attitude: tuple[float, ...]) -> Moment:
+    return Moment(
+        (position[0], position[1], position[2]),
+        (position[3], position[4], position[5]),
+        (attitude[0], attitude[1], attitude[2]),
+        (attitude[3], attitude[4], attitude[5]),
+    )

@@ -1,0 +1,282 @@
+"""Taking off, step by step, as each autopilot wants it.
+
+ArduPilot: GUIDED, arm, NAV_TAKEOFF, hover; any setpoint before the hover would replace the take-off. PX4: zero
+setpoints for more than a second, OFFBOARD, arm, climb by setpoints; if they stop on the way up, it lands by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from wordwing.flight.guardian.safety import Limits, Motion, Timeouts
+from wordwing.flight.mavlink.flight_stacks import Dialect
+from wordwing.flight.mavlink.messages import ARM, SET_MODE, TAKE_OFF, Maker, Message
+from wordwing.flight.mavlink.parse_message import RESULTS, Answer
+from wordwing.flight.mavlink.vehicle_status import Aircraft
+
+STEADY = 0.1
+"""A drone keeps its height if it climbs or sinks by less, m/s."""
+
+LIFTED = 0.15
+"""A drone that is so much higher than it stood is taking off, metres."""
+
+FLYING_STATES = (2, 3)
+"""MAV_LANDED_STATE: in the air, taking off."""
+
+
+class Ascent:
+    """One take-off. Ask for `allowed` modes and `problem` too; it ends when `done`."""
+
+    def __init__(self, aircraft: Aircraft, maker: Maker, limits: Limits, timeouts: Timeouts, now: float) -> None:
+        self.problem: str | None = None
+        """Why it has failed."""
+        self.done = False
+        """Whether the drone hovers in the mode in which it flies setpoints."""
+        self._aircraft, self._maker, self._limits, self._timeouts = aircraft, maker, limits, timeouts
+        self._dialect: Dialect = maker.dialect
+        self._steps = list(self._dialect.takeoff)
+        self._before = aircraft.mode
+        self._seen_flying = False
+        self._stood: float | None = None
+        self._errand: Errand | None = None
+        self._since = now
+        self._steady_since = math.inf
+
+    @property
+    def step(self) -> str:
+        """What is being done, in a word."""
+        return self._steps[0] if self._steps else "done"
+
+    @property
+    def streaming(self) -> bool:
+        """Whether setpoints are to be sent."""
+        return self.done or self._dialect.stream_seconds > 0
+
+    @property
+    def climbing(self) -> bool:
+        """Whether they are to bring the drone up; else they are zero."""
+        return self.done or self.step == "hover"
+
+    @property
+    def allowed(self) -> tuple[int, ...]:
+        """Modes in which the drone may be now; in any other, someone else flies it."""
+        flying = self._dialect.flying_mode
+        if self.step == "stream":  # nobody has asked for another yet
+            return (self._before,)
+        return (flying,) if self._seen_flying else (self._before, flying)
+
+    def see(self, mode: int) -> None:
+        """A heartbeat in an allowed mode has come."""
+        self._seen_flying |= mode == self._dialect.flying_mode and self.step != "stream"
+
+    def hear(self, answer: Answer, now: float) -> None:
+        """An answer to some command."""
+        if self._errand is not None:
+            self._errand.hear(answer, now)
+
+    def tick(self, motion: Motion | None, now: float) -> list[Message]:
+        """Messages to send now (setpoints apart, see `streaming`)."""
+        self.see(self._aircraft.mode)
+        while self._steps and self._finished(motion, now):
+            self._steps.pop(0)
+            self._errand, self._since, self._steady_since = None, now, math.inf
+        self.done = not self._steps
+        if self.done:
+            return []
+        if self.step in ("hover", "takeoff") and now - self._since > self._timeouts.climb:
+            self.problem = f"the drone did not hover within {self._timeouts.climb:g} s"
+            return []
+        if self._errand is None:
+            self._errand = self._new_errand()
+        if self._errand is None:
+            return []
+        message = self._errand.due(now, self._aircraft.heard_at)
+        self.problem = self._errand.problem
+        return [] if message is None else [message]
+
+    def _finished(self, motion: Motion | None, now: float) -> bool:
+        """Whether the present step has had its effect."""
+        aircraft, dialect = self._aircraft, self._dialect
+        match self.step:
+            case "stream":
+                return now - self._since >= dialect.stream_seconds
+            case "mode":
+                return aircraft.mode == dialect.flying_mode
+            case "arm":
+                return aircraft.armed
+            case "takeoff":
+                # Asked a second time it refuses, because it is on its way.
+                return (self._errand is not None and self._errand.accepted) or self._leaves_the_floor(motion)
+        return self._hovers(motion, now)
+
+    def _leaves_the_floor(self, motion: Motion | None) -> bool:
+        if motion is not None and self._stood is None:
+            self._stood = motion.height
+        climbs = motion is not None and self._stood is not None and motion.height > self._stood + LIFTED
+        return climbs or self._aircraft.landed_state in FLYING_STATES
+
+    def _hovers(self, motion: Motion | None, now: float) -> bool:
+        up = motion is not None and motion.height > 0.5 * self._limits.height
+        if motion is None or not up or abs(float(motion.velocity[2])) > STEADY:
+            self._steady_since = math.inf
+            return False
+        self._steady_since = min(self._steady_since, now)
+        return now - self._steady_since >= self._timeouts.hover
+
+    def _new_errand(self) -> Errand | None:
+        maker, dialect = self._maker, self._dialect
+        match self.step:
+            case "mode":
+                mode = dialect.flying_mode
+                return Errand(
+                    f"go to {dialect.mode_name(mode)}", SET_MODE, lambda again: maker.mode(mode, again), self._timeouts
+                )
+            case "arm":
+                return Errand("arm", ARM, maker.arm, self._timeouts)
+            case "takeoff":
+                height = self._limits.height
+                return Errand("take off", TAKE_OFF, lambda again: maker.take_off(height, again), self._timeouts)
+        return None
+
+
+ACCEPTED, IN_PROGRESS = 0, 5
+"""MAV_RESULT."""
+
+
+class Errand:
+    """One command until it is answered.
+
+    Args:
+        what: It in words: "arm".
+        command: MAV_CMD number.
+        make: Makes the message for the n-th repetition.
+        timeouts: How long to wait, how often to try.
+    """
+
+    def __init__(self, what: str, command: int, make: Callable[[int], Message], timeouts: Timeouts) -> None:
+        self.what = what
+        self.command = command
+        self.accepted = False
+        self.problem: str | None = None
+        """Why it has failed."""
+        self._make = make
+        self._timeouts = timeouts
+        self._sent = 0
+        self._sent_at = self._accepted_at = math.inf
+
+    def hear(self, answer: Answer, now: float) -> None:
+        """An answer of the autopilot to some command."""
+        if answer.command != self.command or not self._sent or self.accepted or answer.result == IN_PROGRESS:
+            return
+        if answer.result == ACCEPTED:
+            self.accepted, self._accepted_at = True, now
+        else:
+            meaning = RESULTS.get(answer.result, f"result {answer.result}")
+            self.problem = f"the autopilot refused to {self.what} ({meaning})"
+
+    def due(self, now: float, heard_at: float) -> Message | None:
+        """The message if it is to be sent now; `heard_at` is when the newest heartbeat came."""
+        if self.problem is not None:
+            return None
+        if self.accepted:
+            if now - self._accepted_at > self._timeouts.effect:
+                self.problem = f"the autopilot agreed to {self.what}, but it did not happen"
+            return None
+        if self._sent:
+            if now - self._sent_at < self._timeouts.answer or heard_at <= self._sent_at:
+                return None
+            if self._sent >= self._timeouts.tries:
+                self.problem = f"the autopilot did not answer {self._sent} requests to {self.what}"
+                return None
+        message = self._make(self._sent)
+        self._sent, self._sent_at = self._sent + 1, now
+        return message
+
+
+class Descent:
+    """One landing.
+
+    Args:
+        aircraft: The drone.
+        maker: Makes messages for it.
+        timeouts: How long things may take.
+        why: The reason for it.
+        before: Modes in which it may be until the land mode shows.
+        streamed: Whether setpoints have been sent; then zero ones go on until the land mode shows.
+        armed_at: When it was last asked to arm; minus infinity for never.
+        now: Seconds.
+    """
+
+    def __init__(
+        self,
+        aircraft: Aircraft,
+        maker: Maker,
+        timeouts: Timeouts,
+        why: str,
+        before: Sequence[int],
+        streamed: bool,
+        armed_at: float,
+        now: float,
+    ) -> None:
+        self._aircraft, self._maker, self._timeouts = aircraft, maker, timeouts
+        self.why = why
+        self._land = maker.dialect.land_mode
+        self._before = tuple(before)
+        self._streamed = streamed
+        self._asked_to_arm_at = armed_at
+        self._seen = False
+        self._was_armed = aircraft.armed
+        self._since = now
+        self._sent_at = self._accepted_at = -math.inf
+        self._lost_at = math.inf
+
+    @property
+    def allowed(self) -> tuple[int, ...]:
+        """Modes in which the drone may be; in any other, someone else flies it."""
+        return (self._land,) if self._seen else (*self._before, self._land)
+
+    def see(self, now: float) -> bool:
+        """A heartbeat in an allowed mode has come; true when it says that the drone is disarmed for good."""
+        aircraft = self._aircraft
+        self._seen |= aircraft.mode == self._land
+        self._was_armed |= aircraft.armed
+        self._lost_at = math.inf
+        # A request to arm may still be on its way.
+        settled = self._was_armed or now - self._asked_to_arm_at > self._timeouts.heartbeat
+        return not aircraft.armed and settled
+
+    def hear(self, answer: Answer, now: float) -> None:
+        """An answer to some command."""
+        if answer.command == SET_MODE and answer.result == ACCEPTED and not math.isinf(self._sent_at):
+            self._accepted_at = now
+
+    def lose(self, now: float) -> None:
+        """The autopilot is not heard any more."""
+        self._lost_at = min(self._lost_at, now)
+
+    def lost_for(self, now: float) -> float:
+        """Seconds since it was lost; negative if it is not."""
+        return now - self._lost_at
+
+    def tick(self, now: float) -> Message | None:
+        """LAND, if it is to be sent now."""
+        needed = self._aircraft.armed or not math.isinf(self._asked_to_arm_at)
+        if self._seen or not needed or self.lost_for(now) > self._timeouts.plea:
+            return None
+        if self._accepted_at >= max(self._sent_at, self._aircraft.heard_at):
+            return None  # it lands, or a pilot has taken over meanwhile: the next heartbeat tells
+        wait = self._timeouts.answer if self._aircraft.heard_at > self._sent_at else 2 * self._timeouts.answer
+        if now - self._sent_at < wait:
+            return None
+        self._sent_at = now
+        return self._maker.mode(self._land)
+
+    def hovers(self, now: float) -> bool:
+        """Whether zero setpoints are to be sent."""
+        return self._streamed and not self._seen and not self.insists(now) and math.isinf(self._lost_at)
+
+    def insists(self, now: float) -> bool:
+        """Whether LAND has not shown for so long, or the link is lost, that all but LAND is left out."""
+        unheard = not self._seen and self._aircraft.armed and now - self._since >= self._timeouts.insist
+        return unheard or not math.isinf(self._lost_at)

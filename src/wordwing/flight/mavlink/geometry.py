@@ -1,0 +1,100 @@
+"""Rotations and poses in plain floats, for a process without torch; conventions and formulas are those of `frames`."""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass
+
+Vector = tuple[float, float, float]
+Quaternion = tuple[float, float, float, float]
+"""(w, x, y, z), body to frame."""
+
+
+def single(value: float) -> float:
+    """A number rounded to float32, as policies, simulator and MAVLink have it."""
+    rounded: float = struct.unpack("f", struct.pack("f", value))[0]
+    return rounded
+
+
+def to_ned(vector: Vector) -> Vector:
+    """World (x, y left, z up) to NED, or body FLU to FRD; an involution."""
+    x, y, z = vector
+    return x, -y, -z
+
+
+def add(a: Vector, b: Vector) -> Vector:
+    """The sum of two vectors."""
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2]
+
+
+def scale(factor: float, vector: Vector) -> Vector:
+    """A vector times a number."""
+    return factor * vector[0], factor * vector[1], factor * vector[2]
+
+
+def rotate(quaternion: Quaternion, vector: Vector) -> Vector:
+    """A body vector in the frame of a unit quaternion."""
+    w, x, y, z = quaternion
+    a, b, c = vector
+    t, u, v = 2 * (y * c - z * b), 2 * (z * a - x * c), 2 * (x * b - y * a)
+    return a + w * t + (y * v - z * u), b + w * u + (z * t - x * v), c + w * v + (x * u - y * t)
+
+
+def conjugate(quaternion: Quaternion) -> Quaternion:
+    """The inverse rotation."""
+    w, x, y, z = quaternion
+    return w, -x, -y, -z
+
+
+def multiply(a: Quaternion, b: Quaternion) -> Quaternion:
+    """Rotate by `b` first, then by `a`."""
+    (aw, ax, ay, az), (bw, bx, by, bz) = a, b
+    return (
+        aw * bw - ax * bx - ay * by - az * bz,
+        aw * bx + ax * bw + ay * bz - az * by,
+        aw * by - ax * bz + ay * bw + az * bx,
+        aw * bz + ax * by - ay * bx + az * bw,
+    )
+
+
+def quaternion_from_euler(roll: float, pitch: float, yaw: float) -> Quaternion:
+    """Yaw about z, then pitch about the new y, then roll about the new x, radians."""
+    cr, sr = math.cos(roll / 2), math.sin(roll / 2)
+    cp, sp = math.cos(pitch / 2), math.sin(pitch / 2)
+    cy, sy = math.cos(yaw / 2), math.sin(yaw / 2)
+    return (
+        cr * cp * cy + sr * sp * sy,
+        sr * cp * cy - cr * sp * sy,
+        cr * sp * cy + sr * cp * sy,
+        cr * cp * sy - sr * sp * cy,
+    )
+
+
+def euler_from_quaternion(quaternion: Quaternion) -> Vector:
+    """Roll, pitch and yaw, radians; inverts `quaternion_from_euler`."""
+    w, x, y, z = quaternion
+    roll = math.atan2(2 * (w * x + y * z), 1 - 2 * (x * x + y * y))
+    pitch = math.asin(min(max(2 * (w * y - z * x), -1.0), 1.0))
+    return roll, pitch, math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
+
+
+@dataclass(frozen=True)
+class PlainPose:
+    """One rigid 6-DOF pose in some z-up frame."""
+
+    position: Vector
+    """Metres."""
+    quaternion: Quaternion
+    """Unit, body to frame."""
+
+    @property
+    def yaw(self) -> float:
+        """Heading of the body x axis, radians, rounded to float32 as `frames.Pose` has it."""
+        return single(euler_from_quaternion(self.quaternion)[2])
+
+    def single(self) -> PlainPose:
+        """The same pose in float32."""
+        x, y, z = map(single, self.position)
+        a, b, c, d = map(single, self.quaternion)
+        return PlainPose((x, y, z), (a, b, c, d))

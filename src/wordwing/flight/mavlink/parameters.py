@@ -1,0 +1,158 @@
+"""The autopilot's parameters before arming: read, judged and, with the user's leave, written."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from wordwing.flight.mavlink.flight_stacks import Dialect, Wanted
+from wordwing.flight.mavlink.messages import AUTOPILOT_VERSION, GLOBAL_ORIGIN, Maker, Message
+from wordwing.flight.mavlink.parse_message import Parameter
+
+EVERY = 0.4
+"""Seconds before an unanswered request is sent again."""
+
+TRIES = 6
+"""How often a parameter is asked for, or written."""
+
+OPTIONAL_TRIES = 3
+"""How often one that not every version has is asked for."""
+
+AT_A_TIME = 4
+"""Requests in one tick, so that a slow radio link is not flooded."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One parameter as it is and as it should be."""
+
+    name: str
+    """As this autopilot calls it."""
+    value: float | None
+    """None if the autopilot has not told it."""
+    wanted: str
+    """In words, in this autopilot's units."""
+    write: float
+    """What would be written."""
+    right: bool
+    why: str
+
+    def __str__(self) -> str:
+        found = "was not told by the autopilot" if self.value is None else f"is {self.value:g}"
+        return f"parameter {self.name} {found}; it must be {self.wanted}, because {self.why}"
+
+
+class Parameters:
+    """Asks for all wanted parameters under all their names, and remembers what comes."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._told: dict[str, tuple[float, int]] = {}
+        self._asked: dict[str, int] = {}
+        self._last: dict[str, float] = {}
+        self._writing: dict[str, float] = {}
+        self._written: dict[str, int] = {}
+
+    def hear(self, told: Parameter) -> None:
+        """A parameter's value has come, asked for or not."""
+        value = self._dialect.decode(told.field, told.kind)
+        if math.isfinite(value):
+            self._told[told.name] = (value, told.kind)
+            wanted = self._writing.get(told.name)
+            if wanted is not None and abs(value - wanted) < 1e-4 * max(1.0, abs(wanted)):
+                del self._writing[told.name]
+
+    def due(self, maker: Maker, now: float) -> list[Message]:
+        """Requests to send now, and writes if these have been ordered."""
+        messages = []
+        for name, value in self._writing.items():
+            if self._ready(name, now, self._written, TRIES):
+                messages.append(maker.write_parameter(name, value, self._told[name][1]))
+        for wanted in self._dialect.wanted:
+            if self._known(wanted) is None:
+                tries = OPTIONAL_TRIES if wanted.optional else TRIES
+                for name in wanted.names:
+                    if len(messages) < AT_A_TIME and self._ready(name, now, self._asked, tries):
+                        messages.append(maker.read_parameter(name))
+        return messages
+
+    def write(self) -> list[Finding]:
+        """Begin to write what is wrong and known.
+
+        Returns:
+            What is written: the old value is in `value`, the new one in `write`.
+        """
+        wrong = [finding for finding in self.findings() if not finding.right and finding.value is not None]
+        self._writing = {finding.name: finding.write for finding in wrong}
+        self._written = {}
+        self._last = {}
+        return wrong
+
+    @property
+    def complete(self) -> bool:
+        """Whether all have been told, or asked for often enough, and nothing is being written."""
+        given_up = all(self._known(w) is not None or self._asked_enough(w) for w in self._dialect.wanted)
+        return given_up and all(self._written.get(name, 0) >= TRIES for name in self._writing)
+
+    def findings(self) -> list[Finding]:
+        """All that matter, one each."""
+        found = []
+        for wanted in self._dialect.wanted:
+            name = self._known(wanted)
+            if name is None:
+                if not wanted.optional:
+                    found.append(Finding(wanted.name, None, wanted.range, wanted.write, False, wanted.why))
+                continue
+            value, scale = self._told[name][0], wanted.scale(name)
+            scaled = Wanted(name, wanted.least * scale, wanted.most * scale, wanted.write * scale, wanted.why)
+            right = wanted.accepts(name, value)
+            found.append(Finding(name, value, scaled.range, scaled.write, right, wanted.why))
+        return found
+
+    def _known(self, wanted: Wanted) -> str | None:
+        """The name under which it has been told."""
+        return next((name for name in wanted.names if name in self._told), None)
+
+    def _asked_enough(self, wanted: Wanted) -> bool:
+        tries = OPTIONAL_TRIES if wanted.optional else TRIES
+        return all(self._asked.get(name, 0) >= tries for name in wanted.names)
+
+    def _ready(self, name: str, now: float, counts: dict[str, int], tries: int) -> bool:
+        """Whether it is time to send about a parameter; counts it if so."""
+        if counts.get(name, 0) >= tries or now - self._last.get(name, -math.inf) < EVERY:
+            return False
+        counts[name] = counts.get(name, 0) + 1
+        self._last[name] = now
+        return True
+
+
+ROUND_PERIOD = 1.0
+"""Seconds between two rounds of requests for messages; three times that later on."""
+
+ROUNDS = 3
+"""How often messages are asked for in any case; more often only while something is missing."""
+
+
+class Preparation:
+    """Asks again while packets may have been lost."""
+
+    def __init__(self, maker: Maker) -> None:
+        self.parameters = Parameters(maker.dialect)
+        self._maker = maker
+        self._rounds = 0
+        self._asked_at = -math.inf
+
+    def tick(self, ready: bool, version_known: bool, now: float) -> list[Message]:
+        """Requests to send now."""
+        return self._messages(ready, version_known, now) + self.parameters.due(self._maker, now)
+
+    def _messages(self, ready: bool, version_known: bool, now: float) -> list[Message]:
+        first = self._rounds < ROUNDS
+        if (ready and not first) or now - self._asked_at < (ROUND_PERIOD if first else 3 * ROUND_PERIOD):
+            return []
+        self._rounds += 1
+        self._asked_at = now
+        wanted = [self._maker.interval(kind, hertz) for kind, hertz in self._maker.dialect.rates.items()]
+        if not self._maker.dialect.lands_with_an_origin:
+            wanted.append(self._maker.request(GLOBAL_ORIGIN))
+        return wanted if version_known else [*wanted, self._maker.request(AUTOPILOT_VERSION)]

@@ -1,0 +1,195 @@
+"""What the autopilot has told of itself: who it is, its mode, whether it is armed, its battery and its checks."""
+
+from __future__ import annotations
+
+import math
+
+from wordwing.errors import WordwingError
+from wordwing.flight.mavlink.flight_stacks import INVALID, MULTICOPTERS, PX4, Dialect, recognise
+from wordwing.flight.mavlink.messages import Message
+from wordwing.flight.mavlink.parse_message import (
+    Battery,
+    Estimator,
+    GlobalOrigin,
+    Heartbeat,
+    Landed,
+    SystemStatus,
+    Text,
+    Told,
+    Version,
+)
+
+AUTOPILOT = 1
+"""MAV_COMP_ID_AUTOPILOT1: only this component of a vehicle is listened to."""
+
+OVERTAKEN = 32
+"""A packet so many sequence numbers behind has been overtaken by others; further behind, many have been lost."""
+
+FRESH = 3.0
+"""Reports that a start depends on must be younger, seconds."""
+
+FROZEN = 1.0
+"""An estimator whose variances have not changed for longer measures nothing any more, seconds."""
+
+UNINIT, STANDBY, ACTIVE = 0, 3, 4
+"""MAV_STATE; in the last two a vehicle is well; before them it boots or calibrates, after them it is in trouble."""
+
+
+class Aircraft:
+    """The one vehicle on the link."""
+
+    def __init__(self) -> None:
+        self.system: int | None = None
+        """MAVLink system id."""
+        self.dialect: Dialect | None = None
+        self.refusal: str | None = None
+        """Why this vehicle cannot be flown at all."""
+        self.armed = False
+        self.mode = -1
+        """custom_mode of the newest heartbeat."""
+        self.heard_at = -math.inf
+        """When the newest heartbeat came."""
+        self.landed_state = 0
+        """MAV_LANDED_STATE."""
+        self.version: Version | None = None
+        self.prearm: bool | None = None
+        self.words = ""
+        """The last thing it said to people."""
+        self._status = 0
+        self._estimator = Estimator(0, math.nan)
+        self._estimator_at = self._estimator_changed_at = self._prearm_at = -math.inf
+        self._was_placed = self._has_origin = False
+        self._batteries: dict[int, float] = {}
+        self._sequence: int | None = None
+
+    def is_from(self, message: Message) -> bool:
+        """Whether a message is from the vehicle's autopilot, and has not been overtaken by newer ones."""
+        if self.system is None or message.get_srcSystem() != self.system or message.get_srcComponent() != AUTOPILOT:
+            return False
+        number = message.get_seq()
+        if self._sequence is not None and (self._sequence - number) % 256 < OVERTAKEN:
+            return False  # a mode from before would look like someone taking over
+        self._sequence = number
+        return True
+
+    def meet(self, system: int, component: int, told: Heartbeat) -> bool:
+        """Look at a heartbeat from anybody; true when it makes this the vehicle."""
+        if component != AUTOPILOT or told.autopilot == INVALID or system == self.system:
+            return False
+        if self.system is not None:
+            self.refusal = f"there are two vehicles on this link, systems {self.system} and {system}; leave one"
+            return False
+        self.system = system
+        try:
+            self.dialect = recognise(told.autopilot)
+        except WordwingError as error:
+            self.refusal = str(error)
+            return True
+        if told.kind not in MULTICOPTERS:
+            self.refusal = f"the vehicle is of type {told.kind}; wordwing flies multicopters"
+        return True
+
+    def hear(self, told: Told, now: float) -> None:
+        """Remember what it says of itself."""
+        match told:
+            case Heartbeat():
+                self.armed, self.mode, self._status, self.heard_at = told.armed, told.mode, told.status, now
+            case SystemStatus():
+                self.prearm, self._prearm_at = told.prearm, now
+                self._note_battery(-1, told.battery)
+            case Battery():
+                self._note_battery(told.number, told.remaining)
+            case Estimator():
+                if told.fit != self._estimator.fit:
+                    self._estimator_changed_at = now
+                self._estimator, self._estimator_at = told, now
+                self._was_placed |= self._placed
+            case GlobalOrigin():
+                self._has_origin = True
+            case Landed():
+                self.landed_state = told.state
+            case Version():
+                self.version = told
+            case Text():
+                self.words = told.text
+
+    @property
+    def battery(self) -> float | None:
+        """Share that remains in the emptiest battery; None if none is known."""
+        return min(self._batteries.values(), default=None)
+
+    @property
+    def is_lab(self) -> bool:
+        """Whether it says that it is wordwing's lab."""
+        return self.version is not None and self.version.lab
+
+    @property
+    def mode_name(self) -> str:
+        """Of the newest heartbeat."""
+        return "unknown" if self.dialect is None or self.mode < 0 else self.dialect.mode_name(self.mode)
+
+    def silence(self, now: float) -> float:
+        """Seconds since the newest heartbeat."""
+        return now - self.heard_at
+
+    @property
+    def lost_its_place(self) -> bool:
+        """Whether its estimator has known where it is, and does not any more, whatever positions it still tells.
+
+        PX4 drops a flag and has no test ratio 0.8 s after motion capture has stopped; ArduPilot keeps its flags for
+        seven seconds, but its variances stop changing.
+        """
+        frozen = self._estimator_at - self._estimator_changed_at > FROZEN
+        return self._was_placed and (not self._placed or frozen)
+
+    @property
+    def _placed(self) -> bool:
+        flags = self.dialect.wants_estimator_flags if self.dialect else 0
+        return self._estimator.flags & flags == flags and not math.isnan(self._estimator.fit)
+
+    def unready(self, now: float) -> list[str]:
+        """What its own reports say against arming."""
+        dialect = self.dialect
+        if self.refusal is not None:
+            return [self.refusal]
+        if dialect is None:
+            return ["no autopilot has been heard"]
+        reasons = []
+        if self.armed:
+            reasons.append("the drone is armed already; disarm it")
+        if self._has_origin and not dialect.lands_with_an_origin:
+            reasons.append(
+                f"{dialect.name} has a global origin, with which its land mode may fly away on motion capture; "
+                "restart it, and set no origin in a ground station"
+            )
+        if self._status not in (STANDBY, ACTIVE):
+            reasons.append(
+                f"the autopilot is in system state {self._status}; it must be standby (3) or active (4){self._hint()}"
+            )
+        flags = dialect.wants_estimator_flags
+        if flags and (now - self._estimator_at > FRESH or self._estimator.flags & flags != flags):
+            reasons.append(f"the autopilot's estimator has flags {self._estimator.flags}; it needs {flags}")
+        checked = self.prearm is not None and now - self._prearm_at <= FRESH
+        if self.prearm is False or (dialect.wants_prearm_bit and not checked):
+            said = f' ("{self.words}")' if self.words else ""
+            reasons.append(f"the autopilot's own checks before arming are not passed{said}")
+        if self.version is None:  # by which the lab is known from a real drone
+            reasons.append("the autopilot has not told its version yet")
+        return reasons
+
+    def _hint(self) -> str:
+        """What helps a PX4 that says of itself that it has not started: it does so while its checks are not passed."""
+        if self._status != UNINIT or self.dialect is not PX4:
+            return ""
+        if self.mode_name != "AUTO.LOITER":
+            return f": its own checks for {self.mode_name} are not passed; a ground station shows which"
+        return (
+            ": without a transmitter it waits in AUTO.LOITER, and Hold needs GPS; turn the transmitter on "
+            "(COM_RC_IN_MODE says what counts as one) and switch to POSCTL"
+        )
+
+    def _note_battery(self, number: int, remaining: float | None) -> None:
+        if remaining is None:
+            self._batteries.pop(number, None)
+        else:
+            self._batteries[number] = remaining

@@ -1,0 +1,338 @@
+"""A drone that speaks MAVLink, as a vehicle: it waits, asks, takes off, matches pictures with poses, and lands.
+
+What is sent to the drone is the guardian's business; this only orders it. As soon as the guardian does not fly any
+more, be it that it lands or that somebody else has taken over, every call raises `FlightOverError` with the reason.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Protocol
+
+import torch
+
+from wordwing.errors import WordwingError
+from wordwing.flight.camera_stream import Picture
+from wordwing.flight.decision_latency import likely_cause
+from wordwing.flight.guardian.protocol import (
+    FINAL,
+    GROUND,
+    Alive,
+    Decision,
+    Hold,
+    Land,
+    Phase,
+    SetParameters,
+    State,
+    TakeOff,
+)
+from wordwing.flight.guardian_client import Helm
+from wordwing.flight.logs import FlightLog
+from wordwing.flight.matching import MatchedObservation, UnmatchedError, match
+from wordwing.interface import FLIGHT_HEIGHT, FlightOverError, Observation, Setpoint, Vehicle
+
+LOOK = 0.02
+"""How often it is looked whether something has come, seconds."""
+
+ALIVE_EVERY = 0.25
+"""How often the guardian is told that the pilot is there while the pilot waits, seconds."""
+
+FROZEN = 0.4
+"""A picture that has not changed for longer counts as old: a drone in the air never keeps quite still, seconds."""
+
+SENT_WITHIN = 0.3
+"""How long the guardian may take to send a decision, seconds."""
+
+TINY = 1e-6
+"""Sums of seconds are not exact."""
+
+READY_WITHIN = 90.0
+"""How long an autopilot may take to know where it is, seconds; a real one took 41 with GPS and 14 without."""
+
+TAKEN_WITHIN = 3.0
+"""How long the guardian may take to begin a take-off, seconds."""
+
+WRITTEN_WITHIN = 3.0
+"""How long parameters that were written may take to be read back, seconds."""
+
+LEVEL = 0.04
+"""How far from the flight height a flight may begin, metres."""
+
+HEIGHT_WITHIN = 5.0
+"""How long to wait for it, seconds."""
+
+DIGITS = re.compile(r"[-\d]")
+"""A reason to wait in which only numbers have changed is the same reason."""
+
+DOWN_WITHIN = 40.0
+"""How long to wait for the end of a landing, seconds."""
+
+
+class Eyes(Protocol):
+    """A camera: `eyes.CameraSource`, or the lab's own."""
+
+    failure: str | None
+    """Why there are no pictures now, in a sentence's words."""
+
+    def start(self, timeout: float = 10.0) -> None:
+        """Open it and wait for the first picture."""
+        ...
+
+    def latest(self) -> Picture | None:
+        """The newest picture; None before the first."""
+        ...
+
+    def unchanged(self, now: float) -> float:
+        """Seconds since what it shows last changed."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it; may be called twice."""
+        ...
+
+
+class MavlinkVehicle(Vehicle):
+    """One drone on a wire.
+
+    Args:
+        helm: The way to its guardian.
+        eyes: Its camera.
+        confirm: Asked with the drone's state before it is armed; raises if it must not be.
+        log: Where observations, decisions and what became of them are written.
+        say: Told what is waited for.
+        approve: Asked before parameters are written, with the state that holds old and new ones; None never writes.
+        dry: Never take off: watch, and tell what would be sent.
+    """
+
+    def __init__(
+        self,
+        helm: Helm,
+        eyes: Eyes,
+        confirm: Callable[[State], None],
+        *,
+        log: FlightLog | None = None,
+        say: Callable[[str], None] = print,
+        approve: Callable[[State], None] | None = None,
+        dry: bool = False,
+    ) -> None:
+        self._helm = helm
+        self._eyes = eyes
+        self._confirm = confirm
+        self._log = log
+        self._say = say
+        self._approve = approve
+        self._dry = dry
+        self._begun = 0.0
+        self._underway = False
+        self._spoke_at = -math.inf
+        self._seen: MatchedObservation | None = None
+        self._sent_at = -math.inf
+        self._thinking = self._slowest = 0.0
+        self._image_age = 0.0
+        self._refused = False
+        self._looked_at = 0.0
+        self._last_state: State | None = None
+        self._closed = False
+
+    def connect(self) -> None:
+        """Wait until nothing speaks against a flight, have it confirmed, take off and hover."""
+        self._eyes.start()
+        state = self._wait_until_ready()
+        if not self._dry:
+            self._confirm(state)
+        self._underway = True
+        if not self._dry:
+            self._order(TakeOff())
+            self._wait_for_hover()
+            self._find_height()
+        self._begun = self._helm.clock.now()
+
+    def observe(self) -> Observation:
+        """The newest picture with the pose that it was taken at; waits for one that has not been seen yet."""
+        while True:
+            self._check()
+            try:
+                seen = match(self._eyes.latest(), self._helm.poses)
+            except UnmatchedError:
+                seen = None
+            if seen is not None and (self._seen is None or seen.picture.number != self._seen.picture.number):
+                break
+            self._pass(LOOK)
+        self._seen = seen
+        self._looked_at = self._helm.clock.now()
+        if self._log is not None:
+            self._log.observation(self._looked_at, seen)
+        return seen.observation(self._begun)
+
+    def send(self, setpoint: Setpoint) -> Setpoint:
+        """Ask the guardian for a setpoint [1], and wait until it has sent what it makes of it."""
+        now = self._helm.clock.now()
+        wanted = setpoint.clamp().to("cpu")
+        self._thinking = now - self._looked_at
+        self._slowest = max(self._slowest, self._thinking)
+        self._sent_at = now
+        if self._log is not None:
+            self._log.decision(now, wanted, stop=False)
+        forward, yaw_rate = float(setpoint.forward[0]), float(setpoint.yaw_rate[0])  # absurd ones are the guardian's
+        image_time = self._image_time(now)
+        self._image_age = now - image_time
+        self._order(Decision(forward, yaw_rate, image_time, now))
+        state = self._wait_until_sent(now)
+        self._refused = state.decision_time != now
+        forward, yaw_rate, _up = state.setpoint or (0.0, 0.0, 0.0)
+        if self._dry and self._refused:  # then the last setpoint is that of an earlier decision
+            forward = yaw_rate = 0.0
+        sent = Setpoint(torch.tensor([forward]), torch.tensor([yaw_rate]))
+        if self._log is not None:
+            self._log.flown(state.time, sent)
+        return sent
+
+    def wait(self, seconds: float) -> None:
+        """Until so long after the last decision, less the time that a decision takes: decisions come at even pace."""
+        now = self._helm.clock.now()
+        until = (now if math.isinf(self._sent_at) else self._sent_at) + seconds - self._thinking
+        while (rest := until - self._helm.clock.now()) > TINY:
+            self._check()
+            self._pass(min(rest, ALIVE_EVERY))
+
+    def hover(self, seconds: float) -> None:
+        """Stay where it is."""
+        until = self._helm.clock.now() + seconds
+        while (rest := until - self._helm.clock.now()) > TINY:
+            self._check()
+            self._order(Hold())
+            self._pass(min(rest, ALIVE_EVERY))
+
+    def land(self) -> None:
+        """Have the drone land, and wait until it stands, or nobody here can do more."""
+        state = self._helm.state()
+        if self._dry or state is None or state.phase in GROUND or state.done:
+            return
+        self._order(Land())
+        until = self._helm.clock.now() + DOWN_WITHIN
+        while self._helm.clock.now() < until and self._helm.lost is None:
+            state = self._helm.state()
+            if state is not None and state.done:
+                return
+            self._pass(ALIVE_EVERY)
+
+    def close(self) -> None:
+        """Let go of camera and guardian."""
+        if not self._closed:
+            self._last_state, self._closed = self.state, True
+        self._eyes.close()
+        self._helm.close()
+
+    @property
+    def state(self) -> State | None:
+        """What the guardian has told last; None if it has gone and left a drone in the air."""
+        if self._closed:
+            return self._last_state
+        return None if self._left_alone() else self._helm.state()
+
+    def _wait_until_sent(self, made_at: float) -> State:
+        """Until the guardian has sent a decision, or has had the time to and has not."""
+        while True:
+            self._check()
+            state = self._helm.state()
+            if state is not None and (state.decision_time == made_at or state.time > made_at + SENT_WITHIN):
+                return state
+            self._pass(LOOK)
+
+    def _image_time(self, now: float) -> float:
+        """When what the last observation shows was seen."""
+        if self._seen is None:
+            return -math.inf
+        unchanged = self._eyes.unchanged(now)
+        taken = self._seen.picture.taken
+        return min(taken, now - unchanged) if unchanged > FROZEN else taken
+
+    def _wait_until_ready(self) -> State:
+        clock = self._helm.clock
+        began, told, asked = clock.now(), "", False
+        while True:
+            state = self._told()
+            if state is not None and (state.phase is Phase.READY or (self._dry and state.pose is not None)):
+                return state
+            waited = clock.now() - began
+            if state is not None and DIGITS.sub("", state.why) != told:
+                told = DIGITS.sub("", state.why)
+                self._say(f"waiting: {state.why}")
+            wrong = [] if state is None else [finding for finding in state.parameters if not finding.right]
+            known = [finding for finding in wrong if finding.value is not None]
+            if state is not None and wrong and state.unready == tuple(str(finding) for finding in wrong):
+                if self._approve is None or not known or asked:
+                    raise WordwingError(_about_parameters(state.unready, allowed=self._approve is not None))
+                self._approve(state)
+                self._order(SetParameters())
+                asked = True
+                self._pass(WRITTEN_WITHIN)
+            if waited > READY_WITHIN:
+                reasons = "no autopilot has been heard" if state is None else "; ".join(state.unready)
+                cause = "" if state is None else self._cause(reasons, state)
+                raise WordwingError(f"the drone was not ready after {READY_WITHIN:g} s: {reasons}{cause}")
+            self._pass(ALIVE_EVERY)
+
+    def _wait_for_hover(self) -> None:
+        until = self._helm.clock.now() + TAKEN_WITHIN
+        while True:
+            state = self._told()
+            if state is not None and state.phase not in (*GROUND, Phase.TAKING_OFF):
+                break
+            if state is not None and state.phase in GROUND and (state.unready or self._helm.clock.now() > until):
+                why = "; ".join(state.unready) or "the order to take off was not taken"
+                raise WordwingError(f"the drone was not armed: {why}")
+            self._pass(LOOK)
+        self._check()
+
+    def _find_height(self) -> None:
+        """Hover until the camera is as high as the policy knows it; a take-off ends a little off."""
+        until = self._helm.clock.now() + HEIGHT_WITHIN
+        while self._helm.clock.now() < until:
+            state = self._told()
+            if state is not None and state.pose is not None and abs(state.pose[2] - FLIGHT_HEIGHT) < LEVEL:
+                return
+            self.hover(ALIVE_EVERY)
+
+    def _check(self) -> None:
+        state = self._told()
+        if state is None or self._dry:
+            return
+        if state.phase not in (Phase.HOLDING, Phase.FLYING):
+            cause = self._cause(state.why, state)
+            raise FlightOverError(f"the flight is over, {state.phase.value}: {state.why}{cause}")
+
+    def _cause(self, why: str, state: State) -> str:
+        unchanged = self._eyes.unchanged(self._helm.clock.now())
+        return likely_cause(why, lab=state.lab, latency=self._slowest, unchanged=unchanged, failure=self._eyes.failure)
+
+    def _told(self) -> State | None:
+        if self._helm.lost is not None:
+            if not self._underway:
+                raise WordwingError(self._helm.lost)
+            alone = "; the autopilot's own failsafe has the drone now; be ready to take over"
+            raise FlightOverError(f"the flight is over: {self._helm.lost}{alone if self._left_alone() else ''}")
+        return self._helm.state()
+
+    def _left_alone(self) -> bool:
+        """Whether nobody speaks to a drone that was last heard of in the air."""
+        state = self._helm.state()
+        return self._helm.lost is not None and state is not None and state.phase not in (*GROUND, *FINAL)
+
+    def _order(self, order: TakeOff | Decision | Hold | Land | SetParameters) -> None:
+        self._helm.order(order)
+        self._spoke_at = self._helm.clock.now()
+
+    def _pass(self, seconds: float) -> None:
+        """Let time pass, and let the guardian know that someone is here."""
+        if self._helm.clock.now() - self._spoke_at >= ALIVE_EVERY:
+            self._helm.order(Alive())
+            self._spoke_at = self._helm.clock.now()
+        self._helm.sleep(seconds)
+
+
+def _about_parameters(unready: tuple[str, ...], *, allowed: bool) -> str:
+    hint = "they could not be written" if allowed else "--set-parameters writes them, after showing old and new"
+    return f"{'; '.join(unready)} ({hint})"

@@ -1,0 +1,150 @@
+"""The packet filter of the served lab: which MAVLink packets it accepts, and from whom.
+
+It accepts one companion at a time (PX4 only the first one until it reboots). It drops repeated and late packets,
+packets that are corrupt, not finite or addressed to another system and, with a key, packets not signed with it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from typing import Any
+
+from pymavlink.dialects.v20 import ardupilotmega as mavlink
+
+from wordwing.flight.mavlink.signing import SIGNATURE, SIGNED, Verifier
+
+PEER_TIMEOUT = 5.0
+"""How long a companion may be silent before another sender is accepted, seconds."""
+
+SEQUENCE_TIMEOUT = 1.0
+"""After such a silence sequence numbers may restart, seconds: the companion may have been restarted."""
+
+WINDOW = 128
+"""Sequence numbers that are behind the newest one, of 256; all others are ahead of it."""
+
+SYSTEM, COMPONENT = 1, 1
+"""The served lab's own ids."""
+
+V1, V2 = 0xFE, 0xFD
+
+
+class PacketFilter:
+    """Parses datagrams into the messages that are accepted."""
+
+    def __init__(
+        self,
+        key: bytes | None = None,
+        signing_time: int = 0,
+        *,
+        params_bytewise: bool = False,
+        first_peer_only: bool = False,
+    ) -> None:
+        """Begin without a companion.
+
+        Args:
+            key: [32] MAVLink 2 signing; None takes unsigned packets.
+            signing_time: Our own time in MAVLink's 10 µs; a stream that begins more than a minute before it is old.
+            params_bytewise: Whether the float of a PARAM_SET may hold the bytes of an integer, which may look like NaN.
+            first_peer_only: Whether it accepts only the first peer until it reboots, as PX4 does.
+        """
+        self.dropped: Counter[str] = Counter()
+        self._verifier = None if key is None else Verifier(key, signing_time)
+        self._began = signing_time
+        self._params_bytewise = params_bytewise
+        self._first_peer_only = first_peer_only
+        self._codec = mavlink.MAVLink(None)
+        self.companion: Any = None
+        """The address that is accepted and answered."""
+        self._last_packet = -math.inf
+        self._sequences: dict[tuple[int, int], tuple[int, float]] = {}
+
+    @property
+    def signing_time(self) -> int:
+        """The latest that is known, in MAVLink's 10 µs."""
+        return self._began if self._verifier is None else self._verifier.now
+
+    def reset(self) -> None:
+        """The autopilot has rebooted: with `first_peer_only` it waits for a new peer."""
+        if self._first_peer_only:
+            self.companion = None
+            self._last_packet = -math.inf
+            self._sequences.clear()
+
+    def accept(self, datagram: bytes, sender: Hashable, time: float) -> list[Any]:
+        """The accepted messages of a datagram, in order; the others are counted in `dropped` by reason."""
+        messages = []
+        for packet in self._packets(bytes(datagram)):
+            message = self._decoded(packet)
+            if message is not None and self._may_speak(sender, time) and self._is_new(message, time):
+                self._last_packet = time
+                if self._is_sound(message):
+                    messages.append(message)
+        return messages
+
+    def _packets(self, data: bytes) -> Iterator[bytes]:
+        while data:
+            header = {V1: 6, V2: 10}.get(data[0])
+            if header is None or len(data) < header:
+                self.dropped["garbage"] += 1
+                return
+            signed = data[0] == V2 and data[2] & SIGNED
+            length = header + data[1] + 2 + (SIGNATURE if signed else 0)
+            if len(data) < length or (data[0] == V2 and data[2] & ~SIGNED):
+                self.dropped["garbage"] += 1
+                return
+            yield data[:length]
+            data = data[length:]
+
+    def _decoded(self, packet: bytes) -> Any | None:
+        try:
+            message = self._codec.decode(bytearray(packet))
+        except (mavlink.MAVError, ValueError, IndexError):
+            self.dropped["broken"] += 1
+            return None
+        if message.get_msgId() < 0:  # not in the dialect, so its checksum cannot be known
+            self.dropped["unknown"] += 1
+            return None
+        if self._verifier is not None and not self._verifier.accepts(packet):
+            self.dropped["signature"] += 1
+            return None
+        return message
+
+    def _may_speak(self, sender: Hashable, time: float) -> bool:
+        if sender == self.companion:
+            return True
+        if time - self._last_packet < PEER_TIMEOUT or (self._first_peer_only and self.companion is not None):
+            self.dropped["other peer"] += 1
+            return False
+        self.companion = sender
+        self._sequences.clear()
+        return True
+
+    def _is_new(self, message: Any, time: float) -> bool:
+        source, sequence = (message.get_srcSystem(), message.get_srcComponent()), message.get_seq()
+        newest, when = self._sequences.get(source, (sequence - 1, time))
+        ahead = (sequence - newest) % 256
+        if time - when <= SEQUENCE_TIMEOUT and (ahead == 0 or ahead >= 256 - WINDOW):
+            self.dropped["old"] += 1
+            return False
+        self._sequences[source] = (sequence, time)
+        return True
+
+    def _is_sound(self, message: Any) -> bool:
+        if getattr(message, "target_system", 0) not in (0, SYSTEM) or (
+            getattr(message, "target_component", 0) not in (0, COMPONENT)
+        ):
+            self.dropped["not for us"] += 1
+            return False
+        disguised = self._params_bytewise and message.get_type() == "PARAM_SET" and message.param_type != 9
+        if not disguised and not all(_finite(getattr(message, name)) for name in message.get_fieldnames()):
+            self.dropped["not finite"] += 1
+            return False
+        return True
+
+
+def _finite(value: object) -> bool:
+    if isinstance(value, list):
+        return all(map(_finite, value))
+    return not isinstance(value, float) or math.isfinite(value)
