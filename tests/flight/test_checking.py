@@ -20,6 +20,7 @@ from served_flight import QUICK
 from wordwing.bench.flight import free_port
 from wordwing.cli import main
 from wordwing.errors import WordwingError
+from wordwing.flight.arena import Arena
 from wordwing.flight.checking import (
     MavlinkDrone,
     MovedError,
@@ -32,7 +33,6 @@ from wordwing.flight.checking import (
     visit,
     wrong,
 )
-from wordwing.flight.arena import Arena
 from wordwing.flight.mavlink.clock import ManualClock, SystemClock
 from wordwing.flight.mavlink.messages import Codec
 from wordwing.flight.mocap.sources import UdpSource

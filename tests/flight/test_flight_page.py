@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from wordwing.errors import WordwingError
+from wordwing.flight.arena import Arena
 from wordwing.flight.calibration import Calibration
 from wordwing.flight.decision_latency import DECISIONS
 from wordwing.flight.flying import STEPS
-from wordwing.flight.arena import Arena
 from wordwing.flight.guardian.safety import Limits, Timeouts
 from wordwing.flight.mavlink.flight_stacks import DIALECTS, OUR_COMPONENT, OUR_SYSTEM
 from wordwing.flight.mavlink.link import LOCAL_PORTS

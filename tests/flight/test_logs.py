@@ -11,8 +11,8 @@ import torch
 from PIL import Image
 
 from wordwing.errors import WordwingError
-from wordwing.flight.camera_stream import Picture
 from wordwing.flight.arena import Arena
+from wordwing.flight.camera_stream import Picture
 from wordwing.flight.logs import Entry, FlightLog, load_frame, read_events
 from wordwing.flight.matching import MatchedObservation
 from wordwing.frames import Pose

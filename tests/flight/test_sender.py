@@ -9,8 +9,8 @@ import pytest
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from wordwing.bench.flight import free_port
-from wordwing.flight.guardian import process as module
 from wordwing.flight.arena import Arena
+from wordwing.flight.guardian import process as module
 from wordwing.flight.guardian.process import Sender, Setup
 from wordwing.flight.guardian.protocol import Alive, to_json
 

@@ -21,10 +21,10 @@ pytest.importorskip("pymavlink")
 from command_line import refused
 from served_flight import QUICK
 from wordwing.errors import WordwingError
+from wordwing.flight.arena import Arena
 from wordwing.flight.bridge.autopilots import Simulation, ports
 from wordwing.flight.bridge.bridge import STAND, Bridge
 from wordwing.flight.bridge.faults import MocapJump
-from wordwing.flight.arena import Arena
 from wordwing.flight.served.faults import PoseDropout, Takeover
 from wordwing.world.layout import Layout
 

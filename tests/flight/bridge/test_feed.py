@@ -9,9 +9,9 @@ import torch
 
 pytest.importorskip("pymavlink")
 
+from wordwing.flight.arena import Arena
 from wordwing.flight.bridge.faults import MocapDrift, MocapFreeze, MocapJump
 from wordwing.flight.bridge.feed import MocapFeed, UdpSenders
-from wordwing.flight.arena import Arena
 from wordwing.flight.mocap.sources import parse
 from wordwing.flight.served.faults import PoseDropout, Troubles
 from wordwing.frames import Pose
