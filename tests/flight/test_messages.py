@@ -6,7 +6,6 @@ import struct
 
 import numpy as np
 import pytest
-import torch
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 from scipy.spatial.transform import Rotation
 
@@ -27,7 +26,6 @@ from wordwing.flight.mavlink.parse_message import (
     Version,
     read,
 )
-from wordwing.interface import Setpoint
 
 COMMAND_LONG = "<7fHBBB"  # parameters 1 to 7, command, target system, target component, confirmation
 
@@ -42,17 +40,13 @@ def body(packet: bytes, message_id: int, size: int) -> bytes:
     return payload.ljust(size, b"\0")
 
 
-def setpoint(forward: float, yaw_rate: float) -> Setpoint:
-    return Setpoint(torch.tensor([forward]), torch.tensor([yaw_rate]))
-
-
 def command(message) -> tuple:
     return struct.unpack(COMMAND_LONG, body(Codec().pack(message), 76, 33))
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_setpoint_on_the_wire_is_velocity_ahead_and_down_and_a_clockwise_yaw_rate(dialect):
-    packet = Codec().pack(Maker(dialect, 7).setpoint(setpoint(0.5, 0.3), 0.2, 123456))
+    packet = Codec().pack(Maker(dialect, 7).setpoint(0.5, 0.3, 0.2, 123456))
     payload = body(packet, 84, 53)
     assert struct.unpack_from("<I", payload, 0) == (123456,)
     assert struct.unpack_from("<3f", payload, 4) == (0.0, 0.0, 0.0)
@@ -67,16 +61,14 @@ def test_a_setpoint_on_the_wire_is_velocity_ahead_and_down_and_a_clockwise_yaw_r
 
 
 def test_a_hover_has_no_minus_zeros():
-    payload = body(Codec().pack(Maker(PX4, 1).setpoint(Setpoint.zero(1), 0.0, 0)), 84, 53)
+    payload = body(Codec().pack(Maker(PX4, 1).setpoint(0.0, 0.0, 0.0, 0)), 84, 53)
     assert payload[:48] == bytes(48)
 
 
 def test_a_setpoint_that_is_not_finite_is_never_made():
-    for broken in (setpoint(math.nan, 0.0), setpoint(0.0, math.inf)):
+    for broken in ((math.nan, 0.0, 0.0), (0.0, math.inf, 0.0), (0.0, 0.0, math.nan)):
         with pytest.raises(ValueError, match="finite"):
-            Maker(PX4, 1).setpoint(broken, 0.0, 0)
-    with pytest.raises(ValueError, match="finite"):
-        Maker(PX4, 1).setpoint(setpoint(0.0, 0.0), math.nan, 0)
+            Maker(PX4, 1).setpoint(*broken, 0)
 
 
 def test_our_heartbeat_is_that_of_an_onboard_controller():

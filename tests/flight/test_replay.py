@@ -78,12 +78,12 @@ def test_the_flight_in_a_log_is_the_flight_that_was_flown(tmp_path, flown, polic
 def test_the_policy_thinks_the_same_again(tmp_path, flown, policy):
     write_log(tmp_path, flown, policy)
     found, _ = read_flight(tmp_path)
-    beliefs, goals = think_again(found, LearnedPolicy.from_pretrained(policy, "lab"))
-    assert len(beliefs) == len(flown.beliefs) == 4
-    for again, before in zip(beliefs, flown.beliefs, strict=True):
+    thought = think_again(found, LearnedPolicy.from_pretrained(policy, "lab"))
+    assert len(thought.beliefs[0]) == len(flown.beliefs[0]) == 4
+    for again, before in zip(thought.beliefs[0], flown.beliefs[0], strict=True):
         assert torch.allclose(again.visitation.cells, before.visitation.cells, atol=1e-6)
         assert again.control.stop_probability == pytest.approx(before.control.stop_probability, abs=1e-6)
-    assert goals == pytest.approx(flown.goals, abs=1e-5)
+    assert thought.believed_goals == pytest.approx(flown.believed_goals, abs=1e-5)
 
 
 def size_of(film) -> tuple[int, int, int]:
@@ -134,7 +134,7 @@ def test_a_flight_that_was_cut_off_is_shown_as_far_as_it_went(tmp_path, flown, p
     (tmp_path / "events.jsonl").write_text("\n".join(events[: third + 1]) + '\n{"time": 5, "ki')
     found, told = read_flight(tmp_path)
     assert len(found.positions) == 3
-    assert (found.ended_by, found.decisions) == ("steps", 3)  # flying at all three
+    assert (found.ended_by, found.end) == (("steps",), 3)  # flying at all three
     assert np.array_equal(found.setpoints, flown.setpoints[:2])
     assert told["broken off"] == "the log ends"
 
@@ -159,7 +159,7 @@ def test_a_flight_that_the_guardian_ended_is_told_with_its_reason(tmp_path, flow
 def test_one_missing_picture_leaves_all_of_them_out(tmp_path, flown, policy):
     write_log(tmp_path, flown, policy)
     (tmp_path / "frames" / "00002.png").unlink()
-    assert read_flight(tmp_path)[0].images == []
+    assert read_flight(tmp_path)[0].images == ((),)
 
 
 def test_logs_that_hold_no_flight_get_one_sentence(tmp_path, flown, policy, capsys):

@@ -3,29 +3,23 @@
 import math
 
 import pytest
-import torch
 
-from wordwing.flight.guardian.safety import Fence, Limits, Motion, Safety, SafetyRule, clamped, motion_of, quickened
-from wordwing.frames import Pose
-from wordwing.interface import Setpoint
+from wordwing.flight.guardian.prediction import DroneState, largest_safe_speed
+from wordwing.flight.guardian.safety import Fence, Limits, Motion, Safety, clamped, motion_of, quickened
+from wordwing.flight.mavlink.geometry import PlainPose, quaternion_from_euler
 
 
-def level(x: float, y: float, yaw: float) -> Pose:
-    return Pose.level(torch.tensor([x, y]), torch.tensor(yaw), 0.7)
+def level(x: float, y: float, yaw: float) -> PlainPose:
+    return PlainPose((x, y, 0.7), quaternion_from_euler(0.0, 0.0, yaw))
 
 
 def motion(x: float, y: float, yaw: float, forward: float = 0.0, yaw_rate: float = 0.0) -> Motion:
-    velocity = torch.tensor([forward * math.cos(yaw), forward * math.sin(yaw), 0.0])
+    velocity = (forward * math.cos(yaw), forward * math.sin(yaw), 0.0)
     return motion_of(level(x, y, yaw), velocity, (0.0, 0.0, yaw_rate))
 
 
-def setpoint(forward: float, yaw_rate: float = 0.0) -> Setpoint:
-    return Setpoint(torch.tensor([forward]), torch.tensor([yaw_rate]))
-
-
 def granted(safety: Safety, forward: float, yaw_rate: float, where: Motion, seconds: float) -> tuple[float, float]:
-    sent, _left = safety.grant(forward, yaw_rate, where, seconds)
-    return sent.forward.item(), sent.yaw_rate.item()
+    return safety.grant(forward, yaw_rate, where, seconds)[:2]
 
 
 @pytest.mark.parametrize(
@@ -84,8 +78,8 @@ def test_height_is_held_by_a_bounded_climb():
 def simulate(fence: Fence, where: Motion, turn: float, seconds: float) -> float:
     """How far a drone gets that obeys at once and always wants to go on: the largest |x| or |y|."""
     safety = Safety(Limits(), fence)
-    x, y = where.pose.xy[0].tolist()
-    yaw, furthest = float(where.pose.yaw[0]), 0.0
+    x, y = where.pose.position[:2]
+    yaw, furthest = where.pose.yaw, 0.0
     forward = 0.0
     for _ in range(round(seconds / 0.05)):
         forward, yaw_rate = granted(safety, 0.7, turn, motion(x, y, yaw, forward, turn), 0.05)
@@ -111,8 +105,7 @@ def test_a_drone_that_answers_late_brakes_at_a_fence():
     safety, x, speed = Safety(Limits(), Fence()), -1.5, 0.0
     sent, furthest = [], x
     for _ in range(400):
-        granted, _left = safety.grant(0.7, 0.0, motion(x, 0.0, 0.0, speed), 0.05)
-        sent.append(granted.forward.item())
+        sent.append(safety.grant(0.7, 0.0, motion(x, 0.0, 0.0, speed), 0.05)[0])
         speed += 0.05 * (sent[-1] - speed)  # it takes a second
         x += 0.05 * speed
         furthest = max(furthest, x)
@@ -130,10 +123,10 @@ def test_a_drone_that_drifts_to_a_fence_beside_it_is_led_back(heading, side, lag
     lefts = []
     for _ in range(200):
         x, y = turned(heading, ahead, left)
-        velocity = torch.tensor([*turned(heading, forward, slip), 0.0])
-        sent, back = safety.grant(0.7, 0.0, motion_of(level(x, y, heading), velocity, (0.0, 0.0, 0.0)), 0.05)
-        assert math.hypot(min(sent.forward.item(), 0.0), back) <= 0.2 + 1e-6
-        forward += 0.05 / lag * (sent.forward.item() - forward)
+        velocity = (*turned(heading, forward, slip), 0.0)
+        sent, _turn, back = safety.grant(0.7, 0.0, motion_of(level(x, y, heading), velocity, (0.0, 0.0, 0.0)), 0.05)
+        assert math.hypot(min(sent, 0.0), back) <= 0.2 + 1e-6
+        forward += 0.05 / lag * (sent - forward)
         slip += 0.05 / lag * (side * 0.15 + back - slip)
         ahead, left = ahead + 0.05 * forward, left + 0.05 * slip
         lefts.append(side * left)
@@ -142,7 +135,7 @@ def test_a_drone_that_drifts_to_a_fence_beside_it_is_led_back(heading, side, lag
 
 @pytest.mark.parametrize(("y", "back"), [(1.99, 0.0), (2.05, -0.1), (2.34, -0.2), (-2.05, 0.1)])
 def test_the_nearer_to_a_fence_beside_it_the_faster_a_drone_is_led_back(y, back):
-    _sent, left = Safety(Limits(), Fence()).grant(0.7, 0.0, motion(-1.0, y, 0.0, 0.7), 0.05)
+    _sent, _turn, left = Safety(Limits(), Fence()).grant(0.7, 0.0, motion(-1.0, y, 0.0, 0.7), 0.05)
     assert left == pytest.approx(back, abs=1e-6)
 
 
@@ -152,31 +145,34 @@ def turned(yaw: float, forward: float, left: float) -> tuple[float, float]:
 
 def test_margins_are_for_flying_at_a_fence_and_for_flying_along_it():
     fence = Fence(ahead=0.5, aside=0.2, edge=0.1)
-    at = fence.bounds(motion(1.0, 1.0, 0.0).pose, setpoint(0.5))
-    assert at.tolist() == [pytest.approx([1.85, 2.15])]
-    turning = fence.bounds(motion(1.0, 1.0, 0.0).pose, setpoint(0.5, 1.0))
-    assert turning.tolist() == [pytest.approx([1.85, 1.85])]
-    leaving = fence.bounds(motion(2.3, 0.0, math.pi).pose, setpoint(0.5))
-    assert leaving[0, 0].item() == pytest.approx(2.33)
+    at = fence.bounds(motion(1.0, 1.0, 0.0).pose, 0.0)
+    assert at == pytest.approx((1.85, 2.15))
+    turning = fence.bounds(motion(1.0, 1.0, 0.0).pose, 1.0)
+    assert turning == pytest.approx((1.85, 1.85))
+    leaving = fence.bounds(motion(2.3, 0.0, math.pi).pose, 0.0)
+    assert leaving[0] == pytest.approx(2.33)
+
+
+def ruled(where: Motion, forward: float, yaw_rate: float) -> float:
+    """The largest safe speed from a motion."""
+    drone = DroneState.of(where.pose, where.velocity, where.rates)
+    return largest_safe_speed(drone, forward, yaw_rate, Fence().bounds(where.pose, yaw_rate))
 
 
 def test_the_rule_leaves_the_yaw_rate_alone():
-    rule, where = SafetyRule(Fence()), motion(2.1, 0.0, 0.0)
-    sent = rule.restrain(setpoint(0.7, 0.6), where.pose, where.velocity, where.rates)
-    assert sent.forward.item() == 0.0
-    assert sent.yaw_rate.item() == pytest.approx(0.6)
+    assert ruled(motion(2.1, 0.0, 0.0), 0.7, 0.6) == 0.0
+    safety = Safety(Limits(yaw_acceleration=math.inf, acceleration=math.inf), Fence())
+    assert safety.grant(0.7, 0.6, motion(2.1, 0.0, 0.0), 0.05)[1] == pytest.approx(0.6)
 
 
 def test_the_rule_sees_a_drone_that_is_fast_already():
-    rule = SafetyRule(Fence())
     slow, fast = motion(1.45, 0.0, 0.0), motion(1.45, 0.0, 0.0, forward=0.7)
-    a, b = (rule.restrain(setpoint(0.7), m.pose, m.velocity, m.rates).forward.item() for m in (slow, fast))
-    assert b < a
+    assert ruled(fast, 0.7, 0.0) < ruled(slow, 0.7, 0.0)
 
 
 def test_a_motion_goes_on_as_it_does():
     later = motion(1.0, 0.5, 0.0, forward=0.5, yaw_rate=0.8).ahead(0.2)
-    assert later.pose.position[0].tolist() == pytest.approx([1.1, 0.5, 0.7])
-    assert later.pose.yaw.item() == pytest.approx(0.16)
+    assert later.pose.position == pytest.approx((1.1, 0.5, 0.7))
+    assert later.pose.yaw == pytest.approx(0.16)
     assert later.height == pytest.approx(0.7)
     assert later.reach == pytest.approx(1.1)

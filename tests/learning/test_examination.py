@@ -182,11 +182,11 @@ def test_average_is_flown_only_once_and_in_every_corpus_by_its_own_habit(run, mo
     examination = Examination(replace(run.material, dev=[part[:1] for part in run.material.dev]), CPU)
     flown = {}
 
-    def fly(policy, simulator, tasks, max_steps):
+    def noted(policy, simulator, tasks, max_steps):
         flown[id(tasks)] = policy.habit
         return fly(policy, simulator, tasks, max_steps=max_steps)
 
-    monkeypatch.setattr("wordwing.learning.examination.fly", fly)
+    monkeypatch.setattr("wordwing.learning.examination.fly", noted)
     first = examination.average()
     assert [flown[id(examination.tasks[name])] for name in ("cage", "field", "house")] == [
         (0.454, -0.006, 12),

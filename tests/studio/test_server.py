@@ -24,7 +24,7 @@ def cells(features):
 
 def assert_colours(page, flight):
     """Colours are fitted to the first decision and then stay; what has no features is grey."""
-    first = flight.beliefs[0]
+    first = flight.beliefs[0][0]
     known = first.arena[0].numpy() & (cells(first.semantic_map) != 0).any(-1)
     colours = FeatureColours.fit(cells(first.semantic_map)[known])
     grounded = FeatureColours.fit(cells(first.grounding_map)[known])

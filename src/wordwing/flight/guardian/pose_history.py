@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wordwing.flight.mavlink.parse_message import Attitude, Position, Vector
+from wordwing.flight.mavlink.geometry import Vector
+from wordwing.flight.mavlink.parse_message import Attitude, Position
 
 MEMORY = 2.0
 """How far back poses are remembered, seconds."""
