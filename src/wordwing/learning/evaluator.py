@@ -21,7 +21,7 @@ from wordwing.language.judge import judge
 from wordwing.language.semantics import Meaning
 from wordwing.learning.first_look import Assessment, FirstLooks, assess
 from wordwing.learning.gold import GoldConfig
-from wordwing.learning.material import Material
+from wordwing.learning.training_data import Material
 from wordwing.model.policy import LearnedPolicy, PolicyNetwork
 from wordwing.policies import Average, Oracle
 from wordwing.sim.render import RenderConfig
