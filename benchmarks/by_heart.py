@@ -18,7 +18,7 @@ import tyro
 from wordwing.data.dataset import Dataset
 from wordwing.execution.metrics import succeeded
 from wordwing.intervals import wilson
-from wordwing.learning.examination import LOOKS_OF
+from wordwing.learning.evaluator import LOOKS_OF
 from wordwing.learning.first_look import FirstLooks, assess
 from wordwing.learning.gold import GoldConfig
 from wordwing.model.checkpoint import load_network

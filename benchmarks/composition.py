@@ -27,13 +27,13 @@ from wordwing.data.dataset import Dataset
 from wordwing.data.schema import Instruction
 from wordwing.evaluation.report.bootstrap import Resampling
 from wordwing.execution.metrics import succeeded
-from wordwing.learning.config import RunConfig
+from wordwing.learning.algorithm1 import Supervised
 from wordwing.learning.first_look import FirstLooks, assess
 from wordwing.learning.gold import GoldConfig
-from wordwing.learning.material import first_executions, lab_executions, load_material, other_sayings
-from wordwing.learning.processes import new_network
-from wordwing.learning.recipes import changed, gpu
-from wordwing.learning.supervised import Supervised
+from wordwing.learning.runtime.config import RunConfig
+from wordwing.learning.runtime.processes import new_network
+from wordwing.learning.runtime.recipes import changed, gpu
+from wordwing.learning.training_data import first_executions, lab_executions, load_material, other_sayings
 from wordwing.model.checkpoint import save_network
 from wordwing.model.policy import PolicyNetwork
 

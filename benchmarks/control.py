@@ -21,12 +21,12 @@ import torch
 import tyro
 
 from wordwing.execution.runner import fly
-from wordwing.learning.config import DataConfig, RunConfig
-from wordwing.learning.examination import Marks
+from wordwing.learning.algorithm2 import Reinforcement
+from wordwing.learning.evaluator import Marks
 from wordwing.learning.examples import example_set
-from wordwing.learning.material import Material, load_material
-from wordwing.learning.recipes import changed, gpu
-from wordwing.learning.reinforcement import Reinforcement
+from wordwing.learning.runtime.config import DataConfig, RunConfig
+from wordwing.learning.runtime.recipes import changed, gpu
+from wordwing.learning.training_data import Material, load_material
 from wordwing.model.checkpoint import load_network, save_network
 from wordwing.model.policy import LearnedPolicy, ModelConfig, PolicyNetwork
 from wordwing.sim.simulator import Simulator

@@ -24,7 +24,7 @@ from wordwing.lab.autopilot import AutopilotConfig
 from wordwing.lab.flight import LabFlightConfig
 from wordwing.lab.vehicle import LabConfig, LabVehicle
 from wordwing.lab.wind import WindConfig
-from wordwing.learning.examination import Marks
+from wordwing.learning.evaluator import Marks
 from wordwing.model.policy import LearnedPolicy
 from wordwing.sim.simulator import Simulator
 from wordwing.world.paths import path_length

@@ -21,7 +21,7 @@ from wordwing.execution.runner import start_poses
 from wordwing.frames import ARENA_HALF, start_frame
 from wordwing.interface import Action, Observation
 from wordwing.learning.emd import SparseMap, stop_emd
-from wordwing.learning.reward import Flown, RewardConfig, rewards
+from wordwing.learning.rewards import Flown, RewardConfig, rewards
 from wordwing.learning.rollouts import coasting
 from wordwing.model.checkpoint import load_network
 from wordwing.model.layers import each

@@ -21,11 +21,10 @@ import torch
 import tyro
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from wordwing.learning import reinforcement
-from wordwing.learning.config import DataConfig
-from wordwing.learning.material import load_material
-from wordwing.learning.recipes import gpu
-from wordwing.learning.reinforcement import Reinforcement
+from wordwing.learning.algorithm2 import Reinforcement
+from wordwing.learning.runtime.config import DataConfig
+from wordwing.learning.runtime.recipes import gpu
+from wordwing.learning.training_data import load_material
 from wordwing.model.policy import PolicyNetwork
 
 WAITS = ("cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize", "cudaMemcpy")

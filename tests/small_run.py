@@ -19,11 +19,11 @@ from wordwing.data.schema import Paragraph, Segment, Window
 from wordwing.execution.packing import pack_pose
 from wordwing.frames import Pose
 from wordwing.language.tokenizer import Vocabulary
-from wordwing.learning.config import DataConfig
 from wordwing.learning.examples import ExampleSet, example_set
 from wordwing.learning.executions import Executions, LabExecutions
-from wordwing.learning.link import Executed
-from wordwing.learning.material import Material, load_material
+from wordwing.learning.runtime.config import DataConfig
+from wordwing.learning.runtime.messages import Executed
+from wordwing.learning.training_data import Material, load_material
 from wordwing.model.policy import ModelConfig, PolicyNetwork
 from wordwing.world.layout import Placement
 from wordwing.world.tasks import Task

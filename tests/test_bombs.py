@@ -21,7 +21,7 @@ from wordwing.evaluation.report.curves import Run
 from wordwing.files import read_bytes, read_json, read_lines, read_picture
 from wordwing.flight import logs
 from wordwing.language.tokenizer import MAX_WORDS, Vocabulary
-from wordwing.learning.state import load_state, save_state
+from wordwing.learning.runtime.checkpoints import load_state, save_state
 
 ALLOWED = 150
 """Megabytes that reading any of these may take."""

@@ -14,10 +14,10 @@ from wordwing.cli import main
 from wordwing.commands import train
 from wordwing.data.dataset import Source, write_dataset
 from wordwing.data.generating import Chunk, make
-from wordwing.learning.config import DataConfig
-from wordwing.learning.logbook import read_scalars
-from wordwing.learning.material import load_material
-from wordwing.learning.processes import new_network
+from wordwing.learning.runtime.config import DataConfig
+from wordwing.learning.runtime.logs import read_scalars
+from wordwing.learning.runtime.processes import new_network
+from wordwing.learning.training_data import load_material
 from wordwing.model.policy import LearnedPolicy
 
 

@@ -13,10 +13,10 @@ import torch
 
 from wordwing.cli import application
 from wordwing.commands.train import Ablation
-from wordwing.learning.config import RunConfig
-from wordwing.learning.limits import settings_of
-from wordwing.learning.link import DirectLink, Executed, Parameters
-from wordwing.learning.recipes import RECIPES, changed
+from wordwing.learning.runtime.config import RunConfig
+from wordwing.learning.runtime.limits import settings_of
+from wordwing.learning.runtime.messages import DirectLink, Executed, Parameters
+from wordwing.learning.runtime.recipes import RECIPES, changed
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "wordwing"

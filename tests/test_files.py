@@ -7,7 +7,7 @@ import pytest
 
 from small_evaluation import save_policy
 from wordwing.files import replacing, replacing_folder
-from wordwing.learning.link import Pulse
+from wordwing.learning.runtime.messages import Pulse
 
 
 @pytest.fixture

@@ -17,10 +17,10 @@ from wordwing.data.dataset import DERIVED, Dataset
 from wordwing.data.demonstrations.archive import Header, fingerprint
 from wordwing.data.demonstrations.records import LabDemonstrations, encode
 from wordwing.data.demonstrations.sim import fly_sim
-from wordwing.learning.config import RunConfig
-from wordwing.learning.recipes import ablated, changed, quick
-from wordwing.learning.runs import Settings
-from wordwing.learning.state import is_saved, load_state
+from wordwing.learning.runtime.checkpoints import is_saved, load_state
+from wordwing.learning.runtime.config import RunConfig
+from wordwing.learning.runtime.recipes import ablated, changed, quick
+from wordwing.learning.runtime.runs import Settings
 
 TINY = (
     "data.segments=1",

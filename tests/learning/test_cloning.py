@@ -15,7 +15,7 @@ from wordwing.learning.contexts import ContextConfig, Contexts, ContextSource
 from wordwing.learning.executions import Executions
 from wordwing.learning.gold import GoldConfig, gold_visitation, observed_part
 from wordwing.learning.losses import outlook
-from wordwing.learning.seeding import generator_of
+from wordwing.learning.runtime.seeding import generator_of
 from wordwing.model.ego import EgoView
 from wordwing.model.lingunet import LingUNetConfig
 from wordwing.model.policy import ModelConfig, PolicyNetwork

@@ -4,7 +4,7 @@ import time
 import pytest
 from rich.console import Console
 
-from wordwing.learning.display import Display
+from wordwing.learning.runtime.display import Display
 
 
 class Screen:

@@ -14,7 +14,7 @@ from wordwing.execution.execution import Execution
 from wordwing.execution.runner import fly, start_poses
 from wordwing.frames import Pose
 from wordwing.language.meaning.judge import judge
-from wordwing.learning.examination import Examination, Marks, mean_interval
+from wordwing.learning.evaluator import Examination, Marks, mean_interval
 from wordwing.learning.gold import GoldConfig, gold_visitation
 from wordwing.model.policy import LearnedPolicy
 from wordwing.policies import Average, Oracle, Stop
@@ -186,7 +186,7 @@ def test_average_is_flown_only_once_and_in_every_corpus_by_its_own_habit(run, mo
         flown[id(tasks)] = policy.habit
         return fly(policy, simulator, tasks, max_steps=max_steps)
 
-    monkeypatch.setattr("wordwing.learning.examination.fly", noted)
+    monkeypatch.setattr("wordwing.learning.evaluator.fly", noted)
     first = examination.average()
     assert [flown[id(examination.tasks[name])] for name in ("cage", "field", "house")] == [
         (0.454, -0.006, 12),

@@ -11,7 +11,16 @@ import torch
 
 from killing import victims
 from wordwing.errors import WordwingError
-from wordwing.learning.link import MAX_UNREAD, DirectLink, Executed, FolderLink, Link, Parameters, Pulse, read_pulse
+from wordwing.learning.runtime.messages import (
+    MAX_UNREAD,
+    DirectLink,
+    Executed,
+    FolderLink,
+    Link,
+    Parameters,
+    Pulse,
+    read_pulse,
+)
 
 
 @pytest.fixture(params=["direct", "folder"])
@@ -222,7 +231,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_the_messages_before(tmp_path, mo
 SETUP = """
 import time
 import torch
-from wordwing.learning.link import Executed, FolderLink, Parameters
+from wordwing.learning.runtime.messages import Executed, FolderLink, Parameters
 torch.set_num_threads(1)
 folder = {folder!r}
 """

@@ -12,8 +12,8 @@ from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from wordwing.errors import WordwingError
-from wordwing.learning import logbook
-from wordwing.learning.logbook import Logbook, read_scalars
+from wordwing.learning.runtime import logs as logbook
+from wordwing.learning.runtime.logs import Logbook, read_scalars
 
 
 def board(folder):
@@ -182,7 +182,7 @@ def test_a_full_disk_is_one_sentence(tmp_path, monkeypatch, part):
 FULL = """
 import sys
 from wordwing.errors import WordwingError
-from wordwing.learning import logbook
+from wordwing.learning.runtime import logs as logbook
 book = logbook.Logbook(sys.argv[1])
 book.scalars({"loss": 1.0}, 1)
 for name in ("_lines", "_events"):

@@ -3,9 +3,9 @@ import torch
 
 from wordwing.data.corpora import Job, build
 from wordwing.execution.runner import fly
-from wordwing.learning.examination import Marks
-from wordwing.learning.recipes import changed, quick
-from wordwing.learning.runs import Settings
+from wordwing.learning.evaluator import Marks
+from wordwing.learning.runtime.recipes import changed, quick
+from wordwing.learning.runtime.runs import Settings
 from wordwing.learning.sureal import train_synchronously
 from wordwing.policies import Oracle
 from wordwing.sim.simulator import Simulator

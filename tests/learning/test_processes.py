@@ -7,14 +7,14 @@ import torch
 
 from tiny_training import learned, same, tiny
 from wordwing.errors import WordwingError
-from wordwing.learning import processes
-from wordwing.learning.link import DirectLink, FolderLink, Parameters
-from wordwing.learning.logbook import read_scalars
-from wordwing.learning.material import load_material
 from wordwing.learning.process_a import ProcessA
 from wordwing.learning.process_b import ProcessB
-from wordwing.learning.processes import HOPELESS, Clock, Meter, Place, Skips
-from wordwing.learning.state import load_state, save_state
+from wordwing.learning.runtime import processes
+from wordwing.learning.runtime.checkpoints import load_state, save_state
+from wordwing.learning.runtime.logs import read_scalars
+from wordwing.learning.runtime.messages import DirectLink, FolderLink, Parameters
+from wordwing.learning.runtime.processes import HOPELESS, Clock, Meter, Place, Skips
+from wordwing.learning.training_data import load_material
 from wordwing.model.checkpoint import load_network
 from wordwing.model.policy import LearnedPolicy
 

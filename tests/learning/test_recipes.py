@@ -10,16 +10,16 @@ from wordwing.commands import train
 from wordwing.errors import WordwingError
 from wordwing.execution.packing import unpack_pose
 from wordwing.frames import Pose
-from wordwing.learning.config import RunConfig
-from wordwing.learning.limits import check_settings, settings_of
-from wordwing.learning.link import DirectLink
-from wordwing.learning.logbook import read_scalars
-from wordwing.learning.material import load_material
+from wordwing.learning.algorithm2 import Reinforcement
 from wordwing.learning.process_a import ProcessA
-from wordwing.learning.processes import Place
-from wordwing.learning.recipes import RECIPES, ablated, changed, check_ablations, gpu, paper, quick
-from wordwing.learning.reinforcement import Reinforcement
+from wordwing.learning.runtime.config import RunConfig
+from wordwing.learning.runtime.limits import check_settings, settings_of
+from wordwing.learning.runtime.logs import read_scalars
+from wordwing.learning.runtime.messages import DirectLink
+from wordwing.learning.runtime.processes import Place
+from wordwing.learning.runtime.recipes import RECIPES, ablated, changed, check_ablations, gpu, paper, quick
 from wordwing.learning.sureal import train_synchronously
+from wordwing.learning.training_data import load_material
 from wordwing.model.layers import each
 from wordwing.model.policy import LearnedPolicy, PolicyNetwork
 from wordwing.model.text import Tokens

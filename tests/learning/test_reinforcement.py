@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from small_policy import CONFIG
+from wordwing.learning.algorithm2 import Reinforcement, ReinforcementConfig
 from wordwing.learning.examples import ExampleSet
 from wordwing.learning.ppo import PPOConfig
-from wordwing.learning.reinforcement import Reinforcement, ReinforcementConfig
-from wordwing.learning.reward import rewards
+from wordwing.learning.rewards import rewards
 from wordwing.model.layers import each
 
 TERMS = ("visitation", "stop", "exploration", "unobserved", "action", "step")

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from wordwing.learning import reward
+from wordwing.learning import rewards as reward
 from wordwing.learning.emd import SparseMap, emd
-from wordwing.learning.reward import Flown, RewardConfig, Rewards, rewards
+from wordwing.learning.rewards import Flown, RewardConfig, Rewards, rewards
 
 CELL = 4.7 / 32
 LENGTHS = (6, 1, 4, 2)

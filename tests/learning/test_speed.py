@@ -6,7 +6,7 @@ import torch
 
 from wordwing.bench.learn import SMALL, Plan, _report, _WorkA
 from wordwing.cli import main
-from wordwing.learning.recipes import gpu
+from wordwing.learning.runtime.recipes import gpu
 
 FIGURES = (
     "Process A alone, contexts/s",

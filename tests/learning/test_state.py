@@ -14,8 +14,8 @@ from torch import nn
 from killing import victims
 from wordwing import files
 from wordwing.errors import WordwingError
-from wordwing.learning import state
-from wordwing.learning.state import (
+from wordwing.learning.runtime import checkpoints as state
+from wordwing.learning.runtime.checkpoints import (
     flatten_optimiser,
     is_saved,
     load_state,
@@ -267,7 +267,7 @@ SETUP = """
 from pathlib import Path
 import torch
 from wordwing import files
-from wordwing.learning.state import is_saved, load_state, save_state
+from wordwing.learning.runtime.checkpoints import is_saved, load_state, save_state
 torch.set_num_threads(1)
 folder = Path({folder!r})
 if {moved}:

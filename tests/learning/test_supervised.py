@@ -12,12 +12,12 @@ from torch import nn
 from small_policy import CONFIG
 from small_run import SmallRun, examples_of, random_rollouts
 from wordwing.frames import Pose
+from wordwing.learning.algorithm1 import Supervised, SupervisedConfig
 from wordwing.learning.contexts import ContextConfig, ContextSource, FlightCamera
 from wordwing.learning.gold import GoldConfig, gold_visitation
 from wordwing.learning.losses import LossConfig, Weights, losses, outlook
-from wordwing.learning.seeding import generator_of
+from wordwing.learning.runtime.seeding import generator_of
 from wordwing.learning.stepping import adam, step
-from wordwing.learning.supervised import Supervised, SupervisedConfig
 from wordwing.model.discriminator import DiscriminatorConfig, wasserstein
 from wordwing.model.policy import PolicyNetwork
 

@@ -31,14 +31,15 @@ from tiny_training import (
 )
 from wordwing.cli import main
 from wordwing.errors import WordwingError
-from wordwing.learning import state, sureal
-from wordwing.learning.link import Executed, FolderLink, Parameters, Pulse
+from wordwing.learning.algorithm1 import Supervised
 from wordwing.learning.ppo import PPO
 from wordwing.learning.process_b import ProcessB
 from wordwing.learning.rollouts import Collector
-from wordwing.learning.runs import opened
-from wordwing.learning.state import load_state
-from wordwing.learning.supervised import Supervised
+from wordwing.learning.runtime import checkpoints as state
+from wordwing.learning.runtime import sureal
+from wordwing.learning.runtime.checkpoints import load_state
+from wordwing.learning.runtime.messages import Executed, FolderLink, Parameters, Pulse
+from wordwing.learning.runtime.runs import opened
 from wordwing.learning.sureal import train_synchronously
 
 
@@ -443,7 +444,7 @@ import errno, os, sys
 from pathlib import Path
 
 if __name__ != "__main__":  # in both processes, not in the one that watches them
-    from wordwing.learning import logbook
+    from wordwing.learning.runtime import logs as logbook
 
     fsync, write_bytes, write = os.fsync, Path.write_bytes, logbook.Logbook._write
     left = 3

@@ -18,13 +18,13 @@ from wordwing.bench import device_title
 from wordwing.devices import find_device
 from wordwing.errors import WordwingError
 from wordwing.interrupts import blocked
-from wordwing.learning.config import DataConfig, RunConfig
+from wordwing.learning.algorithm1 import Supervised
+from wordwing.learning.algorithm2 import Reinforcement
 from wordwing.learning.executions import Executions, LabExecutions
-from wordwing.learning.material import Material, first_executions, load_material, open_datasets, other_sayings
-from wordwing.learning.recipes import RECIPES, paper
-from wordwing.learning.reinforcement import Reinforcement
-from wordwing.learning.reward import rewards
-from wordwing.learning.supervised import Supervised
+from wordwing.learning.rewards import rewards
+from wordwing.learning.runtime.config import DataConfig, RunConfig
+from wordwing.learning.runtime.recipes import RECIPES, paper
+from wordwing.learning.training_data import Material, first_executions, load_material, open_datasets, other_sayings
 from wordwing.model.policy import PolicyNetwork
 from wordwing.pool import die_with
 

@@ -10,8 +10,8 @@ import tyro
 from wordwing.commands.common import check_seed
 
 if TYPE_CHECKING:
-    from wordwing.learning.config import RunConfig
-    from wordwing.learning.runs import Settings
+    from wordwing.learning.runtime.config import RunConfig
+    from wordwing.learning.runtime.runs import Settings
 
 Recipe = Literal["quick", "paper", "gpu"]
 
@@ -68,7 +68,7 @@ def sureal(
         compile: Let torch compile the networks, which takes a minute or two; by default on CUDA.
         seed: Of everything random.
     """
-    from wordwing.learning.runs import opened
+    from wordwing.learning.runtime.runs import opened
     from wordwing.learning.sureal import train, train_synchronously
 
     settings, config = _prepared(
@@ -164,9 +164,9 @@ def _prepared(
     import torch
 
     from wordwing.devices import find_device
-    from wordwing.learning.limits import check_settings
-    from wordwing.learning.recipes import RECIPES, ablated, changed, check_ablations
-    from wordwing.learning.runs import Settings
+    from wordwing.learning.runtime.limits import check_settings
+    from wordwing.learning.runtime.recipes import RECIPES, ablated, changed, check_ablations
+    from wordwing.learning.runtime.runs import Settings
     from wordwing.model.checkpoint import load_network
 
     check_ablations(ablate)
@@ -193,7 +193,7 @@ def _prepared(
 
 
 def _supervised_only(settings: Settings, config: RunConfig) -> None:
-    from wordwing.learning.runs import opened
+    from wordwing.learning.runtime.runs import opened
     from wordwing.learning.sureal import train_synchronously
 
     with opened(settings, config) as finished:

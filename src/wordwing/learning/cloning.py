@@ -18,7 +18,7 @@ from wordwing.interface import MAX_FORWARD, MAX_YAW_RATE
 from wordwing.learning.contexts import Contexts, ContextSource
 from wordwing.learning.gold import GoldConfig, observed_part
 from wordwing.learning.losses import Outlook, gold_of, outlook
-from wordwing.learning.seeding import generator_of
+from wordwing.learning.runtime.seeding import generator_of
 from wordwing.learning.stepping import adam, step
 from wordwing.model.ego import EgoView
 from wordwing.model.layers import each

@@ -18,7 +18,7 @@ from wordwing.execution.packing import pack_pose, pack_setpoint, unpack_pose, un
 from wordwing.frames import Pose
 from wordwing.interface import Setpoint
 from wordwing.learning.examples import ExampleSet
-from wordwing.learning.link import Executed
+from wordwing.learning.runtime.messages import Executed
 
 TURNOVERS = 10
 """How often all of D^S may be replaced while Process B learns."""

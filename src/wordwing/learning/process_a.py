@@ -12,14 +12,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from wordwing.learning.algorithm1 import Supervised
 from wordwing.learning.cloning import Cloning
-from wordwing.learning.config import RunConfig
 from wordwing.learning.contexts import ContextSource
-from wordwing.learning.examination import Examination
-from wordwing.learning.link import Executed, Parameters
-from wordwing.learning.logbook import Logbook
-from wordwing.learning.material import Material, first_executions, lab_executions, other_sayings
-from wordwing.learning.processes import (
+from wordwing.learning.evaluator import Examination
+from wordwing.learning.runtime.checkpoints import flatten_optimiser, restore_optimiser, squeeze, unsqueeze
+from wordwing.learning.runtime.config import RunConfig
+from wordwing.learning.runtime.logs import Logbook
+from wordwing.learning.runtime.messages import Executed, Parameters
+from wordwing.learning.runtime.processes import (
     Clock,
     Meter,
     Place,
@@ -29,8 +30,7 @@ from wordwing.learning.processes import (
     new_network,
     restore_modules,
 )
-from wordwing.learning.state import flatten_optimiser, restore_optimiser, squeeze, unsqueeze
-from wordwing.learning.supervised import Supervised
+from wordwing.learning.training_data import Material, first_executions, lab_executions, other_sayings
 
 CHECK_EVERY = 10
 """Updates between two looks whether losses are numbers, each of which waits for the device."""

@@ -13,12 +13,13 @@ import torch
 from torch import Tensor
 
 from wordwing.errors import WordwingError
-from wordwing.learning.cards import Work, card
-from wordwing.learning.config import RunConfig
-from wordwing.learning.examination import Examination
-from wordwing.learning.logbook import Logbook
-from wordwing.learning.material import Material
-from wordwing.learning.processes import (
+from wordwing.learning.algorithm2 import Reinforcement
+from wordwing.learning.evaluator import Examination
+from wordwing.learning.runtime.cards import Work, card
+from wordwing.learning.runtime.checkpoints import flatten_optimiser, restore_optimiser
+from wordwing.learning.runtime.config import RunConfig
+from wordwing.learning.runtime.logs import Logbook
+from wordwing.learning.runtime.processes import (
     Clock,
     Meter,
     Place,
@@ -28,8 +29,7 @@ from wordwing.learning.processes import (
     new_network,
     restore_modules,
 )
-from wordwing.learning.reinforcement import Reinforcement
-from wordwing.learning.state import flatten_optimiser, restore_optimiser
+from wordwing.learning.training_data import Material
 from wordwing.model.checkpoint import save_network
 from wordwing.model.policy import LearnedPolicy
 

@@ -21,9 +21,9 @@ from wordwing.frames import ARENA_HALF, Pose, start_frame
 from wordwing.interface import MAX_FORWARD, MAX_YAW_RATE, Observation
 from wordwing.learning.emd import SparseMap, stop_emd
 from wordwing.learning.examples import Examples, ExampleSet
-from wordwing.learning.link import Executed
 from wordwing.learning.ppo import log_probability, sample
-from wordwing.learning.reward import Flown
+from wordwing.learning.rewards import Flown
+from wordwing.learning.runtime.messages import Executed
 from wordwing.model.ego import EgoView
 from wordwing.model.layers import each
 from wordwing.model.policy import Beliefs, PolicyNetwork, State

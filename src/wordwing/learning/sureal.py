@@ -21,16 +21,16 @@ import torch
 
 from wordwing.errors import WordwingError
 from wordwing.interrupts import Deferred, blocked
-from wordwing.learning.config import RunConfig
-from wordwing.learning.display import Display
-from wordwing.learning.link import DirectLink, FolderLink, Pulse, read_pulse
-from wordwing.learning.material import Material, Say, load_material, open_datasets
 from wordwing.learning.process_a import ProcessA
 from wordwing.learning.process_b import ProcessB
-from wordwing.learning.processes import Place, Tensors
-from wordwing.learning.runs import EXCHANGE, STATES, Settings, enough_memory
-from wordwing.learning.starting import known_words
-from wordwing.learning.state import is_saved, load_state, save_state
+from wordwing.learning.runtime.checkpoints import is_saved, load_state, save_state
+from wordwing.learning.runtime.config import RunConfig
+from wordwing.learning.runtime.display import Display
+from wordwing.learning.runtime.messages import DirectLink, FolderLink, Pulse, read_pulse
+from wordwing.learning.runtime.processes import Place, Tensors
+from wordwing.learning.runtime.runs import EXCHANGE, STATES, Settings, enough_memory
+from wordwing.learning.runtime.starting import known_words
+from wordwing.learning.training_data import Material, Say, load_material, open_datasets
 from wordwing.pool import check_parent, die_with
 
 PATIENCE = 60.0

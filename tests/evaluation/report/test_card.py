@@ -9,7 +9,7 @@ from small_scores import score
 from wordwing.errors import WordwingError
 from wordwing.evaluation.report.card import model_card, pack
 from wordwing.language.tokenizer import Vocabulary
-from wordwing.learning.cards import MADE, MEASURED, how_made
+from wordwing.learning.runtime.cards import MADE, MEASURED, how_made
 from wordwing.model.checkpoint import CARD, load_network
 
 TRAINED = (

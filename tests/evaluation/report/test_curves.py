@@ -10,7 +10,7 @@ from PIL import Image
 
 from wordwing.errors import WordwingError
 from wordwing.evaluation.report.curves import Log, Run, draw_curves, panels, save_curves, smoothed
-from wordwing.learning.logbook import Logbook
+from wordwing.learning.runtime.logs import Logbook
 
 
 def begun(folder: Path, corpora: tuple[str, ...] = ("cage",), gold_distance: float | None = None) -> Path:

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from wordwing.errors import WordwingError
 from wordwing.evaluation.report.charts import plain_style, shade
 from wordwing.files import read_json, replacing
-from wordwing.learning.logbook import SCALARS, read_scalars
-from wordwing.learning.runs import MAX_SETTINGS
+from wordwing.learning.runtime.logs import SCALARS, read_scalars
+from wordwing.learning.runtime.runs import MAX_SETTINGS
 from wordwing.viz.drawing import (
     BLUISH_GREEN,
     FLOWN,

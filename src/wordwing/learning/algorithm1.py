@@ -16,8 +16,8 @@ from wordwing.learning.contexts import ContextConfig, ContextSource, FlightCamer
 from wordwing.learning.examples import ExampleSet
 from wordwing.learning.executions import Executions, LabExecutions
 from wordwing.learning.losses import LossConfig, supervised_loss
+from wordwing.learning.runtime.seeding import generator_of
 from wordwing.learning.sayings import Sayings
-from wordwing.learning.seeding import generator_of
 from wordwing.learning.stepping import adam, step
 from wordwing.model.discriminator import Discriminator, DiscriminatorConfig, wasserstein
 from wordwing.model.policy import PolicyNetwork

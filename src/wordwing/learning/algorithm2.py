@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from wordwing.learning.examples import ExampleSet
 from wordwing.learning.ppo import PPO, Decisions, PPOConfig
 from wordwing.learning.returns import generalised_advantages, returns
-from wordwing.learning.reward import RewardConfig, Rewards, rewards
+from wordwing.learning.rewards import RewardConfig, Rewards, rewards
 from wordwing.learning.rollouts import Collector, Rollouts
-from wordwing.learning.seeding import generator_of
+from wordwing.learning.runtime.seeding import generator_of
 from wordwing.model.policy import PolicyNetwork
 from wordwing.model.stage2 import ValueNetwork
 

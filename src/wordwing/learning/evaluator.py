@@ -22,7 +22,7 @@ from wordwing.language.meaning.clauses import Meaning
 from wordwing.language.meaning.judge import judge
 from wordwing.learning.first_look import Assessment, FirstLooks, assess
 from wordwing.learning.gold import GoldConfig
-from wordwing.learning.material import Material
+from wordwing.learning.training_data import Material
 from wordwing.model.policy import LearnedPolicy, PolicyNetwork
 from wordwing.policies import Average, Oracle
 from wordwing.sim.render import RenderConfig

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from wordwing.errors import WordwingError
-from wordwing.learning.config import RunConfig
-from wordwing.learning.link import Link
-from wordwing.learning.material import Material, Say
-from wordwing.learning.starting import begin_with
+from wordwing.learning.runtime.config import RunConfig
+from wordwing.learning.runtime.messages import Link
+from wordwing.learning.runtime.starting import begin_with
+from wordwing.learning.training_data import Material, Say
 from wordwing.model.policy import PolicyNetwork
 
 Tensors = dict[str, Tensor]

@@ -23,9 +23,9 @@ import torch
 
 from wordwing.errors import WordwingError
 from wordwing.files import locked, read_json, replacing
-from wordwing.learning.config import RunConfig
 from wordwing.learning.process_b import BEST, POLICY
-from wordwing.learning.state import tidy
+from wordwing.learning.runtime.checkpoints import tidy
+from wordwing.learning.runtime.config import RunConfig
 
 RUN, EXCHANGE = "run.json", "exchange"
 MAX_SETTINGS = 1_000_000

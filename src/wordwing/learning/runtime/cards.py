@@ -9,8 +9,8 @@ import torch
 
 from wordwing.bench import device_title
 from wordwing.errors import WordwingError
-from wordwing.learning.config import RunConfig
-from wordwing.learning.material import Material
+from wordwing.learning.runtime.config import RunConfig
+from wordwing.learning.training_data import Material
 from wordwing.model.checkpoint import policy_folder, read_card
 from wordwing.release import release
 

@@ -9,12 +9,12 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from wordwing.errors import WordwingError, did_you_mean
-from wordwing.learning.config import DataConfig, RunConfig, ScheduleConfig
+from wordwing.learning.algorithm1 import SupervisedConfig
+from wordwing.learning.algorithm2 import ReinforcementConfig
 from wordwing.learning.contexts import ContextConfig
-from wordwing.learning.limits import check_settings, settings_of
 from wordwing.learning.ppo import PPOConfig
-from wordwing.learning.reinforcement import ReinforcementConfig
-from wordwing.learning.supervised import SupervisedConfig
+from wordwing.learning.runtime.config import DataConfig, RunConfig, ScheduleConfig
+from wordwing.learning.runtime.limits import check_settings, settings_of
 from wordwing.model.lingunet import LingUNetConfig
 from wordwing.model.policy import ModelConfig
 from wordwing.model.stage1 import Stage1Config

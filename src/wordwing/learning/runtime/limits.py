@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from wordwing.errors import WordwingError
-from wordwing.learning.config import RunConfig
+from wordwing.learning.runtime.config import RunConfig
 from wordwing.model.checkpoint import RANGES, wrong_switches
 
 ZERO_TOO = {

@@ -9,9 +9,9 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from wordwing.learning.algorithm1 import SupervisedConfig
+from wordwing.learning.algorithm2 import ReinforcementConfig
 from wordwing.learning.cloning import CloningConfig
-from wordwing.learning.reinforcement import ReinforcementConfig
-from wordwing.learning.supervised import SupervisedConfig
 from wordwing.model.policy import ModelConfig
 
 

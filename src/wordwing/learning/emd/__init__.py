@@ -22,7 +22,7 @@ import warp as wp
 from torch import Tensor
 from torch.nn import functional
 
-from wordwing.learning.sinkhorn import LEAST, Side, harden, soften
+from wordwing.learning.emd.sinkhorn import LEAST, Side, harden, soften
 from wordwing.model.grid import START_GRID
 from wordwing.model.layers import each
 from wordwing.sim.launch import launch

@@ -6,7 +6,7 @@ import torch
 
 from wordwing.errors import WordwingError
 from wordwing.language.tokenizer import Vocabulary
-from wordwing.learning.config import RunConfig
+from wordwing.learning.runtime.config import RunConfig
 from wordwing.model.checkpoint import load_network
 from wordwing.model.policy import PolicyNetwork
 

@@ -15,9 +15,9 @@ from wordwing.data.demonstrations.sim import fly_sim
 from wordwing.data.schema import Instruction
 from wordwing.errors import WordwingError
 from wordwing.language.tokenizer import Vocabulary
-from wordwing.learning.config import DataConfig
 from wordwing.learning.examples import ExampleSet, example_set, read_instructions, vocabulary_of
 from wordwing.learning.executions import Executions, LabExecutions
+from wordwing.learning.runtime.config import DataConfig
 from wordwing.learning.sayings import Sayings, sayings_of
 
 Say = Callable[[str], None]
