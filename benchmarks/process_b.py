@@ -129,7 +129,7 @@ def mark(process: Reinforcement) -> None:
     named(simulator, "observe", "fly: draw pictures")
     named(simulator.drones, "rest", "fly: where it would rest")
     named(process.ppo, "update", "learn")
-    named(reinforcement, "rewards", "reward")
+    named(algorithm2, "rewards", "reward")
 
 
 def named(owner: Any, name: str, label: str) -> None:

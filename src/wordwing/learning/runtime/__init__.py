@@ -1,1 +1,1 @@
-"""What runs the algorithms: processes, messages, checkpoints, logs, run folders and recipes. It knows nothing of losses."""
+"""What runs the algorithms: processes, messages, checkpoints, logs, runs and recipes. It knows nothing of losses."""

@@ -207,8 +207,8 @@ class Pulse:
         """Write what is going on, at most once a second; between, this costs nothing and looks at no tensor.
 
         Args:
-            fields: What `wordwing.learning.runtime.display` shows; tensors of one number may be among the numbers. The time
-                is added to it, seconds since 1970.
+            fields: What `runtime.display` shows; tensors of one number may be among the numbers. The time is added to
+                it, seconds since 1970.
             force: Write now, because there is something new: another phase, the end.
         """
         now = self._clock()
