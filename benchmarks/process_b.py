@@ -21,6 +21,7 @@ import torch
 import tyro
 from torch.profiler import ProfilerActivity, profile, record_function
 
+from wordwing.learning import algorithm2
 from wordwing.learning.algorithm2 import Reinforcement
 from wordwing.learning.runtime.config import DataConfig
 from wordwing.learning.runtime.recipes import gpu

@@ -253,7 +253,7 @@ def test_a_flight_that_slow_decisions_end_tells_how_long_they_took(seconds, why)
     helm = LockstepHelm(lab)
     vehicle = MavlinkVehicle(helm, LockstepEyes(lab, helm.clock), lambda state: None, say=lambda words: None)
     with vehicle:
-        [flight] = fly(Slow(helm, seconds, [30]), vehicle, [TASK])
+        [flight] = fly(Slow(helm, seconds, 30), vehicle, [TASK])
     assert why in flight.interrupted
     assert f"a decision took {seconds:.2f} s and may take 0.3 s; this machine is probably busy" in flight.interrupted
 

@@ -31,12 +31,12 @@ from tiny_training import (
 )
 from wordwing.cli import main
 from wordwing.errors import WordwingError
+from wordwing.learning import sureal
 from wordwing.learning.algorithm1 import Supervised
 from wordwing.learning.ppo import PPO
 from wordwing.learning.process_b import ProcessB
 from wordwing.learning.rollouts import Collector
 from wordwing.learning.runtime import checkpoints as state
-from wordwing.learning.runtime import sureal
 from wordwing.learning.runtime.checkpoints import load_state
 from wordwing.learning.runtime.messages import Executed, FolderLink, Parameters, Pulse
 from wordwing.learning.runtime.runs import opened
