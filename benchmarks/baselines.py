@@ -14,8 +14,8 @@ from wordwing.evaluation.systems import average_habit
 from wordwing.execution.metrics import emd, final_distance, succeeded
 from wordwing.execution.runner import fly
 from wordwing.interface import Policy
-from wordwing.policies import Average, Oracle, OracleConfig
-from wordwing.policies.average import HABITS
+from wordwing.policies.baselines import HABITS, Average
+from wordwing.policies.oracle import Oracle, OracleConfig
 from wordwing.sim.simulator import Simulator
 from wordwing.world.paths import path_length
 

@@ -28,7 +28,8 @@ from wordwing.learning.runtime.config import DataConfig, RunConfig
 from wordwing.learning.runtime.recipes import changed, gpu
 from wordwing.learning.training_data import Material, load_material
 from wordwing.model.checkpoint import load_network, save_network
-from wordwing.model.policy import LearnedPolicy, ModelConfig, PolicyNetwork
+from wordwing.model.policy import ModelConfig, PolicyNetwork
+from wordwing.policies.learned import LearnedPolicy
 from wordwing.sim.simulator import Simulator
 from wordwing.world.paths import path_length
 

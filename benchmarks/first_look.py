@@ -24,8 +24,9 @@ from wordwing.language.tokenizer import Vocabulary
 from wordwing.learning.first_look import Assessment, FirstLooks, assess, fit, predict
 from wordwing.learning.gold import GoldConfig
 from wordwing.model.lingunet import LingUNetConfig
-from wordwing.model.policy import LearnedPolicy, ModelConfig, PolicyNetwork
+from wordwing.model.policy import ModelConfig, PolicyNetwork
 from wordwing.model.stage1 import Stage1Config
+from wordwing.policies.learned import LearnedPolicy
 from wordwing.world.samplers import sample_layout
 from wordwing.world.tasks import Task
 

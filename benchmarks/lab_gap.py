@@ -25,7 +25,7 @@ from wordwing.lab.flight import LabFlightConfig
 from wordwing.lab.vehicle import LabConfig, LabVehicle
 from wordwing.lab.wind import WindConfig
 from wordwing.learning.evaluator import Marks
-from wordwing.model.policy import LearnedPolicy
+from wordwing.policies.learned import LearnedPolicy
 from wordwing.sim.simulator import Simulator
 from wordwing.world.paths import path_length
 

@@ -13,7 +13,7 @@ from wordwing.execution.metrics import emd, final_distance, succeeded
 from wordwing.execution.runner import fly
 from wordwing.intervals import wilson
 from wordwing.lab.vehicle import LabVehicle
-from wordwing.policies import Oracle
+from wordwing.policies.oracle import Oracle
 from wordwing.sim.simulator import Simulator
 from wordwing.world.tasks import Task, sample_tasks
 

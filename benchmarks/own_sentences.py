@@ -17,12 +17,12 @@ import tyro
 from PIL import Image
 
 from wordwing.evaluation.demo import fly_once
-from wordwing.evaluation.systems import load_policy
 from wordwing.execution.verdict import DONE, MISSED, verdict
 from wordwing.interface import CONTROL_PERIOD
 from wordwing.language.missing_landmarks import stage
 from wordwing.language.out_of_vocabulary import marks, slips, unknown_words
-from wordwing.model.policy import LearnedPolicy
+from wordwing.policies.learned import LearnedPolicy
+from wordwing.policies.loading import load_policy
 from wordwing.viz.drawing import save
 from wordwing.viz.sheets import contact_sheet
 from wordwing.viz.thinking import thinking_frames

@@ -20,8 +20,8 @@ from wordwing.evaluation.episodes import Episode, rounded
 from wordwing.evaluation.measures import measure
 from wordwing.execution.metrics import emd, evenly, ndtw
 from wordwing.execution.runner import fly
-from wordwing.policies import Average, Oracle
-from wordwing.policies.average import HABITS
+from wordwing.policies.baselines import HABITS, Average
+from wordwing.policies.oracle import Oracle
 from wordwing.sim.simulator import Simulator
 from wordwing.world.tasks import Task
 

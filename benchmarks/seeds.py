@@ -14,11 +14,11 @@ import numpy as np
 import tyro
 
 from wordwing.evaluation.demo import STEPS
-from wordwing.evaluation.systems import load_policy
 from wordwing.execution.runner import fly
 from wordwing.execution.verdict import verdict
 from wordwing.language.missing_landmarks import stage
 from wordwing.language.parser.parsing import parse
+from wordwing.policies.loading import load_policy
 from wordwing.sim.simulator import Simulator
 
 

@@ -12,7 +12,7 @@ from wordwing.data.dataset import Dataset, Source, write_dataset
 from wordwing.data.generating import Chunk, make
 from wordwing.data.schema import Paragraph, Segment
 from wordwing.evaluation.episodes import Episode
-from wordwing.model.policy import LearnedPolicy
+from wordwing.policies.learned import LearnedPolicy
 from wordwing.world.layout import Layout
 
 

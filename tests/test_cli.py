@@ -19,7 +19,8 @@ from wordwing import __version__
 from wordwing.cli import main
 from wordwing.errors import WordwingError
 from wordwing.language.tokenizer import Vocabulary
-from wordwing.model.policy import LearnedPolicy, ModelConfig, PolicyNetwork
+from wordwing.model.policy import ModelConfig, PolicyNetwork
+from wordwing.policies.learned import LearnedPolicy
 from wordwing.release import release
 
 

@@ -18,7 +18,7 @@ from wordwing.learning.runtime.config import DataConfig
 from wordwing.learning.runtime.logs import read_scalars
 from wordwing.learning.runtime.processes import new_network
 from wordwing.learning.training_data import load_material
-from wordwing.model.policy import LearnedPolicy
+from wordwing.policies.learned import LearnedPolicy
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from wordwing.evaluation.episodes import EPISODES, read_episodes
 from wordwing.evaluation.measures import measure
 from wordwing.evaluation.report.summary import title
 from wordwing.model.checkpoint import CARD, WEIGHTS, load_network, shipped
-from wordwing.model.policy import LearnedPolicy
+from wordwing.policies.learned import LearnedPolicy
 
 ROOT = Path(__file__).parent.parent
 MOST = 12_000_000

@@ -10,7 +10,8 @@ from wordwing.execution.metrics import emd, final_distance
 from wordwing.execution.runner import SETTLE_STEPS, fly
 from wordwing.frames import Pose
 from wordwing.interface import Observation
-from wordwing.policies import Average, Oracle, OracleConfig, Stop
+from wordwing.policies.baselines import Average, Stop
+from wordwing.policies.oracle import Oracle, OracleConfig
 from wordwing.sim.simulator import Simulator
 from wordwing.world.layout import Layout
 from wordwing.world.tasks import Task, sample_tasks

@@ -22,7 +22,7 @@ from wordwing.execution.packing import pack_pose, pack_setpoint, unpack_pose, un
 from wordwing.execution.runner import SETTLE_STEPS, fly
 from wordwing.frames import Pose, quaternion_from_euler
 from wordwing.interface import Setpoint
-from wordwing.policies import Oracle
+from wordwing.policies.oracle import Oracle
 from wordwing.sim.simulator import Simulator
 from wordwing.world.layout import Layout
 from wordwing.world.tasks import Task

@@ -21,7 +21,7 @@ from wordwing.data.schema import Paragraph, Segment, length
 from wordwing.errors import WordwingError
 from wordwing.execution.runner import fly
 from wordwing.lab.vehicle import LabVehicle
-from wordwing.policies import Oracle
+from wordwing.policies.oracle import Oracle
 from wordwing.world.catalogue import landmarks
 from wordwing.world.samplers import sample_layout
 

@@ -22,8 +22,8 @@ from wordwing.evaluation.systems import System, find_systems
 from wordwing.execution.runner import fly
 from wordwing.files import locked
 from wordwing.lab.vehicle import LabVehicle
-from wordwing.policies import Average, Oracle, Stop
-from wordwing.policies.average import HABITS
+from wordwing.policies.baselines import HABITS, Average, Stop
+from wordwing.policies.oracle import Oracle
 from wordwing.sim.simulator import Simulator
 
 LIMIT = 7

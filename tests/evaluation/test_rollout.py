@@ -9,8 +9,10 @@ from torch import Tensor
 
 from wordwing.execution.runner import fly
 from wordwing.language.tokenizer import Vocabulary
-from wordwing.model.policy import Beliefs, LearnedPolicy, ModelConfig, PolicyNetwork
-from wordwing.policies import Average, Oracle, Stop
+from wordwing.model.policy import Beliefs, ModelConfig, PolicyNetwork
+from wordwing.policies.baselines import Average, Stop
+from wordwing.policies.learned import LearnedPolicy
+from wordwing.policies.oracle import Oracle
 from wordwing.sim.simulator import Simulator
 from wordwing.world.layout import Layout
 from wordwing.world.tasks import Task

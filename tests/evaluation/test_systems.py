@@ -13,10 +13,11 @@ from wordwing.data.demonstrations.records import Demonstrations
 from wordwing.data.demonstrations.sim import fly_sim
 from wordwing.errors import WordwingError
 from wordwing.evaluation import systems
-from wordwing.evaluation.systems import average_habit, find_systems, habit_of, load_policy
-from wordwing.model.policy import LearnedPolicy
-from wordwing.policies import Average, Oracle, Stop
-from wordwing.policies.average import HABITS, Habit
+from wordwing.evaluation.systems import average_habit, find_systems, habit_of
+from wordwing.policies.baselines import HABITS, Average, Habit, Stop
+from wordwing.policies.learned import LearnedPolicy
+from wordwing.policies.loading import load_policy
+from wordwing.policies.oracle import Oracle
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from wordwing.flight.matching import MatchedObservation
 from wordwing.flight.replay import read_flight, replay, think_again
 from wordwing.frames import Pose
 from wordwing.interface import Setpoint
-from wordwing.model.policy import LearnedPolicy
+from wordwing.policies.learned import LearnedPolicy
 from wordwing.sim.simulator import Simulator
 from wordwing.viz.animation import MAP_SIZE
 from wordwing.world.layout import Layout, Placement

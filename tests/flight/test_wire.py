@@ -14,7 +14,7 @@ from wordwing.bench.flight import LabAddresses, served_lab
 from wordwing.cli import main
 from wordwing.flight.logs import Entry, read_events
 from wordwing.interface import Action, Observation
-from wordwing.model.policy import LearnedPolicy
+from wordwing.policies.learned import LearnedPolicy
 
 SPEED = "0.25"
 

@@ -16,8 +16,9 @@ from wordwing.frames import Pose
 from wordwing.language.meaning.judge import judge
 from wordwing.learning.evaluator import Examination, Marks, mean_interval
 from wordwing.learning.gold import GoldConfig, gold_visitation
-from wordwing.model.policy import LearnedPolicy
-from wordwing.policies import Average, Oracle, Stop
+from wordwing.policies.baselines import Average, Stop
+from wordwing.policies.learned import LearnedPolicy
+from wordwing.policies.oracle import Oracle
 from wordwing.sim.simulator import Simulator
 from wordwing.world.layout import Layout
 from wordwing.world.tasks import Task

@@ -7,7 +7,7 @@ from wordwing.learning.evaluator import Marks
 from wordwing.learning.runtime.recipes import changed, quick
 from wordwing.learning.runtime.runs import Settings
 from wordwing.learning.sureal import train_synchronously
-from wordwing.policies import Oracle
+from wordwing.policies.oracle import Oracle
 from wordwing.sim.simulator import Simulator
 
 SETTINGS = (

@@ -16,7 +16,7 @@ from wordwing.learning.runtime.messages import DirectLink, FolderLink, Parameter
 from wordwing.learning.runtime.processes import HOPELESS, Clock, Meter, Place, Skips
 from wordwing.learning.training_data import load_material
 from wordwing.model.checkpoint import load_network
-from wordwing.model.policy import LearnedPolicy
+from wordwing.policies.learned import LearnedPolicy
 
 CPU = torch.device("cpu")
 

@@ -21,8 +21,9 @@ from wordwing.learning.runtime.recipes import RECIPES, ablated, changed, check_a
 from wordwing.learning.sureal import train_synchronously
 from wordwing.learning.training_data import load_material
 from wordwing.model.layers import each
-from wordwing.model.policy import LearnedPolicy, PolicyNetwork
+from wordwing.model.policy import PolicyNetwork
 from wordwing.model.text import Tokens
+from wordwing.policies.learned import LearnedPolicy
 
 CHANGES = {
     "no-instruction": {"model.stage1.blank": "instruction"},

@@ -21,8 +21,9 @@ from wordwing.interface import Action, Observation
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.model.checkpoint import RANGES, load_network, save_network
 from wordwing.model.lingunet import LingUNetConfig
-from wordwing.model.policy import LearnedPolicy, ModelConfig, PolicyNetwork
+from wordwing.model.policy import ModelConfig, PolicyNetwork
 from wordwing.model.stage1 import Stage1Config
+from wordwing.policies.learned import LearnedPolicy
 
 FILES = {"config.json", "model.safetensors", "vocab.txt", "README.md"}
 STEM = "stage1.vision.sim.stem.weight"

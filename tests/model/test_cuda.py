@@ -8,7 +8,8 @@ from wordwing.devices import precision
 from wordwing.frames import Pose
 from wordwing.interface import Observation
 from wordwing.language.tokenizer import Vocabulary
-from wordwing.model.policy import LearnedPolicy, ModelConfig, PolicyNetwork
+from wordwing.model.policy import ModelConfig, PolicyNetwork
+from wordwing.policies.learned import LearnedPolicy
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 

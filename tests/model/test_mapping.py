@@ -22,9 +22,10 @@ from wordwing.model.mapping import (
     look,
     project,
 )
-from wordwing.model.policy import LearnedPolicy, ModelConfig, PolicyNetwork
+from wordwing.model.policy import ModelConfig, PolicyNetwork
 from wordwing.model.text import Tokens
 from wordwing.model.vision import STRIDE, ResNet, VisionConfig
+from wordwing.policies.learned import LearnedPolicy
 from wordwing.sim.render import RenderConfig, Renderer
 from wordwing.sim.scene import PackedLayouts, Scene
 from wordwing.world.layout import Layout

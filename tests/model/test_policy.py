@@ -15,9 +15,10 @@ from wordwing.errors import WordwingError
 from wordwing.execution.runner import SETTLE_STEPS, fly
 from wordwing.frames import Pose, start_frame
 from wordwing.interface import Observation
-from wordwing.model.policy import LearnedPolicy, ModelConfig, State
+from wordwing.model.policy import ModelConfig, State
 from wordwing.model.text import Tokens
 from wordwing.model.visitation import Visitation
+from wordwing.policies.learned import LearnedPolicy
 from wordwing.sim.simulator import Simulator
 from wordwing.world.tasks import sample_tasks
 

@@ -13,7 +13,7 @@ from wordwing.execution.execution import Execution
 from wordwing.execution.runner import fly, start_poses
 from wordwing.interface import Action, Observation, Setpoint
 from wordwing.lab.vehicle import LabVehicle
-from wordwing.model.policy import LearnedPolicy
+from wordwing.policies.learned import LearnedPolicy
 from wordwing.sim.simulator import Simulator
 from wordwing.studio.live import LiveFlight, Start
 from wordwing.world.layout import Layout, Placement

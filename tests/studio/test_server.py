@@ -8,7 +8,7 @@ from websockets.exceptions import ConnectionClosed
 from small_policy import VOCABULARY, small_network
 from studio_server import LAYOUT, START, RunningStudio, poses
 from wordwing.execution.runner import fly
-from wordwing.model.policy import LearnedPolicy
+from wordwing.policies.learned import LearnedPolicy
 from wordwing.sim.simulator import Simulator
 from wordwing.viz.belief_maps import FeatureColours
 from wordwing.world.layout import Layout, Placement

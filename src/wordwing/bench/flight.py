@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from wordwing.bench import device_title
 from wordwing.errors import WordwingError
-from wordwing.evaluation.systems import load_policy
 from wordwing.files import temporary_folder
 from wordwing.flight.arena import Arena
 from wordwing.flight.calibration import Calibration
@@ -32,6 +31,7 @@ from wordwing.flight.mavlink.messages import Codec
 from wordwing.flight.mavlink_vehicle import MavlinkVehicle
 from wordwing.interface import CONTROL_PERIOD, FlightOverError
 from wordwing.interrupts import blocked
+from wordwing.policies.loading import load_policy
 
 INSTRUCTION = "go to the barrel"
 SETPOINT = "SET_POSITION_TARGET_LOCAL_NED"

@@ -13,7 +13,6 @@ from PIL import Image
 
 from wordwing.errors import WordwingError
 from wordwing.evaluation.report.summary import title
-from wordwing.evaluation.systems import load_policy
 from wordwing.execution.execution import Execution
 from wordwing.execution.metrics import SUCCESS_DISTANCE, emd, final_distance, succeeded
 from wordwing.execution.runner import fly
@@ -23,8 +22,9 @@ from wordwing.interface import CONTROL_PERIOD, Domain, Policy
 from wordwing.language.missing_landmarks import absent_sentence, stage
 from wordwing.language.out_of_vocabulary import Mark, marks, slips, unknown_words
 from wordwing.language.tokenizer import tokenize
-from wordwing.model.policy import LearnedPolicy
-from wordwing.policies.average import HABITS
+from wordwing.policies.baselines import HABITS
+from wordwing.policies.learned import LearnedPolicy
+from wordwing.policies.loading import load_policy
 from wordwing.sim.simulator import Simulator
 from wordwing.viz.animation import MAP_SIZE, filmstrip, flight_frames, still_states, write_video
 from wordwing.viz.overhead import overheads

@@ -13,18 +13,15 @@ import torch
 from wordwing.data.dataset import DERIVED, Dataset
 from wordwing.data.demonstrations.records import Demonstrations
 from wordwing.data.demonstrations.sim import fly_sim
-from wordwing.errors import WordwingError, did_you_mean
+from wordwing.errors import WordwingError
 from wordwing.execution.packing import unpack_setpoint
 from wordwing.interface import Domain, Policy
 from wordwing.model.checkpoint import CONFIG, WEIGHTS, WORDS, policy_folder, shipped
-from wordwing.model.policy import LearnedPolicy
-from wordwing.policies import Average, Oracle, Stop
-from wordwing.policies.average import HABITS, Habit
+from wordwing.policies.baselines import HABITS, Habit
+from wordwing.policies.loading import BASELINES, check_known, exists, load_policy
+from wordwing.policies.oracle import Oracle
 
 Say = Callable[[str], None]
-
-BASELINES = ("stop", "average", "oracle")
-"""Who does not learn, and does not read either."""
 
 RUNS_OWN = ("best", "policy")
 """What a training run calls its policies: such a policy is called after its run."""
@@ -51,35 +48,6 @@ class System:
     def load(self, domain: Domain, device: torch.device | str = "cpu") -> Policy:
         """Somebody who flies."""
         return load_policy(self.policy, domain, device, self.habit)
-
-
-def load_policy(name: str, domain: Domain, device: torch.device | str = "cpu", habit: Habit | None = None) -> Policy:
-    """A baseline by its name, or a learned policy by its name or folder.
-
-    Args:
-        name: Who.
-        domain: Whose pictures it will get.
-        device: Where it thinks.
-        habit: AVERAGE's; by default the cage's.
-    """
-    if name == "stop":
-        return Stop()
-    if name == "oracle":
-        return Oracle()
-    if name == "average":
-        return Average(*(habit or HABITS["cage"]))
-    check_known(name)
-    return LearnedPolicy.from_pretrained(name, domain, device)
-
-
-def check_known(name: str) -> None:
-    """Raise a `WordwingError` about a name that is nobody's and no folder either."""
-    known = [*BASELINES, *shipped()]
-    if name not in known and not _exists(name):
-        raise WordwingError(
-            f'no policy is called "{name}", and there is no such folder{did_you_mean(name, known)}'
-            f" (known: {', '.join(known)})"
-        )
 
 
 def find_systems(
@@ -126,7 +94,7 @@ def _system(name: str, policy: str, dataset: Dataset, device: torch.device | str
 def split_name(given: str) -> tuple[str, str]:
     """Name and policy of "NAME=POLICY", or of "POLICY", which is called after itself or after its run."""
     label, equals, policy = given.partition("=")
-    if not equals or _exists(given):
+    if not equals or exists(given):
         return _name(given), given
     if not label:
         raise WordwingError(f'"{given}" has no name before "="; a system is POLICY or NAME=POLICY')
@@ -138,13 +106,6 @@ def _name(policy: str) -> str:
         return policy
     folder = Path(policy).resolve()
     return (folder.parent if folder.name in RUNS_OWN else folder).name
-
-
-def _exists(path: str) -> bool:
-    try:
-        return bool(path) and Path(path).exists()
-    except OSError:  # a name that is too long, a folder that others may not enter
-        return False
 
 
 def habit_of(dataset: Dataset, device: torch.device | str = "cpu", say: Say = lambda sentence: None) -> Habit:

@@ -13,7 +13,6 @@ import numpy as np
 
 from wordwing.errors import WordwingError
 from wordwing.evaluation.demo import before_flight
-from wordwing.evaluation.systems import BASELINES, load_policy
 from wordwing.execution.execution import Execution
 from wordwing.execution.runner import fly
 from wordwing.flight.arena import Arena
@@ -31,7 +30,8 @@ from wordwing.flight.options import PREFIX, DroneOptions
 from wordwing.flight.replay import replay
 from wordwing.interface import FlightOverError, Policy, Setpoint, Vehicle
 from wordwing.language.out_of_vocabulary import marks
-from wordwing.model.policy import LearnedPolicy
+from wordwing.policies.learned import LearnedPolicy
+from wordwing.policies.loading import BASELINES, load_policy
 from wordwing.world.layout import Layout
 from wordwing.world.tasks import Task
 

@@ -17,7 +17,6 @@ from torch import Tensor
 
 from wordwing.errors import WordwingError, printable
 from wordwing.evaluation.demo import ending, write_films
-from wordwing.evaluation.systems import BASELINES, load_policy
 from wordwing.execution.execution import Execution
 from wordwing.execution.runner import beliefs_of, believed_goals
 from wordwing.execution.verdict import BROKEN_OFF, verdict
@@ -26,7 +25,9 @@ from wordwing.frames import Pose
 from wordwing.interface import CONTROL_PERIOD, Observation
 from wordwing.language.out_of_vocabulary import marks
 from wordwing.model.checkpoint import shipped
-from wordwing.model.policy import Beliefs, LearnedPolicy
+from wordwing.model.policy import Beliefs
+from wordwing.policies.learned import LearnedPolicy
+from wordwing.policies.loading import BASELINES, load_policy
 from wordwing.viz.animation import MAP_SIZE, filmstrip, flight_frames
 from wordwing.viz.drawing import GREY, LIGHT, font
 from wordwing.viz.overhead import overheads

@@ -23,8 +23,10 @@ from wordwing.language.meaning.judge import judge
 from wordwing.learning.first_look import Assessment, FirstLooks, assess
 from wordwing.learning.gold import GoldConfig
 from wordwing.learning.training_data import Material
-from wordwing.model.policy import LearnedPolicy, PolicyNetwork
-from wordwing.policies import Average, Oracle
+from wordwing.model.policy import PolicyNetwork
+from wordwing.policies.baselines import Average
+from wordwing.policies.learned import LearnedPolicy
+from wordwing.policies.oracle import Oracle
 from wordwing.sim.render import RenderConfig
 from wordwing.sim.simulator import Simulator
 from wordwing.viz.animation import MAP_SIZE, still_states

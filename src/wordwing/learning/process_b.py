@@ -31,7 +31,7 @@ from wordwing.learning.runtime.processes import (
 )
 from wordwing.learning.training_data import Material
 from wordwing.model.checkpoint import save_network
-from wordwing.model.policy import LearnedPolicy
+from wordwing.policies.learned import LearnedPolicy
 
 BEST, POLICY = "best", "policy"
 """Folders of the policy that flew dev instructions best, and of the last one."""

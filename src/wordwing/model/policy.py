@@ -1,33 +1,23 @@
-"""The policy π = g(f(·)) in flight: what it keeps, what it believes, what it decides (paper: Model)."""
+"""The policy network π = g(f(·)): what it remembers, what it believes, what it decides (paper: Model)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from wordwing.camera import Camera
-from wordwing.devices import find_device, precision
-from wordwing.errors import WordwingError
-from wordwing.frames import Pose, in_start_frame, start_frame
-from wordwing.interface import MAX_FORWARD, MAX_YAW_RATE, Action, Domain, Observation
-from wordwing.language.tokenizer import Vocabulary
+from wordwing.frames import Pose, in_start_frame
+from wordwing.interface import Domain
 from wordwing.model.ego import EgoView, ego_view
-from wordwing.model.grid import START_GRID
 from wordwing.model.layers import each
 from wordwing.model.mapping import MappingConfig, SemanticMap, arena_cells, boundary_cells, look, project
 from wordwing.model.stage1 import Reading, Stage1, Stage1Config
 from wordwing.model.stage2 import Control, Stage2, Stage2Config
-from wordwing.model.text import MAX_WORDS, Tokens
+from wordwing.model.text import Tokens
 from wordwing.model.vision import STRIDE
 from wordwing.model.visitation import Scores, Visitation, visitation
-
-ABSURD = 1000.0
-"""Times the fastest flight or turn that no sound policy decides on; what is merely too fast is flown at the limit."""
 
 
 @dataclass(frozen=True)
@@ -173,117 +163,3 @@ class PolicyNetwork(nn.Module):
             control=self.stage2(view),
         )
         return state, beliefs
-
-
-class LearnedPolicy:
-    """A network that flies: means instead of samples, STOP above κ."""
-
-    needs_gold_path = False
-
-    def __init__(
-        self,
-        network: PolicyNetwork,
-        vocabulary: Vocabulary,
-        domain: Domain = "sim",
-        device: torch.device | str = "cpu",
-    ) -> None:
-        """Wear a network.
-
-        Args:
-            network: Moved to the device.
-            vocabulary: Its words.
-            domain: Whose pictures it will get.
-            device: Where it thinks; in bf16 on CUDA.
-        """
-        self.device = find_device(device)
-        self.network = network.to(self.device).eval()
-        self.vocabulary = vocabulary
-        self.domain = domain
-        self.state: State | None = None
-        self.beliefs: Beliefs | None = None
-
-    @classmethod
-    def from_pretrained(
-        cls, policy: str | Path, domain: Domain = "sim", device: torch.device | str = "cpu"
-    ) -> LearnedPolicy:
-        """Load a folder that `save` wrote, or a policy that comes with wordwing, by its name."""
-        from wordwing.model.checkpoint import load_network
-
-        network, vocabulary = load_network(policy)
-        return cls(network, vocabulary, domain, device)
-
-    def save(self, folder: str | Path, card: str = "") -> None:
-        """Write `config.json`, `model.safetensors`, `vocab.txt` and the model card `README.md`."""
-        from wordwing.model.checkpoint import save_network
-
-        save_network(folder, self.network, self.vocabulary, card)
-
-    @torch.no_grad()
-    def reset(
-        self,
-        instructions: Sequence[str],
-        start: Pose,
-        gold_paths: Sequence[Tensor] | None = None,
-        worlds: Tensor | None = None,
-    ) -> None:
-        """Begin N flights; or only flights `worlds` [M] of those under way, with M instructions and starts."""
-        if len(instructions) != len(start):
-            raise ValueError(f"{len(instructions)} instructions for {len(start)} drones")
-        tokens = Tokens.encode(instructions, self.vocabulary, self.device)
-        if self.network.config.stage1.lingunet.attention:
-            tokens = tokens.padded(MAX_WORDS)  # words of flights that begin later must fit in beside these
-        with precision(self.device):
-            fresh = self.network.begin(tokens, start.to(self.device))
-        if worlds is None:
-            self.state = fresh
-        elif self.state is None:
-            raise ValueError("no flights are under way, so none of them can be reset")
-        else:
-            self.state = self.state.put(worlds.to(self.device), fresh)
-        self.beliefs = None
-
-    @torch.no_grad()
-    def act(self, observation: Observation) -> Action:
-        """Look, plan, decide; `beliefs` then holds why."""
-        if self.state is None:
-            raise ValueError("reset comes before act")
-        if len(observation.pose) != len(self.state.start):
-            raise ValueError(f"{len(observation.pose)} observations for {len(self.state.start)} drones")
-        image, pose = observation.image.to(self.device), observation.pose.to(self.device)
-        with precision(self.device):
-            self.state, self.beliefs = self.network(self.state, image, pose, self.domain)
-        control = self.beliefs.control
-        check_decisions(self.beliefs, pose)
-        setpoint = control.setpoint.to(observation.image.device)
-        stop = control.stop_probability > self.network.config.stop_threshold
-        return Action(setpoint, stop.to(observation.image.device))
-
-    def goals(self) -> Tensor:
-        """[N, 3] what it believes now: x and y of the likeliest goal among what it has observed, and p_oob.
-
-        Metres, world frame.
-        """
-        if self.state is None or self.beliefs is None:
-            raise ValueError("act comes before goals")
-        plan = self.beliefs.visitation
-        centres = START_GRID.centres(self.device).flatten(0, 1)
-        best = centres[plan.goal.flatten(1).argmax(1)]  # [N, 2] start frame
-        place = start_frame(self.state.start).apply(functional.pad(best, (0, 1)))[:, :2]
-        return torch.cat([place, plan.unobserved[:, 1:].to(place)], 1)
-
-
-def check_decisions(beliefs: Beliefs, pose: Pose) -> None:
-    """Raise a `WordwingError` if decisions at poses [N] make no sense: weights may be finite and absurd all the same.
-
-    Who has lost its pose decides on NaN, and hovers.
-    """
-    control, plan = beliefs.control, beliefs.visitation
-    believed = torch.cat([plan.cells.flatten(1), plan.unobserved, control.stop_logit[:, None]], 1)
-    sound = (control.mean.abs() <= ABSURD).all(1) & believed.isfinite().all(1)
-    sound |= ~torch.cat([pose.position, pose.quaternion], 1).isfinite().all(1)
-    if not sound.all():
-        forward, yaw_rate = control.mean[(~sound).nonzero()[0, 0]].tolist()
-        raise WordwingError(
-            f"the policy's decision makes no sense (forward {MAX_FORWARD * forward:.3g} m/s, "
-            f"yaw rate {MAX_YAW_RATE * yaw_rate:.3g} rad/s), so it is not flown; its weights are damaged"
-        )

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wordwing.errors import WordwingError
-from wordwing.evaluation.systems import BASELINES, load_policy, split_name
+from wordwing.evaluation.systems import split_name
 from wordwing.interface import Domain
 from wordwing.model.checkpoint import read_card
-from wordwing.model.policy import LearnedPolicy
+from wordwing.policies.learned import LearnedPolicy
+from wordwing.policies.loading import BASELINES, load_policy
 
 DEFAULT = "pvn2-sureal"
 MAX_NAME = 60

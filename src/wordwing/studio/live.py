@@ -16,7 +16,7 @@ from wordwing.execution.execution import Execution
 from wordwing.execution.runner import Runner, Transition, start_poses
 from wordwing.execution.verdict import Verdict, verdict
 from wordwing.interface import CONTROL_PERIOD, Domain, Environment, Setpoint, Vehicle
-from wordwing.model.policy import LearnedPolicy
+from wordwing.policies.learned import LearnedPolicy
 from wordwing.sim.simulator import Simulator
 from wordwing.viz.overhead import overheads
 from wordwing.world.layout import Layout

@@ -25,7 +25,7 @@ from wordwing.evaluation.report.gallery import (
 )
 from wordwing.evaluation.report.summary import Origin
 from wordwing.execution.runner import fly
-from wordwing.policies import Average
+from wordwing.policies.baselines import Average
 from wordwing.sim.simulator import Simulator
 from wordwing.viz.animation import write_video
 from wordwing.world.layout import Layout, Placement

@@ -26,7 +26,7 @@ from wordwing.execution.runner import fly
 from wordwing.frames import Pose
 from wordwing.interface import Setpoint
 from wordwing.lab.vehicle import LabVehicle
-from wordwing.policies import Oracle
+from wordwing.policies.oracle import Oracle
 from wordwing.pool import shared
 from wordwing.world.tasks import Task
 

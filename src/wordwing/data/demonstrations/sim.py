@@ -17,7 +17,7 @@ from wordwing.execution.packing import pack_pose, pack_setpoint
 from wordwing.execution.runner import SETTLE_STEPS
 from wordwing.frames import Pose
 from wordwing.interface import Setpoint
-from wordwing.policies import Oracle
+from wordwing.policies.oracle import Oracle
 from wordwing.sim.scene import PackedLayouts
 from wordwing.sim.simulator import Simulator
 from wordwing.world.layout import Layout

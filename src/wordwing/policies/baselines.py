@@ -1,4 +1,4 @@
-"""AVERAGE: take the average action for the average number of steps."""
+"""The baselines STOP, which never moves, and AVERAGE, which flies the average action (paper: Systems)."""
 
 from __future__ import annotations
 
@@ -60,3 +60,24 @@ class Average:
         forward = torch.full_like(observation.time, self.habit.forward)
         yaw_rate = torch.full_like(observation.time, self.habit.yaw_rate)
         return Action(Setpoint(forward, yaw_rate), stop)
+
+
+class Stop:
+    """Stops at once, whatever it is told."""
+
+    needs_gold_path = False
+
+    def reset(
+        self,
+        instructions: Sequence[str],
+        start: Pose,
+        gold_paths: Sequence[Tensor] | None = None,
+    ) -> None:
+        """Nothing to remember."""
+
+    def act(self, observation: Observation) -> Action:
+        """STOP for all N drones."""
+        device = observation.time.device
+        count = len(observation.time)
+        stop = torch.ones(count, dtype=torch.bool, device=device)
+        return Action(Setpoint.zero(count, device), stop)
