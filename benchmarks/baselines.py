@@ -9,12 +9,11 @@ import numpy as np
 
 from wordwing.data.corpora import corpus
 from wordwing.data.dataset import Dataset
-from wordwing.data.demonstrations.sim import fly_sim
-from wordwing.evaluation.systems import average_habit
+from wordwing.data.demonstrations.sim import fly_sim, mean_action
 from wordwing.execution.metrics import emd, final_distance, succeeded
 from wordwing.execution.runner import fly
 from wordwing.interface import Policy
-from wordwing.policies.baselines import HABITS, Average
+from wordwing.policies.baselines import MEAN_ACTIONS, Average
 from wordwing.policies.oracle import Oracle, OracleConfig
 from wordwing.sim.simulator import Simulator
 from wordwing.world.paths import path_length
@@ -22,9 +21,9 @@ from wordwing.world.paths import path_length
 
 def variants(dataset: Dataset) -> dict[tuple[str, str], Policy]:
     """Who flies, and with which constants."""
-    one, two = (average_habit(fly_sim(dataset, list(dataset.instructions("train", (count,))))) for count in (1, 2))
+    one, two = (mean_action(fly_sim(dataset, list(dataset.instructions("train", (count,))))) for count in (1, 2))
     return {
-        ("AVERAGE", "of both, pooled: the default"): Average(*HABITS["cage"]),
+        ("AVERAGE", "of both, pooled: the default"): Average(*MEAN_ACTIONS["cage"]),
         ("AVERAGE", "of one segment"): Average(*one),
         ("AVERAGE", "of two segments"): Average(*two),
         ("AVERAGE", "the authors' 0.385 m/s and 20 steps"): Average(0.385, -0.008, 20),

@@ -14,13 +14,14 @@ from itertools import cycle
 import numpy as np
 import torch
 
-from wordwing.bench import device_title, rate_of
+from wordwing.bench import rate_of
 from wordwing.data.generating import Chunk, make
+from wordwing.devices import device_title
 from wordwing.evaluation.episodes import Episode, rounded
 from wordwing.evaluation.measures import measure
 from wordwing.execution.metrics import emd, evenly, ndtw
 from wordwing.execution.runner import fly
-from wordwing.policies.baselines import HABITS, Average
+from wordwing.policies.baselines import MEAN_ACTIONS, Average
 from wordwing.policies.oracle import Oracle
 from wordwing.sim.simulator import Simulator
 from wordwing.world.tasks import Task
@@ -45,7 +46,7 @@ def flights(paragraphs: int = 20) -> list[Episode]:
         for part in [entry.segment]
     ]
     episodes = []
-    for name, policy in (("oracle", Oracle()), ("average", Average(*HABITS["cage"]))):
+    for name, policy in (("oracle", Oracle()), ("average", Average(*MEAN_ACTIONS["cage"]))):
         flown = fly(policy, Simulator(len(tasks), draw=False), tasks)
         for entry, flight in zip(instructions, flown, strict=True):
             poses, setpoints = rounded(flight)

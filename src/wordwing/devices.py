@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -35,3 +36,19 @@ def find_device(name: torch.device | str) -> torch.device:
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise WordwingError(f'there is no "{name}"; the last CUDA device is "cuda:{torch.cuda.device_count() - 1}"')
     return torch.empty(0, device=device).device  # "cuda" becomes "cuda:0"
+
+
+def device_title(device: torch.device, cores: int = 1) -> str:
+    """Name the device as people do; `cores` are at work if it is a CPU."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{'one core' if cores == 1 else f'{cores} cores'} of {_cpu_name()}"
+
+
+def _cpu_name() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+        return names[0]
+    except (OSError, IndexError):
+        return platform.processor() or "an unknown CPU"

@@ -22,7 +22,7 @@ from wordwing.evaluation.systems import System, find_systems
 from wordwing.execution.runner import fly
 from wordwing.files import locked
 from wordwing.lab.vehicle import LabVehicle
-from wordwing.policies.baselines import HABITS, Average, Stop
+from wordwing.policies.baselines import MEAN_ACTIONS, Average, Stop
 from wordwing.policies.oracle import Oracle
 from wordwing.sim.simulator import Simulator
 
@@ -151,7 +151,7 @@ def test_a_line_says_what_its_flight_was_given(whole, dataset):
 
 def test_a_line_says_what_came_of_its_flight_as_if_it_had_been_flown_alone(whole, dataset):
     given = {entry.id: entry for entry in dataset.instructions("test")}
-    alone = {"stop": Stop(), "average": Average(*HABITS["cage"]), "oracle": Oracle()}
+    alone = {"stop": Stop(), "average": Average(*MEAN_ACTIONS["cage"]), "oracle": Oracle()}
     found = [entry for entry in episodes_of(whole) if entry.system in alone]
     assert {entry.ended_by for entry in found} == {"stop", "steps"}
     for entry in found:
@@ -333,11 +333,11 @@ def test_another_policy_of_the_same_name_is_refused_and_under_another_name_it_is
     assert files_of(whole) == before
 
 
-def test_an_average_of_other_habits_is_another_average(settings, systems, dataset, tmp_path):
+def test_an_average_of_another_mean_action_is_another_average(settings, systems, dataset, tmp_path):
     evaluate(settings, systems[1:2], tmp_path)
-    habits = [replace(systems[1], fingerprint="average 0.1 0.0 3", habit=HABITS["field"])]
+    others = [replace(systems[1], fingerprint="average 0.1 0.0 3", mean_action=MEAN_ACTIONS["field"])]
     with pytest.raises(WordwingError, match='another "average" has flown here'):
-        evaluate(settings, habits, tmp_path)
+        evaluate(settings, others, tmp_path)
 
 
 def test_two_commands_in_one_folder_are_one_too_many(settings, systems, tmp_path):

@@ -1,4 +1,4 @@
-"""Who flies: names, what tells one system from another, and AVERAGE's habit."""
+"""Who flies: names, what tells one system from another, and AVERAGE's mean action."""
 
 import shutil
 from pathlib import Path
@@ -9,12 +9,12 @@ import pytest
 from small_evaluation import bare_dataset, save_policy, small_cage
 from wordwing.data.corpora import corpus
 from wordwing.data.dataset import DERIVED, Dataset
+from wordwing.data.demonstrations import sim
 from wordwing.data.demonstrations.records import Demonstrations
-from wordwing.data.demonstrations.sim import fly_sim
+from wordwing.data.demonstrations.sim import fly_sim, mean_action, training_mean_action
 from wordwing.errors import WordwingError
-from wordwing.evaluation import systems
-from wordwing.evaluation.systems import average_habit, find_systems, habit_of
-from wordwing.policies.baselines import HABITS, Average, Habit, Stop
+from wordwing.evaluation.systems import find_systems
+from wordwing.policies.baselines import MEAN_ACTIONS, Average, MeanAction, Stop
 from wordwing.policies.learned import LearnedPolicy
 from wordwing.policies.loading import load_policy
 from wordwing.policies.oracle import Oracle
@@ -59,7 +59,7 @@ def test_baselines_are_called_by_their_names(cage):
         ("average", "average", False),
     ]
     assert [type(system.load("sim")) for system in found] == [Oracle, Stop, Average]
-    assert found[2].load("sim").habit == found[2].habit == HABITS["cage"]
+    assert found[2].load("sim").mean_action == found[2].mean_action == MEAN_ACTIONS["cage"]
 
 
 def test_a_policy_is_called_after_its_folder_or_its_run_or_as_one_says(cage, policies):
@@ -111,7 +111,7 @@ def test_a_fingerprint_changes_with_all_that_decides_a_flight_and_with_nothing_e
         assert (fingerprint(folder) != first) == changes, name
 
 
-def test_fingerprints_of_averages_differ_with_their_habits(tmp_path):
+def test_fingerprints_of_averages_differ_with_their_mean_actions(tmp_path):
     found = set()
     for name in ("cage", "field"):
         [average] = find_systems(["average"], bare_dataset(tmp_path / name, [("a", "dev", "yard")], name=name))
@@ -140,14 +140,14 @@ def test_names_that_make_no_sense_are_answered_in_a_sentence(cage, policies, tmp
 
 
 def test_a_policy_may_be_loaded_by_name_without_a_dataset(policies):
-    assert load_policy("average", "sim").habit == HABITS["cage"]
-    assert load_policy("average", "sim", habit=Habit(0.1, 0.2, 3)).habit == Habit(0.1, 0.2, 3)
+    assert load_policy("average", "sim").mean_action == MEAN_ACTIONS["cage"]
+    assert load_policy("average", "sim", mean_action=MeanAction(0.1, 0.2, 3)).mean_action == MeanAction(0.1, 0.2, 3)
     assert load_policy(str(policies / "one"), "lab").domain == "lab"
     with pytest.raises(WordwingError, match='no policy is called "pvn9"'):
         load_policy("pvn9", "sim")
 
 
-def test_the_average_habit_is_the_mean_of_a_plain_loop_over_all_decisions(measured):
+def test_the_mean_action_is_the_mean_of_a_plain_loop_over_all_decisions(measured):
     _dataset, flown = measured
     forward, yaw_rate, steps = [], [], []
     for flight in range(len(flown)):
@@ -155,30 +155,30 @@ def test_the_average_habit_is_the_mean_of_a_plain_loop_over_all_decisions(measur
         forward += setpoints.forward.tolist()
         yaw_rate += setpoints.yaw_rate.tolist()
         steps.append(len(setpoints.forward))
-    habit = average_habit(flown)
-    assert habit == (round(np.mean(forward), 3), round(np.mean(yaw_rate), 3), round(np.mean(steps)))
-    assert type(habit.steps) is int
+    measured_action = mean_action(flown)
+    assert measured_action == (round(np.mean(forward), 3), round(np.mean(yaw_rate), 3), round(np.mean(steps)))
+    assert type(measured_action.steps) is int
 
 
 def test_a_dataset_that_nobody_knows_is_measured(measured, monkeypatch):
     dataset, flown = measured
     said: list[str] = []
-    assert habit_of(dataset, say=said.append) == average_habit(flown)
+    assert training_mean_action(dataset, say=said.append) == mean_action(flown)
     assert said == ["flying ORACLE along all training paths, for AVERAGE; wordwing data demonstrate would keep them"]
     [system] = find_systems(["average"], dataset)
-    assert system.load("sim").habit == system.habit == average_habit(flown)
+    assert system.load("sim").mean_action == system.mean_action == mean_action(flown)
 
 
 def test_demonstrations_that_are_there_are_not_flown_again(measured, tmp_path, monkeypatch):
     dataset, flown = measured
     copy = Dataset(shutil.copytree(dataset.folder, tmp_path / "yard"))
     flown.save(copy.folder / DERIVED / "sim-train.npz")
-    monkeypatch.setattr(systems, "fly_sim", None)
-    assert habit_of(copy) == average_habit(flown)
+    monkeypatch.setattr(sim, "fly_sim", None)
+    assert training_mean_action(copy) == mean_action(flown)
     with open(copy.folder / "paragraphs.jsonl", "a") as file:
         file.write("\n")
     with pytest.raises(WordwingError, match="flown in another yard than"):
-        habit_of(copy)
+        training_mean_action(copy)
 
 
 def test_without_training_there_is_no_average(tmp_path):
@@ -188,15 +188,15 @@ def test_without_training_there_is_no_average(tmp_path):
     assert find_systems(["stop", "oracle"], dataset)
 
 
-def test_dev_mini_and_the_corpora_have_their_habits(tmp_path):
-    for name, habit in HABITS.items():
+def test_dev_mini_and_the_corpora_have_their_mean_actions(tmp_path):
+    for name, action in MEAN_ACTIONS.items():
         dataset = bare_dataset(tmp_path / name, [("a", "dev", "yard")], name=name)
-        assert habit_of(dataset) == habit
-    assert corpus("dev-mini").name in HABITS
+        assert training_mean_action(dataset) == action
+    assert corpus("dev-mini").name in MEAN_ACTIONS
 
 
 @pytest.mark.long
-def test_the_cages_habit_is_what_the_oracle_does_on_its_training_paths(tmp_path, monkeypatch):
+def test_the_cages_mean_action_is_what_the_oracle_does_on_its_training_paths(tmp_path, monkeypatch):
     monkeypatch.setenv("WORDWING_CACHE", str(tmp_path))
     cage = corpus("cage")
     flown = fly_sim(cage, list(cage.instructions("train")))
@@ -204,4 +204,4 @@ def test_the_cages_habit_is_what_the_oracle_does_on_its_training_paths(tmp_path,
     forward = np.concatenate([entry.forward.double().numpy() for entry in setpoints])
     yaw_rate = np.concatenate([entry.yaw_rate.double().numpy() for entry in setpoints])
     steps = np.mean([len(entry.forward) for entry in setpoints])
-    assert HABITS["cage"] == (round(forward.mean(), 3), round(yaw_rate.mean(), 3), round(steps))
+    assert MEAN_ACTIONS["cage"] == (round(forward.mean(), 3), round(yaw_rate.mean(), 3), round(steps))

@@ -179,12 +179,12 @@ def test_the_gap_is_by_how_much_emd_is_smaller_than_averages_in_the_same_flights
     assert examination.gap(average)[0] == pytest.approx(0, abs=1e-9)
 
 
-def test_average_is_flown_only_once_and_in_every_corpus_by_its_own_habit(run, monkeypatch):
+def test_average_is_flown_only_once_and_in_every_corpus_by_its_own_mean_action(run, monkeypatch):
     examination = Examination(replace(run.material, dev=[part[:1] for part in run.material.dev]), CPU)
     flown = {}
 
     def noted(policy, simulator, tasks, max_steps):
-        flown[id(tasks)] = policy.habit
+        flown[id(tasks)] = policy.mean_action
         return fly(policy, simulator, tasks, max_steps=max_steps)
 
     monkeypatch.setattr("wordwing.learning.evaluator.fly", noted)

@@ -2,27 +2,10 @@
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Callable
 
 import torch
-
-
-def device_title(device: torch.device, cores: int = 1) -> str:
-    """What a person calls the device, of which `cores` are at work if it is a CPU."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return f"{'one core' if cores == 1 else f'{cores} cores'} of {_cpu_name()}"
-
-
-def _cpu_name() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
-        return names[0]
-    except (OSError, IndexError):
-        return platform.processor() or "an unknown CPU"
 
 
 def rate_of(call: Callable[[], object], seconds: float, device: torch.device, warm_up: int = 1) -> float:

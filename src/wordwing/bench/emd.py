@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from wordwing.bench import device_title, rate_of
+from wordwing.bench import rate_of
 from wordwing.camera import Camera
-from wordwing.devices import find_device
+from wordwing.devices import device_title, find_device
 from wordwing.errors import WordwingError
 from wordwing.frames import Pose, start_frame
 from wordwing.interface import CONTROL_PERIOD, FLIGHT_HEIGHT, MAX_FORWARD

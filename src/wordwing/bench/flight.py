@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from wordwing.bench import device_title
+from wordwing.devices import device_title
 from wordwing.errors import WordwingError
 from wordwing.files import temporary_folder
 from wordwing.flight.arena import Arena

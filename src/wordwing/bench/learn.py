@@ -14,8 +14,7 @@ from typing import Any
 
 import torch
 
-from wordwing.bench import device_title
-from wordwing.devices import find_device
+from wordwing.devices import device_title, find_device
 from wordwing.errors import WordwingError
 from wordwing.interrupts import blocked
 from wordwing.learning.algorithm1 import Supervised

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from wordwing.bench import device_title, rate_of
-from wordwing.devices import compile_once, find_device, precision
+from wordwing.bench import rate_of
+from wordwing.devices import compile_once, device_title, find_device, precision
 from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF, Pose, in_start_frame
 from wordwing.interface import FLIGHT_HEIGHT

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 import warp as wp
 
-from wordwing.bench import device_title, rate_of
+from wordwing.bench import rate_of
 from wordwing.camera import Camera
-from wordwing.devices import find_device
+from wordwing.devices import device_title, find_device
 from wordwing.errors import WordwingError
 from wordwing.frames import Pose, quaternion_multiply
 from wordwing.interface import Setpoint

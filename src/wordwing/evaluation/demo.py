@@ -22,7 +22,7 @@ from wordwing.interface import CONTROL_PERIOD, Domain, Policy
 from wordwing.language.missing_landmarks import absent_sentence, stage
 from wordwing.language.out_of_vocabulary import Mark, marks, slips, unknown_words
 from wordwing.language.tokenizer import tokenize
-from wordwing.policies.baselines import HABITS
+from wordwing.policies.baselines import MEAN_ACTIONS
 from wordwing.policies.learned import LearnedPolicy
 from wordwing.policies.loading import load_policy
 from wordwing.sim.simulator import Simulator
@@ -69,7 +69,7 @@ def film_flight(
     else:
         corpus, task = stage(instruction, corpus, rng, start)
     task = replace(task, instruction=instruction)
-    policy = load_policy(policy_name, vehicle, habit=HABITS[corpus])
+    policy = load_policy(policy_name, vehicle, mean_action=MEAN_ACTIONS[corpus])
     name = Path(policy_name).resolve().name
     if isinstance(policy, LearnedPolicy):
         marked = marks(instruction, policy.vocabulary)

@@ -7,17 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 
-from wordwing.data.dataset import DERIVED, Dataset
-from wordwing.data.demonstrations.records import Demonstrations
-from wordwing.data.demonstrations.sim import fly_sim
+from wordwing.data.dataset import Dataset
+from wordwing.data.demonstrations.sim import training_mean_action
 from wordwing.errors import WordwingError
-from wordwing.execution.packing import unpack_setpoint
 from wordwing.interface import Domain, Policy
 from wordwing.model.checkpoint import CONFIG, WEIGHTS, WORDS, policy_folder, shipped
-from wordwing.policies.baselines import HABITS, Habit
+from wordwing.policies.baselines import MeanAction
 from wordwing.policies.loading import BASELINES, check_known, exists, load_policy
 from wordwing.policies.oracle import Oracle
 
@@ -37,7 +34,7 @@ class System:
     """A baseline's name, or a learned policy's name or folder."""
     fingerprint: str
     """Changes when the system does."""
-    habit: Habit | None = None
+    mean_action: MeanAction | None = None
     """Of AVERAGE, in the dataset that is flown."""
 
     @property
@@ -47,7 +44,7 @@ class System:
 
     def load(self, domain: Domain, device: torch.device | str = "cpu") -> Policy:
         """Somebody who flies."""
-        return load_policy(self.policy, domain, device, self.habit)
+        return load_policy(self.policy, domain, device, self.mean_action)
 
 
 def find_systems(
@@ -57,8 +54,8 @@ def find_systems(
 
     Args:
         given: At least one.
-        dataset: What they will fly, for AVERAGE's habit.
-        device: Where ORACLE flies to find that habit, if it is not known.
+        dataset: What they will fly, for AVERAGE's mean action.
+        device: Where ORACLE flies to measure that action, if it is not known.
         say: Told that it does, which takes long.
     """
     systems: list[System] = []
@@ -75,8 +72,8 @@ def find_systems(
 
 def _system(name: str, policy: str, dataset: Dataset, device: torch.device | str, say: Say) -> System:
     if policy == "average":
-        habit = habit_of(dataset, device, say)
-        return System(name, policy, f"average {habit.forward} {habit.yaw_rate} {habit.steps}", habit)
+        mean = training_mean_action(dataset, device, say)
+        return System(name, policy, f"average {mean.forward} {mean.yaw_rate} {mean.steps}", mean)
     if policy in BASELINES:
         return System(name, policy, repr(Oracle().config) if policy == "oracle" else policy)
     check_known(policy)
@@ -106,25 +103,3 @@ def _name(policy: str) -> str:
         return policy
     folder = Path(policy).resolve()
     return (folder.parent if folder.name in RUNS_OWN else folder).name
-
-
-def habit_of(dataset: Dataset, device: torch.device | str = "cpu", say: Say = lambda sentence: None) -> Habit:
-    """AVERAGE's constants for a dataset, from ORACLE's training demonstrations in `sim` (paper: Systems)."""
-    if dataset.name in HABITS:
-        return HABITS[dataset.name]
-    if "train" not in dataset.splits:
-        raise WordwingError(f"{dataset.folder}: AVERAGE is the average of training, and there is no split train")
-    file = dataset.folder / DERIVED / "sim-train.npz"
-    if file.is_file():
-        return average_habit(Demonstrations.load(file, dataset))
-    say("flying ORACLE along all training paths, for AVERAGE; wordwing data demonstrate would keep them")
-    return average_habit(fly_sim(dataset, list(dataset.instructions("train")), device))
-
-
-def average_habit(demonstrations: Demonstrations) -> Habit:
-    """What ORACLE did on average: over all decisions but STOP, and over all flights."""
-    flown = np.ones(len(demonstrations.rows), bool)
-    flown[demonstrations.offsets[1:] - 1] = False  # at the last pose of a flight nothing more was flown
-    setpoints = unpack_setpoint(torch.from_numpy(demonstrations.rows[flown, 6:]))
-    forward, yaw_rate = setpoints.forward.double().mean(), setpoints.yaw_rate.double().mean()
-    return Habit(round(float(forward), 3), round(float(yaw_rate), 3), round(float(demonstrations.decisions.mean())))

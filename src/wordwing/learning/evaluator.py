@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from wordwing.evaluation.systems import habit_of
+from wordwing.data.demonstrations.sim import training_mean_action
 from wordwing.execution.execution import Execution
 from wordwing.execution.metrics import emd, final_distance, succeeded
 from wordwing.execution.runner import fly, start_poses
@@ -105,8 +105,8 @@ class Examination:
     def average(self) -> dict[str, Marks]:
         """AVERAGE's marks; flown once."""
         if not self._average:
-            habits = {dataset.name: habit_of(dataset, self.device) for dataset in self.material.datasets}
-            self._average = {name: self._marks(Average(*habits[name]), name) for name in self.tasks}
+            actions = {dataset.name: training_mean_action(dataset, self.device) for dataset in self.material.datasets}
+            self._average = {name: self._marks(Average(*actions[name]), name) for name in self.tasks}
         return self._average
 
     def oracle(self) -> dict[str, Marks]:

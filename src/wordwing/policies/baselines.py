@@ -12,7 +12,7 @@ from wordwing.frames import Pose
 from wordwing.interface import Action, Observation, Setpoint
 
 
-class Habit(NamedTuple):
+class MeanAction(NamedTuple):
     """What ORACLE does on average."""
 
     forward: float
@@ -23,15 +23,15 @@ class Habit(NamedTuple):
     """Mean number of decisions before STOP, rounded."""
 
 
-HABITS = {
-    "cage": Habit(0.454, -0.006, 12),
-    "field": Habit(0.459, -0.001, 17),
-    "errands": Habit(0.403, 0.0, 27),
-    "house": Habit(0.358, -0.045, 31),
-    "dev-mini": Habit(0.458, -0.001, 17),
+MEAN_ACTIONS = {
+    "cage": MeanAction(0.454, -0.006, 12),
+    "field": MeanAction(0.459, -0.001, 17),
+    "errands": MeanAction(0.403, 0.0, 27),
+    "house": MeanAction(0.358, -0.045, 31),
+    "dev-mini": MeanAction(0.458, -0.001, 17),
 }
-"""Of the corpora, from ORACLE's training demonstrations in `sim`, one and two segments pooled; `evaluation.systems`
-measures them for other datasets. dev-mini has no training split: its are those of cage and field together. The authors'
+"""ORACLE's in the corpora's training demonstrations in `sim`, one and two segments pooled; other datasets are measured
+by `data.demonstrations.sim`. dev-mini has no training split: its are those of cage and field together. The authors'
 were 0.385 m/s, 0.008 rad/s to the right and 20 steps, from their own demonstrations."""
 
 
@@ -41,7 +41,7 @@ class Average:
     needs_gold_path = False
 
     def __init__(self, forward: float, yaw_rate: float, steps: int) -> None:
-        self.habit = Habit(forward, yaw_rate, steps)
+        self.mean_action = MeanAction(forward, yaw_rate, steps)
         self._taken = 0
 
     def reset(
@@ -55,10 +55,10 @@ class Average:
 
     def act(self, observation: Observation) -> Action:
         """The same setpoint for so many decisions, then STOP."""
-        stop = torch.full_like(observation.time, self._taken >= self.habit.steps, dtype=torch.bool)
+        stop = torch.full_like(observation.time, self._taken >= self.mean_action.steps, dtype=torch.bool)
         self._taken += 1
-        forward = torch.full_like(observation.time, self.habit.forward)
-        yaw_rate = torch.full_like(observation.time, self.habit.yaw_rate)
+        forward = torch.full_like(observation.time, self.mean_action.forward)
+        yaw_rate = torch.full_like(observation.time, self.mean_action.yaw_rate)
         return Action(Setpoint(forward, yaw_rate), stop)
 
 

@@ -9,7 +9,7 @@ import torch
 from wordwing.errors import WordwingError, did_you_mean
 from wordwing.interface import Domain, Policy
 from wordwing.model.checkpoint import shipped
-from wordwing.policies.baselines import HABITS, Average, Habit, Stop
+from wordwing.policies.baselines import MEAN_ACTIONS, Average, MeanAction, Stop
 from wordwing.policies.learned import LearnedPolicy
 from wordwing.policies.oracle import Oracle
 
@@ -17,21 +17,23 @@ BASELINES = ("stop", "average", "oracle")
 """Policies that neither learn nor read the instruction."""
 
 
-def load_policy(name: str, domain: Domain, device: torch.device | str = "cpu", habit: Habit | None = None) -> Policy:
+def load_policy(
+    name: str, domain: Domain, device: torch.device | str = "cpu", mean_action: MeanAction | None = None
+) -> Policy:
     """Load a baseline by its name, or a learned policy by its name or folder.
 
     Args:
         name: Of a baseline or of a shipped policy, or a folder.
         domain: Which camera its images come from.
         device: Where it is computed.
-        habit: AVERAGE's constants; by default the cage's.
+        mean_action: AVERAGE's constants; by default the cage's.
     """
     if name == "stop":
         return Stop()
     if name == "oracle":
         return Oracle()
     if name == "average":
-        return Average(*(habit or HABITS["cage"]))
+        return Average(*(mean_action or MEAN_ACTIONS["cage"]))
     check_known(name)
     return LearnedPolicy.from_pretrained(name, domain, device)
 

@@ -7,16 +7,17 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 
-from wordwing.data.dataset import Dataset
+from wordwing.data.dataset import DERIVED, Dataset
 from wordwing.data.demonstrations.archive import Array, Header, fingerprint
 from wordwing.data.demonstrations.records import Demonstrations
 from wordwing.data.schema import Instruction, length
 from wordwing.devices import find_device
 from wordwing.errors import WordwingError
-from wordwing.execution.packing import pack_pose, pack_setpoint
+from wordwing.execution.packing import pack_pose, pack_setpoint, unpack_setpoint
 from wordwing.execution.runner import SETTLE_STEPS
 from wordwing.frames import Pose
 from wordwing.interface import Setpoint
+from wordwing.policies.baselines import MEAN_ACTIONS, MeanAction
 from wordwing.policies.oracle import Oracle
 from wordwing.sim.scene import PackedLayouts
 from wordwing.sim.simulator import Simulator
@@ -110,3 +111,29 @@ def _fly(instructions: Sequence[Instruction], steps: int, device: torch.device) 
     tensors = rows[part_of_flight], decisions, ~flying, rests
     flat, ends, stopped, resting = (tensor.cpu().numpy() for tensor in tensors)
     return flat, ends, stopped, resting
+
+
+def training_mean_action(
+    dataset: Dataset, device: torch.device | str = "cpu", say: Callable[[str], None] = lambda sentence: None
+) -> MeanAction:
+    """AVERAGE's constants for a dataset, from ORACLE's training demonstrations in `sim` (paper: Systems)."""
+    if dataset.name in MEAN_ACTIONS:
+        return MEAN_ACTIONS[dataset.name]
+    if "train" not in dataset.splits:
+        raise WordwingError(f"{dataset.folder}: AVERAGE is the average of training, and there is no split train")
+    file = dataset.folder / DERIVED / "sim-train.npz"
+    if file.is_file():
+        return mean_action(Demonstrations.load(file, dataset))
+    say("flying ORACLE along all training paths, for AVERAGE; wordwing data demonstrate would keep them")
+    return mean_action(fly_sim(dataset, list(dataset.instructions("train")), device))
+
+
+def mean_action(demonstrations: Demonstrations) -> MeanAction:
+    """Average what ORACLE did: over all decisions but STOP, and over all flights."""
+    flown = np.ones(len(demonstrations.rows), bool)
+    flown[demonstrations.offsets[1:] - 1] = False  # at the last pose of a flight nothing more was flown
+    setpoints = unpack_setpoint(torch.from_numpy(demonstrations.rows[flown, 6:]))
+    forward, yaw_rate = setpoints.forward.double().mean(), setpoints.yaw_rate.double().mean()
+    return MeanAction(
+        round(float(forward), 3), round(float(yaw_rate), 3), round(float(demonstrations.decisions.mean()))
+    )

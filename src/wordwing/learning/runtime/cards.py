@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from wordwing.bench import device_title
+from wordwing.devices import device_title
 from wordwing.errors import WordwingError
 from wordwing.learning.runtime.config import RunConfig
 from wordwing.learning.training_data import Material
