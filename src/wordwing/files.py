@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 _XZ_MEMORY, _XZ_PIECE = 128 * 2**20, 2**16
 """Bytes: what a decoder may use (xz -9 needs 65 MiB), and what it is given at a time."""
 
-_SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,59}")
+SAFE_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,59}"
+SAFE_NAME_RULE = "a name of at most 60 letters (a to z), digits, _, . and -, and must not begin with . or -"
+"""What `safe_name` lets through, as a regular expression and in words."""
 
 unfinished: set[Path] = set()
 """What is being written under temporary names; it is removed when this process is interrupted."""
@@ -39,12 +41,9 @@ def safe_name(name: object, where: str) -> str:
         name: No slash, no "..", nothing hidden, nothing that could be an option of a command.
         where: Begins the complaint: 'meta.json: "source"'.
     """
-    if isinstance(name, str) and _SAFE_NAME.fullmatch(name):
+    if isinstance(name, str) and re.fullmatch(SAFE_NAME, name):
         return name
-    raise WordwingError(
-        f"{where} is {shown(name)}; it must be a name of at most 60 letters (a to z), digits, _, . and -, "
-        "and must not begin with . or -"
-    )
+    raise WordwingError(f"{where} is {shown(name)}; it must be {SAFE_NAME_RULE}")
 
 
 def read_bytes(path: str | Path, most: int, what: str, missing: str = "") -> bytes:
