@@ -11,7 +11,7 @@ from pathlib import Path
 
 PARTS = {
     "text": r"text",
-    "eyes, of one domain": r"eyes",
+    "vision, of one domain": r"vision",
     "projection and accumulation": r"mapping",
     "grounding": r"grounding.*",
     "LingUNet: down": r"LingUNet down \d",
@@ -27,7 +27,7 @@ PARTS = {
 
 AUTHORS = {
     "text": 124_400,
-    "eyes, of one domain": 111_872,
+    "vision, of one domain": 111_872,
     "grounding": 4_896,
     "LingUNet: down": 192_500,
     "LingUNet: text kernels and filters": 352_512,

@@ -23,10 +23,10 @@ def compile_once(function: Callable[..., Any], mode: str | None = None) -> Calla
     return torch.compile(function, fullgraph=True, dynamic=False, mode=mode)
 
 
-def find_device(name: torch.device | str) -> torch.device:
-    """A device that wordwing can run on, with its number."""
+def find_device(name: torch.device | str = "") -> torch.device:
+    """A device that wordwing can run on, with its number; by default CUDA where there is one."""
     try:
-        device = torch.device(name)
+        device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
     except RuntimeError:
         raise WordwingError(f'no device is called "{name}"; "cpu" and "cuda" are') from None
     if device.type not in ("cpu", "cuda"):

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from wordwing.bench import model as cost
-from wordwing.bench.model import Contexts, Flying, Meter, Training, costs, parts_of, step
+from wordwing.bench.model import Contexts, Meter, costs, flying, parts_of, step, training
 from wordwing.cli import main
 from wordwing.model.lingunet import LingUNetConfig
 from wordwing.model.policy import ModelConfig, PolicyNetwork
@@ -26,8 +26,8 @@ def test_the_parts_cost_what_can_be_counted_by_hand(network):
     found = costs(network)
     stem = 9 * 72 * 128 * 3 * 32
     blocks = [(72, 36), (36, 36), (36, 18), (18, 18), (18, 18), (18, 18)]  # rows in and out; 16 columns for 9 rows
-    eyes = stem + sum(9 * 32 * 32 * (rows * rows + out * out) * 16 // 9 for rows, out in blocks)
-    assert found["eyes"] == (111_872, eyes)
+    vision = stem + sum(9 * 32 * 32 * (rows * rows + out * out) * 16 // 9 for rows, out in blocks)
+    assert found["vision"] == (111_872, vision)
     assert found["text"] == (2080 * 50 + 4 * 50 * (50 + 50 + 2), cost.WORDS * 4 * 50 * (50 + 50))
     assert found["grounding kernels"] == (51 * 256, 50 * 256)
     assert found["grounding"] == (0, 64 * 64 * 32 * 8)
@@ -46,7 +46,7 @@ def test_the_wide_lingunet_costs_what_the_authors_does():
     working = [name for name in found if name.startswith("LingUNet") and "kernels" not in name]
     assert round(sum(found[name][1] for name in working) / 1e6) == 713
     assert round(found["LingUNet up 2"][1] / 1e6) == 646
-    assert round(found["eyes"][1] / 1e6) == 215
+    assert round(found["vision"][1] / 1e6) == 215
 
 
 def test_a_watched_step_is_the_step_that_flies(network):
@@ -86,7 +86,7 @@ def test_flying_and_training_compile_to_one_graph_each(network):
     from torch._dynamo.testing import CompileCounterWithBackend
 
     contexts = Contexts.random(1)
-    for work in (Flying, Training):
+    for work in (flying, training):
         torch.compiler.reset()
         counter = CompileCounterWithBackend("eager")
         with warnings.catch_warnings():
@@ -106,9 +106,9 @@ def test_training_lowers_the_loss(network):
             return cost.objective(network, network.begin(contexts.tokens, contexts.start), contexts).item()
 
     before = loss()
-    training = Training(network, contexts, lambda function: function)
+    train = training(network, contexts, lambda function: function)
     for _step in range(4):
-        training()
+        train()
     assert loss() < before - 0.01
 
 

@@ -6,7 +6,6 @@ cut to what the drone has seen. Flights follow the same paths, more or less.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from wordwing.bench import rate_of
+from wordwing.bench import rate_of, report
 from wordwing.camera import Camera
 from wordwing.devices import device_title, find_device
 from wordwing.errors import WordwingError
@@ -60,7 +59,7 @@ LIMIT, LIMIT_MM = 0.02, 5.0
 
 def bench_emd(maps: int, device_name: str, seconds: float, seed: int) -> None:
     """Print one JSON line for each figure; see `wordwing bench emd --help`."""
-    device = find_device(device_name or ("cuda" if torch.cuda.is_available() else "cpu"))
+    device = find_device(device_name)
     maps = maps or (2048 if device.type == "cuda" else 256)
     if not 1 <= maps <= MAX_MAPS:
         raise WordwingError(f"--maps is {maps}; it must be from 1 to {MAX_MAPS}")
@@ -93,18 +92,18 @@ def _report_error(figure: str, found: Tensor, true: Tensor, **more: Any) -> None
     millimetres = 1e3 * (found - true).abs()
     percent = 100 * (found - true).abs() / true
     large = (percent > 100 * LIMIT) & (millimetres > LIMIT_MM)
-    row = {
-        "figure": figure,
-        "value": round(percent.mean().item(), 3),
-        "p99": round(percent.quantile(0.99).item(), 3),
-        "max": round(percent.max().item(), 3),
-        "mean_mm": round(millimetres.mean().item(), 2),
-        "p99_mm": round(millimetres.quantile(0.99).item(), 2),
-        "max_mm": round(millimetres.max().item(), 2),
-        "large": round(large.double().mean().item(), 4),
-        "median_emd_m": round(true.median().item(), 3),
-    }
-    print(json.dumps(row | more), flush=True)
+    report(
+        figure,
+        round(percent.mean().item(), 3),
+        p99=round(percent.quantile(0.99).item(), 3),
+        max=round(percent.max().item(), 3),
+        mean_mm=round(millimetres.mean().item(), 2),
+        p99_mm=round(millimetres.quantile(0.99).item(), 2),
+        max_mm=round(millimetres.max().item(), 2),
+        large=round(large.double().mean().item(), 4),
+        median_emd_m=round(true.median().item(), 3),
+        **more,
+    )
 
 
 def _report_rate(figure: str, function: Any, problems: Any, batch: int, seconds: float, scene: dict[str, Any]) -> None:
@@ -112,9 +111,8 @@ def _report_rate(figure: str, function: Any, problems: Any, batch: int, seconds:
     device = problems[0].device
     again = torch.arange(batch, device=device) % len(problems[0])
     call = partial(function, *each(lambda tensor: tensor[again], problems))
-    value = batch * rate_of(call, seconds, device)
-    row = {"figure": figure, "value": round(value, 1), "batch": batch, **scene, "device": device_title(device)}
-    print(json.dumps(row), flush=True)
+    rate = batch * rate_of(call, seconds, device)
+    report(figure, round(rate, 1), batch=batch, **scene, device=device_title(device))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from wordwing.bench import report
 from wordwing.devices import device_title
 from wordwing.errors import WordwingError
 from wordwing.files import temporary_folder
@@ -66,7 +66,6 @@ def bench_flight(seconds: float, autopilot: str, policy_name: str, seed: int) ->
 
 
 def _report(log: Path, autopilot: str, policy_name: str) -> None:
-    device = device_title(torch.device("cpu"), cores=2)
     events = read_events(log)
     decided = np.array([event.time for event in events if event.kind == "decision"])
     seen = np.array([event.time - event.values["image_time"] for event in events if event.kind == "observation"])
@@ -83,17 +82,9 @@ def _report(log: Path, autopilot: str, policy_name: str) -> None:
         "longest gap between setpoints, ms": 1000 * float(gaps.max()),
         "age of a picture when it is looked at, median, ms": 1000 * float(np.median(seen)),
     }
+    flown = {"autopilot": autopilot, "policy": policy_name, "decisions": len(decided), "setpoints": len(sent)}
     for name, value in figures.items():
-        row = {
-            "figure": name,
-            "value": float(f"{value:.3g}"),
-            "autopilot": autopilot,
-            "policy": policy_name,
-            "decisions": len(decided),
-            "setpoints": len(sent),
-            "device": device,
-        }
-        print(json.dumps(row), flush=True)
+        report(name, float(f"{value:.3g}"), **flown, device=device_title(torch.device("cpu"), cores=2))
 
 
 def sent_setpoints(tlog: Path) -> NDArray[np.float64]:
@@ -123,20 +114,9 @@ class LabAddresses(NamedTuple):
 @contextmanager
 def served_lab(folder: Path, autopilot: str, seed: int, *options: str) -> Iterator[LabAddresses]:
     """`wordwing lab serve` in a process of its own, with its files in a folder."""
-    port, mocap = free_port(socket.SOCK_DGRAM), free_port(socket.SOCK_DGRAM)
-    video = free_port(socket.SOCK_STREAM)
-    command = [sys.executable, "-m", "wordwing", "lab", "serve", "--as", autopilot, "--seed", str(seed)]
-    command += [
-        "--port",
-        str(port),
-        "--video",
-        str(video),
-        "--mocap",
-        str(mocap),
-        "--arena",
-        str(folder / "arena.json"),
-        *options,
-    ]
+    port, mocap, video = map(free_port, (socket.SOCK_DGRAM, socket.SOCK_DGRAM, socket.SOCK_STREAM))
+    served = f"lab serve --as {autopilot} --seed {seed} --port {port} --video {video} --mocap {mocap}".split()
+    command = [sys.executable, "-m", "wordwing", *served, "--arena", str(folder / "arena.json"), *options]
     with blocked():
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import queue
@@ -14,6 +13,7 @@ from typing import Any
 
 import torch
 
+from wordwing.bench import rate_of, report, synchronize
 from wordwing.devices import device_title, find_device
 from wordwing.errors import WordwingError
 from wordwing.interrupts import blocked
@@ -59,7 +59,7 @@ class Plan:
 
 def bench_learn(plan: Plan) -> None:
     """Print one JSON line for each figure; see `wordwing bench learn --help`."""
-    device = find_device(plan.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    device = find_device(plan.device)
     plan = replace(plan, device=str(device), compiled=plan.compiled and device.type == "cuda")
     open_datasets(_data(plan))  # built here, where it is done once
     context = multiprocessing.get_context("spawn")
@@ -96,7 +96,7 @@ def _report(a: dict[str, Any], b: dict[str, Any], device: torch.device, plan: Pl
         where["recipe"] = plan.recipe
 
     def say(figure: str, value: float, **more: Any) -> None:
-        print(json.dumps({"figure": figure, "value": round(value, 3), **more, **where}), flush=True)
+        report(figure, round(value, 3), **more, **where)
 
     say("Process A alone, contexts/s", a["alone"], contexts=a["contexts"], peak_gib=a["peak_gib"])
     say("Process B alone, environment steps/s", b["alone"], flights=b["flights"], peak_gib=b["peak_gib"])
@@ -128,13 +128,14 @@ def _child(name: str, plan: Plan, barrier: Any, results: Any, parent: int) -> No
     work = _WorkA(network, material, config, plan) if name == "a" else _WorkB(network, material, config, plan)
     work()
     work()  # what is compiled may depend on how the first result lies in memory
-    _finish(device)
+    synchronize(device)
     found: dict[str, Any] = {"starting": time.monotonic() - began}
     for turn in ("a", "b", "both"):
         barrier.wait()
         if turn in (name, "both"):
-            rate = _rate(work, plan.seconds, device)
-            found["together" if turn == "both" else "alone"] = rate
+            done: list[int] = []
+            rate = rate_of(lambda: done.append(work()), plan.seconds, device, warm_up=0)  # noqa: B023
+            found["together" if turn == "both" else "alone"] = rate * sum(done) / len(done)
             found |= work.more() if turn == name else {}
     found["peak_gib"] = round(torch.cuda.max_memory_allocated(device) / 2**30, 2) if device.type == "cuda" else None
     results.put((name, found))
@@ -177,10 +178,10 @@ class _WorkB:
         spent: dict[str, float] = {}
 
         def timed(part: str, work: Callable[[], Any]) -> Any:
-            _finish(self.device)
+            synchronize(self.device)
             began = time.monotonic()
             done = work()
-            _finish(self.device)
+            synchronize(self.device)
             spent[part] = time.monotonic() - began
             return done
 
@@ -201,18 +202,3 @@ def _noise(material: Material, executions: Executions) -> LabExecutions:
     pictures = (int(own.lengths.sum()), 72, 128, 3)
     images = torch.randint(0, 256, pictures, dtype=torch.uint8, device=examples.device)
     return LabExecutions(chosen, own, images)
-
-
-def _rate(work: Callable[[], int], seconds: float, device: torch.device) -> float:
-    """What `work` counts, a second."""
-    _finish(device)
-    began, count = time.monotonic(), 0
-    while time.monotonic() - began < seconds:
-        count += work()
-    _finish(device)
-    return count / (time.monotonic() - began)
-
-
-def _finish(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)

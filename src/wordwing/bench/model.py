@@ -6,7 +6,6 @@ their cost is told apart from that of a step.
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from wordwing.bench import rate_of
+from wordwing.bench import rate_of, report
 from wordwing.devices import compile_once, device_title, find_device, precision
 from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF, Pose, in_start_frame
@@ -48,9 +47,16 @@ PER_FLIGHT = ("text", "grounding kernels", "LingUNet kernels")
 """How the names of the parts begin that work once for a flight; all others work at every step."""
 
 
+Report = Callable[..., None]
+"""`report`, with the network's name given."""
+
+Wrap = Callable[[Any], Any]
+"""Compiles a function, or leaves it as it is."""
+
+
 def bench_model(batch: int, device_name: str, seconds: float, compiled: bool, seed: int) -> None:
     """Print one JSON line for each figure; see `wordwing bench model --help`."""
-    device = find_device(device_name or ("cuda" if torch.cuda.is_available() else "cpu"))
+    device = find_device(device_name)
     batch = batch or (1024 if device.type == "cuda" else 8)
     if not 1 <= batch <= MAX_BATCH:
         raise WordwingError(f"--batch is {batch}; it must be from 1 to {MAX_BATCH}")
@@ -60,17 +66,13 @@ def bench_model(batch: int, device_name: str, seconds: float, compiled: bool, se
         for name, config in LINGUNETS.items():
             torch.manual_seed(seed)
             network = PolicyNetwork(ModelConfig(Stage1Config(lingunet=config)), VOCABULARY)
-            _report_costs(network, name)
+            say = partial(report, lingunet=name)
+            _report_costs(network, say)
             if device.type == "cpu":
-                _report_latency(network, name, seconds)
-            _report_rates(network, name, batch, device, seconds, compiled and device.type == "cuda")
+                _report_latency(network, say, seconds)
+            _report_rates(network, say, batch, device, seconds, compiled and device.type == "cuda")
     finally:
         torch.set_num_threads(threads)
-
-
-def report(figure: str, value: float, lingunet: str, **more: Any) -> None:
-    """Print a figure."""
-    print(json.dumps({"figure": figure, "value": value, "lingunet": lingunet, **more}), flush=True)
 
 
 class Contexts(NamedTuple):
@@ -110,31 +112,29 @@ class Meter:
         self._working: list[str] = []
         self._since = 0.0
 
-    def enter(self, part: str) -> None:
-        """`part` begins."""
-        self._charge()
-        self._working.append(part)
-
-    def leave(self) -> None:
-        """The part that began last ends."""
-        self._charge()
-        self._working.pop()
-
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
         """The block is a part."""
-        self.enter(name)
+        self._enter(name)
         yield
-        self.leave()
+        self._leave()
 
     @contextmanager
     def watching(self, parts: dict[str, nn.Module]) -> Iterator[None]:
         """In the block, modules are parts."""
         with ExitStack() as hooks:
             for name, module in parts.items():
-                hooks.enter_context(module.register_forward_pre_hook(lambda *_, name=name: self.enter(name)))
-                hooks.enter_context(module.register_forward_hook(lambda *_: self.leave()))
+                hooks.enter_context(module.register_forward_pre_hook(lambda *_, name=name: self._enter(name)))
+                hooks.enter_context(module.register_forward_hook(lambda *_: self._leave()))
             yield
+
+    def _enter(self, part: str) -> None:
+        self._charge()
+        self._working.append(part)
+
+    def _leave(self) -> None:
+        self._charge()
+        self._working.pop()
 
     def _charge(self) -> None:
         now = self._clock()
@@ -155,8 +155,8 @@ def parts_of(network: PolicyNetwork) -> dict[str, nn.Module]:
     return {
         "text": stage1.text,
         "grounding kernels": stage1.grounding.kernel,
-        "eyes": stage1.vision["sim"],
-        "eyes of the other domain": stage1.vision["lab"],
+        "vision": stage1.vision["sim"],
+        "vision of the other domain": stage1.vision["lab"],
         "grounding": stage1.grounding,
         **levels,
         **heads,
@@ -212,23 +212,28 @@ def costs(network: PolicyNetwork) -> dict[str, tuple[int, int]]:
     return {name: (parameters.get(name, 0), int(meter.spent.get(name, 0))) for name in names}
 
 
-def _report_costs(network: PolicyNetwork, lingunet: str) -> None:
+def _report_costs(network: PolicyNetwork, say: Report) -> None:
     figure = "multiply-accumulates"
     for part, (parameters, multiplications) in costs(network).items():
-        per = "flight" if part.startswith(PER_FLIGHT) else "step"
-        report(figure, multiplications, lingunet, part=part, per=per, parameters=parameters)
+        say(
+            figure,
+            multiplications,
+            part=part,
+            per="flight" if part.startswith(PER_FLIGHT) else "step",
+            parameters=parameters,
+        )
     contexts = Contexts.random(1)
     with torch.no_grad(), counting() as clock:
         state = network.begin(contexts.tokens, contexts.start)
         begun = clock()
         network(state, contexts.image, contexts.pose, "sim")
-        report(figure, begun, lingunet, part="all", per="flight", words=WORDS)
-        report(figure, clock() - begun, lingunet, part="all", per="step")
-    report("parameters", parameters_of(network), lingunet)
+        say(figure, begun, part="all", per="flight", words=WORDS)
+        say(figure, clock() - begun, part="all", per="step")
+    say("parameters", parameters_of(network))
 
 
 @torch.no_grad()
-def _report_latency(network: PolicyNetwork, lingunet: str, seconds: float) -> None:
+def _report_latency(network: PolicyNetwork, say: Report, seconds: float) -> None:
     """One drone on the CPU: how long a step takes, and what in it."""
     where = {"device": device_title(torch.device("cpu"), THREADS), "batch": 1}
     contexts = Contexts.random(1)
@@ -242,62 +247,56 @@ def _report_latency(network: PolicyNetwork, lingunet: str, seconds: float) -> No
         times.append(time.perf_counter() - start)
     slow = sorted(times)[int(0.9 * len(times))]
     median = round(1e3 * statistics.median(times), 2)
-    report("ms for a step, median", median, lingunet, p90=round(1e3 * slow, 2), steps=len(times), **where)
+    say("ms for a step, median", median, p90=round(1e3 * slow, 2), steps=len(times), **where)
     meter = Meter(time.perf_counter)
     with meter.watching(parts_of(network)):
         for _time in times:
             state = step(network, state, contexts, meter)
     total = sum(meter.spent.values())
     for part, spent in meter.spent.items():
-        report("share of a step", round(spent / total, 4), lingunet, part=part, **where)
+        say("share of a step", round(spent / total, 4), part=part, **where)
 
 
 def objective(network: PolicyNetwork, state: State, contexts: Contexts) -> Tensor:
-    """Cross-entropy of stage 1 after one more picture, the mean over contexts."""
+    """Cross-entropy of stage 1 after one more image, the mean over contexts."""
     state, _image_features = network.observe(state, contexts.image, contexts.pose, "sim")
     _grounding_map, scores = network.plan(state)
     gold = observed_part(contexts.gold, state.observed)
     return cross_entropy(scores, network.stage1.support(state.observed), gold).sum(-1).mean()
 
 
-class Flying:
-    """Policy steps of many drones: each call is one."""
-
-    def __init__(self, network: PolicyNetwork, contexts: Contexts, wrap: Callable[[Any], Any]) -> None:
-        self._contexts = contexts
-        self._forward = wrap(network)
-        with torch.no_grad(), precision(contexts.image.device):
-            self._state = network.begin(contexts.tokens, contexts.start)
+def flying(network: PolicyNetwork, contexts: Contexts, wrap: Wrap) -> Callable[[], None]:
+    """Policy steps of many drones: each call looks, plans and decides once."""
+    forward = wrap(network)
+    with torch.no_grad(), precision(contexts.image.device):
+        state = network.begin(contexts.tokens, contexts.start)
 
     @torch.no_grad()
-    def __call__(self) -> None:
-        """Look, plan and decide."""
-        with precision(self._contexts.image.device):
-            self._state, _beliefs = self._forward(self._state, self._contexts.image, self._contexts.pose, "sim")
-
-
-class Training:
-    """Updates of stage 1: each call reads, maps and plans for every context, and takes one step of Adam."""
-
-    def __init__(self, network: PolicyNetwork, contexts: Contexts, wrap: Callable[[Any], Any]) -> None:
-        self._network, self._contexts = network, contexts
-        self._objective = wrap(partial(objective, network))
-        on_cuda = contexts.image.is_cuda
-        self._optimiser = torch.optim.Adam(network.stage1.parameters(), lr=1e-4, fused=on_cuda)
-
-    def __call__(self) -> None:
-        """Read, look, plan and learn."""
-        contexts = self._contexts
-        self._optimiser.zero_grad()
+    def call() -> None:
+        nonlocal state
         with precision(contexts.image.device):
-            state = self._network.begin(contexts.tokens, contexts.start)
-            loss = self._objective(state, contexts)
+            state, _beliefs = forward(state, contexts.image, contexts.pose, "sim")
+
+    return call
+
+
+def training(network: PolicyNetwork, contexts: Contexts, wrap: Wrap) -> Callable[[], None]:
+    """Updates of stage 1: each call reads, maps and plans for every context, and takes one step of Adam."""
+    loss_of = wrap(partial(objective, network))
+    optimizer = torch.optim.Adam(network.stage1.parameters(), lr=1e-4, fused=contexts.image.is_cuda)
+
+    def call() -> None:
+        optimizer.zero_grad()
+        with precision(contexts.image.device):
+            loss = loss_of(network.begin(contexts.tokens, contexts.start), contexts)
         loss.backward()
-        self._optimiser.step()
+        optimizer.step()
+
+    return call
 
 
 def _report_rates(
-    network: PolicyNetwork, lingunet: str, batch: int, device: torch.device, seconds: float, compiled: bool
+    network: PolicyNetwork, say: Report, batch: int, device: torch.device, seconds: float, compiled: bool
 ) -> None:
     network.to(device)
     where = {
@@ -305,24 +304,24 @@ def _report_rates(
         "precision": "bf16" if device.type == "cuda" else "float32",
         "device": device_title(device, THREADS),
     }
-    for figure, work in (("forward contexts/s", Flying), ("training contexts/s", Training)):
+    for figure, work in (("forward contexts/s", flying), ("training contexts/s", training)):
         for compiling in (False, True)[: 1 + compiled]:
-            how: dict[str, Any] = {"lingunet": lingunet, "compiled": compiling, **where}
+            tell = partial(say, figure, compiled=compiling, **where)
             try:
                 rate, peak = _measure(work, network, batch, device, seconds, compiling)
             except torch.OutOfMemoryError:
-                _skip(figure, "the device's memory is too small; take a smaller --batch", how)
+                tell(skipped="the device's memory is too small; take a smaller --batch")
             except RuntimeError as error:
                 if not compiling:
                     raise
                 reason = str(error).strip().splitlines() or [type(error).__name__]
-                _skip(figure, f"torch.compile failed: {reason[0]}", how)
+                tell(skipped=f"torch.compile failed: {reason[0]}")
             else:
-                report(figure, round(rate, 2), **how | peak)
+                tell(round(rate, 2), **peak)
 
 
 def _measure(
-    work: type[Flying] | type[Training],
+    work: Callable[[PolicyNetwork, Contexts, Wrap], Callable[[], None]],
     network: PolicyNetwork,
     batch: int,
     device: torch.device,
@@ -330,19 +329,13 @@ def _measure(
     compiling: bool,
 ) -> tuple[float, dict[str, float]]:
     """Contexts a second and, on CUDA, the greatest memory that was in use, GiB."""
-    wrap: Callable[[Any], Any] = lambda function: function  # noqa: E731
+    on_cuda = device.type == "cuda"
     if compiling:
         torch.compiler.reset()
-        wrap = compile_once
-    if device.type == "cuda":
+    if on_cuda:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
-    call = work(network, Contexts.random(batch, device), wrap)
+    call = work(network, Contexts.random(batch, device), compile_once if compiling else lambda function: function)
     # The second call may still compile: it gets the first one's state, whose memory is laid out otherwise.
-    rate = batch * rate_of(call, seconds, device, warm_up=3 if device.type == "cuda" else 1)
-    peak = {"peak_gib": round(torch.cuda.max_memory_allocated(device) / 2**30, 2)} if device.type == "cuda" else {}
-    return rate, peak
-
-
-def _skip(figure: str, why: str, how: dict[str, Any]) -> None:
-    print(json.dumps({"figure": figure, "skipped": why, **how}), flush=True)
+    rate = batch * rate_of(call, seconds, device, warm_up=3 if on_cuda else 1)
+    return rate, {"peak_gib": round(torch.cuda.max_memory_allocated(device) / 2**30, 2)} if on_cuda else {}

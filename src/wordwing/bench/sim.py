@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -14,7 +13,7 @@ import numpy as np
 import torch
 import warp as wp
 
-from wordwing.bench import rate_of
+from wordwing.bench import rate_of, report
 from wordwing.camera import Camera
 from wordwing.devices import device_title, find_device
 from wordwing.errors import WordwingError
@@ -31,8 +30,8 @@ from wordwing.world.layout import Layout, Placement
 
 def bench_sim(worlds: int, landmarks: int, device_name: str, seconds: float, compare: bool, seed: int) -> None:
     """Print one JSON line for each figure; see `wordwing bench sim --help`."""
-    device_name = device_name or ("cuda" if torch.cuda.is_available() else "cpu")
-    worlds = worlds or (1024 if device_name.startswith("cuda") else 16)
+    device = find_device(device_name)
+    worlds = worlds or (1024 if device.type == "cuda" else 16)
     if not 1 <= landmarks <= 40:
         raise WordwingError(f"--landmarks is {landmarks}; a world holds 1 to 40")
     if worlds < 1:
@@ -42,7 +41,6 @@ def bench_sim(worlds: int, landmarks: int, device_name: str, seconds: float, com
     layouts = [crowded_layout(landmarks, rng) for _world in range(worlds)]
     xy, yaw = rng.uniform(-1.9, 1.9, (worlds, 2)), rng.uniform(-np.pi, np.pi, worlds)
     poses = Pose.level(torch.tensor(xy).float(), torch.tensor(yaw).float())
-    device = find_device(device_name)
     free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else 0
     simulator = Simulator(worlds, device)
     simulator.reset(layouts, poses)
@@ -56,32 +54,30 @@ def bench_sim(worlds: int, landmarks: int, device_name: str, seconds: float, com
         "height": simulator.camera.config.height,
         "device": device_title(device),
     }
-
-    def report(figure: str, value: float, **more: Any) -> None:
-        print(json.dumps({"figure": figure, "value": round(value, 2), **more, **scene}), flush=True)
-
     camera_pose = simulator.camera.pose(simulator.pose)
+
+    def say(figure: str, value: float, **conditions: Any) -> None:
+        report(figure, round(value, 2), **conditions, **scene)
+
     ours = {}
     for textures, shadows in ((False, False), (True, False), (True, True)):
         renderer = Renderer(simulator.scene, simulator.camera, RenderConfig(textures, shadows))
         rate = worlds * rate_of(partial(renderer.first_person, camera_pose), seconds, device)
         ours[textures, shadows] = rate
-        report("frames/s", rate, renderer="wordwing", textures=textures, shadows=shadows)
-    rate = worlds * rate_of(_stepper(simulator, rng), seconds, device)
-    report("environment steps/s", rate, textures=True, shadows=False, note="dynamics and rendering")
-    rate = worlds * rate_of(_stepper(simulator, rng, safety=True), seconds, device)
-    report("environment steps/s", rate, textures=True, shadows=False, note="safety, dynamics and rendering")
+        say("frames/s", rate, renderer="wordwing", textures=textures, shadows=shadows)
+    for safety, note in ((False, "dynamics and rendering"), (True, "safety, dynamics and rendering")):
+        rate = worlds * rate_of(_stepper(simulator, rng, safety), seconds, device)
+        say("environment steps/s", rate, textures=True, shadows=False, note=note)
     if device.type == "cuda":
-        report("GPU memory, GiB", (free - torch.cuda.mem_get_info(device)[0]) / 2**30)
+        say("GPU memory, GiB", (free - torch.cuda.mem_get_info(device)[0]) / 2**30)
     if not compare:
         return
     for shadows in (False, True):
         other = WarpRenderer(layouts, camera_pose, simulator.camera, shadows, device)
         rate = worlds * rate_of(other.draw, seconds, device)
-        report("frames/s", rate, renderer="mujoco_warp", textures=False, shadows=shadows)
-        ratio = ours[True, shadows] / rate
-        report("ratio to mujoco_warp", ratio, shadows=shadows, note="ours textured, theirs not")
-    _bench_gl(layouts[0], camera_pose[:1], simulator.camera, seconds, ours[True, True], report)
+        say("frames/s", rate, renderer="mujoco_warp", textures=False, shadows=shadows)
+        say("ratio to mujoco_warp", ours[True, shadows] / rate, shadows=shadows, note="ours textured, theirs not")
+    _bench_gl(layouts[0], camera_pose[:1], simulator.camera, seconds, ours[True, True], say)
 
 
 def crowded_layout(count: int, rng: np.random.Generator) -> Layout:
@@ -93,7 +89,7 @@ def crowded_layout(count: int, rng: np.random.Generator) -> Layout:
     return Layout(tuple(placements))
 
 
-def _stepper(simulator: Simulator, rng: np.random.Generator, safety: bool = False) -> Callable[[], object]:
+def _stepper(simulator: Simulator, rng: np.random.Generator, safety: bool) -> Callable[[], object]:
     forward = torch.tensor(rng.uniform(0.0, 0.2, simulator.num_worlds)).float().to(simulator.device)
     yaw_rate = torch.tensor(rng.uniform(-1.0, 1.0, simulator.num_worlds)).float().to(simulator.device)
 
@@ -178,11 +174,7 @@ def _geom_poses(layouts: list[Layout], count: int) -> tuple[np.ndarray, np.ndarr
             cos, sin = np.cos(placement.yaw), np.sin(placement.yaw)
             yaw = np.array([[cos, -sin, 0], [sin, cos, 0], [0, 0, 1]])
             rows = slice(first[index], first[index + 1])
-            place[world, rows] = body.position @ yaw.T + [
-                placement.x,
-                placement.y,
-                placement.elevation,
-            ]
+            place[world, rows] = body.position @ yaw.T + [placement.x, placement.y, placement.elevation]
             turn[world, rows] = yaw @ local[index]
     return place, turn
 
@@ -201,7 +193,7 @@ def _bench_gl(
     camera: Camera,
     seconds: float,
     ours: float,
-    report: Callable[..., None],
+    say: Callable[..., None],
 ) -> None:
     """MuJoCo's off-screen GL renderer on one world, where the machine has GL."""
     from wordwing.lab.scene import lab_spec
@@ -219,7 +211,7 @@ def _bench_gl(
         renderer = mujoco.Renderer(model, camera.config.height, camera.config.width)
     except Exception as error:  # every platform fails in its own way without GL
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        print(json.dumps({"figure": "frames/s", "renderer": "mujoco GL", "skipped": reason}))
+        report("frames/s", renderer="mujoco GL", skipped=reason)
         return
 
     def draw() -> object:
@@ -227,5 +219,5 @@ def _bench_gl(
         return renderer.render()
 
     rate = rate_of(draw, seconds, torch.device("cpu"))
-    report("frames/s", rate, renderer="mujoco GL", textures=True, shadows=True, note="one world, lab look")
-    report("ratio to mujoco GL", ours / rate, shadows=True, note="both textured")
+    say("frames/s", rate, renderer="mujoco GL", textures=True, shadows=True, note="one world, lab look")
+    say("ratio to mujoco GL", ours / rate, shadows=True, note="both textured")
