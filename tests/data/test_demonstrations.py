@@ -18,8 +18,8 @@ from wordwing.data.demonstrations.summary import summarise
 from wordwing.data.generating import Chunk, make
 from wordwing.data.schema import Paragraph, Segment
 from wordwing.errors import WordwingError
-from wordwing.execution.packing import pack_pose, pack_setpoint, unpack_pose, unpack_setpoint
-from wordwing.execution.runner import SETTLE_STEPS, fly
+from wordwing.execution.packing import PackedExecutions, pack_pose, pack_setpoint, unpack_pose, unpack_setpoint
+from wordwing.execution.runner import SETTLE_STEPS, Runner, fly
 from wordwing.frames import Pose, quaternion_from_euler
 from wordwing.interface import Setpoint
 from wordwing.policies.oracle import Oracle
@@ -169,6 +169,31 @@ def test_a_position_that_does_not_fit_is_not_packed():
     for x in (3.3, math.nan):
         with pytest.raises(ValueError, match=r"3\.28 m"):
             pack_pose(Pose.level(torch.tensor([[x, 0.0]]), torch.zeros(1)))
+
+
+def test_packed_executions_are_the_demonstrations_of_the_same_flights(dataset, instructions, flown):
+    tasks = [dataset.task(instruction) for instruction in instructions]
+    packed = PackedExecutions.of(Runner(Oracle(), Simulator(len(tasks), draw=False)).run(tasks))
+    assert packed.lengths.tolist() == (flown.decisions + 1).tolist()
+    assert packed.stopped is not None
+    assert packed.stopped.tolist() == flown.stopped.tolist()
+    assert np.array_equal(packed.rows().numpy(), flown.rows)
+    again = PackedExecutions.from_rows(packed.rows(), packed.lengths, packed.stopped)
+    assert torch.equal(again.poses, packed.poses)
+    assert torch.equal(again.setpoints, packed.setpoints)
+    cut = PackedExecutions.from_rows(packed.rows()[:, :6], packed.lengths, most=4)
+    assert cut.poses.shape == (len(tasks), 4, 6)
+    assert torch.equal(cut.poses, packed.poses[:, :4])
+    assert cut.setpoints is None
+    index, frames = torch.tensor([3, 1]), torch.tensor([[0, 2], [5, 5]])
+    chosen = packed[index]
+    for row, one in enumerate(index.tolist()):
+        last = min(int(packed.lengths[one]) - 1, 5)
+        assert torch.equal(
+            packed.pose(index, frames).position[row], flown.poses(one)[frames[row].clamp(max=last)].position
+        )
+        assert torch.equal(packed.setpoint(index, frames).forward[row, 0], flown.setpoints(one).forward[frames[row, 0]])
+        assert torch.equal(chosen.poses[row], packed.poses[one])
 
 
 def test_a_file_gives_back_what_was_saved(flown, file, dataset):
