@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from pathlib import Path
 
-from wordwing import __version__
+try:
+    VERSION = version("wordwing")
+except PackageNotFoundError:  # run from a source tree that was never installed
+    VERSION = "0+unknown"
 
 ARCHIVED = "commit.txt"
 """Git writes the commit into it when it makes an archive; in a checkout it holds a placeholder."""
@@ -27,7 +31,7 @@ def commit() -> str:
 def release() -> str:
     """For people: "0.1.0 (commit 0123456789ab)"."""
     known = commit()
-    return f"{__version__} (commit {known})" if known else __version__
+    return f"{VERSION} (commit {known})" if known else VERSION
 
 
 def _git(folder: Path, *arguments: str) -> str:

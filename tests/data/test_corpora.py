@@ -57,7 +57,7 @@ def test_corpora_of_other_names_versions_and_seeds_lie_elsewhere(monkeypatch, ca
     folders = {corpus_folder(name, seed) for name in ("field", "cage", "house") for seed in (0, 1, 10)}
     assert len(folders) == 9
     assert all(folder.parent == cache and __version__ in folder.name for folder in folders)
-    for attribute, value in (("__version__", "9.9.9"), ("SCHEMA", 99), ("REVISION", 99)):
+    for attribute, value in (("VERSION", "9.9.9"), ("SCHEMA", 99), ("REVISION", 99)):
         with monkeypatch.context() as patch:
             patch.setattr(corpora, attribute, value)
             assert corpus_folder("field", 0) not in folders

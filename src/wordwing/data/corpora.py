@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from wordwing import __version__
 from wordwing.data.dataset import SCHEMA, Dataset, Source, check_place, write_dataset
 from wordwing.data.generating import SIZES, STEPS, Chunk, Generated, Made, chunks, collect, make
 from wordwing.data.schema import Paragraph
 from wordwing.errors import WordwingError, did_you_mean
 from wordwing.pool import shared
+from wordwing.release import VERSION
 from wordwing.world.layout import Layout
 
 CORPORA = (*SIZES, "house")
@@ -36,7 +36,7 @@ def cache_folder() -> Path:
 
 def corpus_folder(name: str, seed: int) -> Path:
     """Where a corpus of this version lies, or would lie."""
-    return cache_folder() / f"{name}-{__version__}-{SCHEMA}.{REVISION}-seed{seed}"
+    return cache_folder() / f"{name}-{VERSION}-{SCHEMA}.{REVISION}-seed{seed}"
 
 
 def corpus(name: str, seed: int = 0, tick: Callable[[int], None] = lambda paragraphs: None) -> Dataset:

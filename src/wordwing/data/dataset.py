@@ -22,7 +22,6 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from wordwing import __version__
 from wordwing.data.scenes import Scene
 from wordwing.data.schema import Instruction, Paragraph, Window
 from wordwing.errors import WordwingError, printable, shown
@@ -30,6 +29,7 @@ from wordwing.files import check_replaceable, read_json, read_lines, replacing_f
 from wordwing.frames import ARENA_HALF
 from wordwing.language.alignment import Alignment, align, present
 from wordwing.language.tokenizer import Vocabulary, tokenize
+from wordwing.release import VERSION
 from wordwing.world.layout import Layout
 from wordwing.world.tasks import Task
 
@@ -346,7 +346,7 @@ def _meta(source: Source, entries: list[Paragraph]) -> dict[str, Any]:
         "schema": SCHEMA,
         "source": source.name,
         "text": source.text,
-        "wordwing": __version__,
+        "wordwing": VERSION,
         "seed": source.seed,
         "command": source.command,
         "steps": source.steps,

@@ -13,6 +13,7 @@ from PIL import Image
 
 from wordwing.errors import WordwingError
 from wordwing.evaluation.report.summary import title
+from wordwing.execution.environments import open_environment
 from wordwing.execution.execution import Execution
 from wordwing.execution.metrics import SUCCESS_DISTANCE, emd, final_distance, succeeded
 from wordwing.execution.runner import fly
@@ -25,7 +26,6 @@ from wordwing.language.tokenizer import tokenize
 from wordwing.policies.baselines import MEAN_ACTIONS
 from wordwing.policies.learned import LearnedPolicy
 from wordwing.policies.loading import load_policy
-from wordwing.sim.simulator import Simulator
 from wordwing.viz.animation import MAP_SIZE, filmstrip, flight_frames, still_states, write_video
 from wordwing.viz.overhead import overheads
 from wordwing.viz.thinking import thinking_frames, thinking_strip
@@ -60,15 +60,8 @@ def film_flight(
     neither drawn nor measured against. The judge says clause by clause whether it did what the text means. What is
     known before the flight is said before it.
     """
-    if not tokenize(instruction):
-        raise WordwingError(f'there is no word in "{instruction}"; try: wordwing fly "go to the barrel"')
-    rng = np.random.default_rng(seed)
-    if layout_file:
-        corpus = corpus or "cage"
-        task = sample_task_in(Layout.load(layout_file), corpus, rng, start)
-    else:
-        corpus, task = stage(instruction, corpus, rng, start)
-    task = replace(task, instruction=instruction)
+    layout = Layout.load(layout_file) if layout_file else None
+    corpus, task = staged(instruction, layout, corpus, seed, start)
     policy = load_policy(policy_name, vehicle, mean_action=MEAN_ACTIONS[corpus])
     name = Path(policy_name).resolve().name
     if isinstance(policy, LearnedPolicy):
@@ -90,6 +83,62 @@ def film_flight(
         said = [f"{name} {habit}", summary(flight, policy_name)]
     write_films(flight, frames, strip, out)
     print(f'"{instruction}"', *said, f"film: {out / 'flight.mp4'}", sep="\n")
+
+
+def fly_sentence(
+    instruction: str,
+    *,
+    policy: Policy | str = "pvn2-sureal",
+    layout: Layout | None = None,
+    corpus: Corpus | None = None,
+    seed: int = 0,
+    domain: Domain = "sim",
+    start: StartPose | None = None,
+) -> Execution:
+    """Fly one sentence, with the images and beliefs of every decision kept.
+
+    Args:
+        instruction: What the drone is told, in plain English.
+        policy: The name or folder of a policy, or one that is loaded.
+        layout: The landmarks; by default a random layout with those that the sentence names.
+        corpus: Which kind of random layout and start; by default the first of cage, field and house that has what the
+            sentence names.
+        seed: Chooses the layout, the start and, in the lab, gusts and noise; the same seed gives the same flight.
+        domain: "sim", the batched simulator, or "lab".
+        start: Where the drone begins, world frame; by default the seed chooses.
+    """
+    corpus, task = staged(instruction, layout, corpus, seed, start)
+    flown_by = load_policy(policy, domain, mean_action=MEAN_ACTIONS[corpus]) if isinstance(policy, str) else policy
+    return fly_once(task, flown_by, domain, seed)[0]
+
+
+def draw_beliefs(flight: Execution, title: str = "wordwing") -> Image.Image:
+    """Draw one flight as a sheet: what the policy saw and believed on its way, its path from above, and the verdict.
+
+    Args:
+        flight: With images and beliefs, as `fly_sentence` keeps them.
+        title: Stands above it.
+    """
+    if not flight.images[0] or not flight.beliefs[0]:
+        raise WordwingError("this flight kept no images and beliefs, so there is nothing to draw of them")
+    [overhead] = overheads([flight.task.layout], MAP_SIZE)
+    frames = list(thinking_frames(flight, overhead, title, states=still_states(flight)))
+    return thinking_strip(flight, frames, overhead, title, verdict=verdict(flight).lines)
+
+
+def staged(
+    instruction: str, layout: Layout | None, corpus: Corpus | None, seed: int, start: StartPose | None
+) -> tuple[Corpus, Task]:
+    """The task of flying an instruction in a layout, or in a random one with what it names; see `fly_sentence`."""
+    if not tokenize(instruction):
+        raise WordwingError(f'there is no word in "{instruction}"; try: wordwing fly "go to the barrel"')
+    rng = np.random.default_rng(seed)
+    if layout is None:
+        corpus, task = stage(instruction, corpus, rng, start)
+    else:
+        corpus = corpus or "cage"
+        task = sample_task_in(layout, corpus, rng, start)
+    return corpus, replace(task, instruction=instruction)
 
 
 def before_flight(instruction: str, layout: Layout | None, marked: Sequence[Mark], name: str) -> list[str]:
@@ -115,13 +164,8 @@ def fly_once(task: Task, policy: Policy, vehicle: Domain, seed: int = 0) -> tupl
     Returns:
         The flight, and the world from above, [S, S, 3].
     """
-    if vehicle == "sim":
-        [flight] = fly(policy, Simulator(1), [task], max_steps=STEPS, keep_images=True)
-    else:
-        from wordwing.lab.vehicle import LabVehicle
-
-        with LabVehicle(task.layout, task.start_xy, task.start_yaw, seed=seed) as drone:
-            [flight] = fly(policy, drone, [task], max_steps=STEPS, keep_images=True)
+    with open_environment(vehicle, [task], seed=seed) as environment:
+        [flight] = fly(policy, environment, [task], max_steps=STEPS, keep_images=True)
     return flight, overheads([task.layout], MAP_SIZE)[0]
 
 

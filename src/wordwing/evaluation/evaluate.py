@@ -19,7 +19,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from wordwing import __version__
 from wordwing.data.dataset import Dataset
 from wordwing.data.demonstrations.archive import fingerprint
 from wordwing.data.demonstrations.lab import flight_seed
@@ -37,6 +36,7 @@ from wordwing.files import locked, read_json, replacing
 from wordwing.interface import Domain, Policy
 from wordwing.lab.vehicle import LabVehicle
 from wordwing.pool import shared
+from wordwing.release import VERSION
 from wordwing.sim.simulator import Simulator
 from wordwing.world.tasks import Task
 
@@ -98,7 +98,7 @@ class Settings:
         """What must be the same for flights to stand in one folder."""
         return {
             "schema": SCHEMA,
-            "wordwing": __version__,
+            "wordwing": VERSION,
             "corpus": self.dataset.name,
             "dataset": fingerprint(self.dataset),
             "split": self.split,

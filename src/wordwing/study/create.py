@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from wordwing import __version__
 from wordwing.data.schema import MAX_TEXT
 from wordwing.errors import WordwingError, did_you_mean
 from wordwing.evaluation.episodes import Episode, find_episodes, read_episodes
@@ -20,6 +19,7 @@ from wordwing.evaluation.measures import measure
 from wordwing.evaluation.report.summary import NOT_LEARNED, ordered
 from wordwing.files import replacing
 from wordwing.pool import shared
+from wordwing.release import VERSION
 from wordwing.study.animation import animate, legend, stage, webp
 from wordwing.study.database import Settings, new_database
 from wordwing.study.questions import Practice
@@ -99,7 +99,7 @@ def plan(folders: Sequence[Path], wishes: Wishes) -> Plan:
         raters=wishes.raters,
         items_per_rater=wishes.items_per_rater,
         seed=wishes.seed,
-        version=__version__,
+        version=VERSION,
         salt=secrets.token_hex(32),
     )
     return Plan(

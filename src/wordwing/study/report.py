@@ -14,12 +14,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from wordwing import __version__
 from wordwing.errors import WordwingError
 from wordwing.evaluation.report.figures import origin_title
 from wordwing.evaluation.report.summary import Origin, title
 from wordwing.evaluation.report.tables import Section, Table, csv_text, to_markdown
 from wordwing.files import check_replaceable, replacing_folder
+from wordwing.release import VERSION
 from wordwing.study.agreement import ordinal_alpha
 from wordwing.study.charts import score_chart
 from wordwing.study.database import Settings
@@ -80,7 +80,7 @@ class Findings:
         settings: dict[str, Any] = {key: value for key, value in asdict(self.settings).items() if key != "salt"}
         document = {
             "schema": SCHEMA,
-            "wordwing": __version__,
+            "wordwing": VERSION,
             "study": {
                 **settings,
                 "instructions": len(self.instructions),

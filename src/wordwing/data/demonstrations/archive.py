@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wordwing import __version__
 from wordwing.data.dataset import Dataset
 from wordwing.errors import WordwingError
 from wordwing.files import replacing
 from wordwing.interface import Domain
+from wordwing.release import VERSION
 
 FORMAT = "wordwing demonstrations"
 
-VERSION = 1
+FORMAT_VERSION = 1
 """Of the format; other versions are refused."""
 
 MAX_ARRAYS, MAX_TEXT = 512_000_000, 16_000_000
@@ -53,7 +53,7 @@ class Header:
     """Of the lab's pictures, WebP's measure from 0 to 100."""
     subsets: Mapping[str, list[str]] = field(default_factory=dict)
     """Ids of the paragraphs in each part of the lab's set."""
-    wordwing: str = __version__
+    wordwing: str = VERSION
     """Version that flew them."""
 
 
@@ -84,7 +84,7 @@ def fingerprint(dataset: Dataset) -> str:
 
 def write_archive(path: str | Path, header: Header, arrays: Mapping[str, Array]) -> None:
     """Write a file whole, or leave what was there; the same content makes the same bytes."""
-    document = {"format": FORMAT, "version": VERSION, **asdict(header)}
+    document = {"format": FORMAT, "version": FORMAT_VERSION, **asdict(header)}
     text = np.frombuffer(json.dumps(document, ensure_ascii=False).encode(), np.uint8)
     with replacing(path) as temporary, open(temporary, "wb") as file:
         np.savez_compressed(file, allow_pickle=False, header=text, **arrays)
@@ -145,9 +145,9 @@ def _header(text: Array, domain: Domain, path: str | Path) -> Header:
     if not isinstance(row, dict) or row.pop("format", None) != FORMAT:
         raise WordwingError(f"{path}: not a file of demonstrations")
     version = row.pop("version", None)
-    if version != VERSION:
+    if version != FORMAT_VERSION:
         raise WordwingError(
-            f"{path}: the file's version is {version!r:.40}; this version of wordwing reads {VERSION}, "
+            f"{path}: the file's version is {version!r:.40}; this version of wordwing reads {FORMAT_VERSION}, "
             "and wordwing data demonstrate makes it again"
         )
     for key, types in _TYPES.items():

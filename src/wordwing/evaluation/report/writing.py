@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from wordwing import __version__
 from wordwing.errors import WordwingError
 from wordwing.evaluation.episodes import EPISODES, find_episodes, read_episodes
 from wordwing.evaluation.measures import measure
@@ -27,6 +26,7 @@ from wordwing.evaluation.report.results import MAIN_TABLES, report_tables, to_cs
 from wordwing.evaluation.report.summary import SUMMARY, Score, summarise
 from wordwing.evaluation.report.tables import to_latex, to_markdown
 from wordwing.files import check_replaceable, replacing, replacing_folder
+from wordwing.release import VERSION
 
 MARKDOWN, LATEX, CSV, PAGE = "tables.md", "tables.tex", "figures.csv", "report.html"
 CHARTS, FILMED = "charts", "films"
@@ -102,7 +102,7 @@ def write_report(
             picture = folder / ("curves.png" if len(given.runs) == 1 else f"curves-{number}.png")
             save_curves(run, picture)
             curves.append(Curves(run.resolve().name, picture.read_bytes()))
-        page = Page("wordwing: results" if scores else "wordwing: training", __version__, curves=curves)
+        page = Page("wordwing: results" if scores else "wordwing: training", VERSION, curves=curves)
         if scores:
             page = _evaluated(page, scores, given, folder, films, progress)
         (folder / PAGE).write_text(render(page), "utf-8")
