@@ -16,8 +16,7 @@ import torch
 import tyro
 
 from wordwing.data.dataset import Dataset
-from wordwing.execution.metrics import succeeded
-from wordwing.intervals import wilson
+from wordwing.execution.metrics import succeeded, wilson
 from wordwing.learning.evaluator import LOOKS_OF
 from wordwing.learning.first_look import FirstLooks, assess
 from wordwing.learning.gold import GoldConfig

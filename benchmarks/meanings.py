@@ -22,8 +22,7 @@ from wordwing.commands.common import bar
 from wordwing.data.dataset import Dataset
 from wordwing.data.schema import Instruction
 from wordwing.data.subsets import instructions_of
-from wordwing.execution.metrics import SUCCESS_DISTANCE
-from wordwing.intervals import wilson
+from wordwing.execution.metrics import SUCCESS_DISTANCE, wilson
 from wordwing.language.meaning.clauses import COLOURS, KINDS, Clause, Reference
 from wordwing.world.layout import Layout
 

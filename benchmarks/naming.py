@@ -25,9 +25,9 @@ from wordwing.data.dataset import Dataset
 from wordwing.data.demonstrations import Demonstrations
 from wordwing.errors import WordwingError
 from wordwing.evaluation.report.bootstrap import Resampling
+from wordwing.execution.metrics import wilson
 from wordwing.frames import Pose
 from wordwing.interface import Domain
-from wordwing.intervals import wilson
 from wordwing.learning.naming import REACH, LinearProbe, Sightings, see_landmarks, sightings, take_pictures
 from wordwing.model.checkpoint import load_network, policy_folder
 from wordwing.viz.drawing import BLUISH_GREEN, VERMILLION, font, save

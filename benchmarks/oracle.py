@@ -9,9 +9,8 @@ import sys
 import numpy as np
 
 from wordwing.execution.execution import Execution
-from wordwing.execution.metrics import emd, final_distance, succeeded
+from wordwing.execution.metrics import emd, final_distance, succeeded, wilson
 from wordwing.execution.runner import fly
-from wordwing.intervals import wilson
 from wordwing.lab.vehicle import LabVehicle
 from wordwing.policies.oracle import Oracle
 from wordwing.sim.simulator import Simulator

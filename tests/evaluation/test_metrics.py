@@ -21,6 +21,7 @@ from wordwing.execution.metrics import (
     semd,
     spl,
     succeeded,
+    wilson,
 )
 
 LINE = np.array([[0.0, 0.0], [1.0, 0.0]])
@@ -224,3 +225,18 @@ def test_no_metric_changes_when_everything_is_turned_and_moved(rng):
         for metric in (emd, ndtw, dtw, final_distance):
             assert metric(there, demonstrated) == pytest.approx(metric(flown, gold), abs=1e-9)
         assert path_distance(there, demonstrated[-1]) == pytest.approx(path_distance(flown, gold[-1]), abs=1e-9)
+
+
+# Newcombe (1998), Statistics in Medicine 17, table I, method 3.
+@pytest.mark.parametrize(
+    ("hits", "total", "low", "high"),
+    [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)],
+)
+def test_wilsons_interval_is_newcombes(hits, total, low, high):
+    assert wilson(hits, total) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_an_interval_ends_where_shares_do_and_says_nothing_of_nothing():
+    assert wilson(0, 7)[0] == 0.0
+    assert wilson(7, 7)[1] == 1.0
+    assert wilson(0, 0) == (0.0, 1.0)

@@ -29,7 +29,7 @@ import numpy as np
 from wordwing.data.dataset import Dataset
 from wordwing.data.schema import Instruction, Segment
 from wordwing.errors import WordwingError
-from wordwing.intervals import wilson
+from wordwing.execution.metrics import wilson
 from wordwing.language.meaning.clauses import Clause, Kind
 from wordwing.language.meaning.flown_path import Track
 from wordwing.language.meaning.judge import judge, sections

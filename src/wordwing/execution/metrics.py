@@ -1,4 +1,4 @@
-"""How far a flown path is from the demonstration's (paper: Automated Evaluation Details).
+"""How far a flown path is from the demonstration's (paper: Automated Evaluation Details), and how sure a share is.
 
 Paths are polylines [P, 2] in metres, in any one frame; an empty one or one with NaN is refused with a `ValueError`.
 Each metric's formula, and why it is this one, is in `docs/metrics.md`.
@@ -13,6 +13,7 @@ import numpy as np
 import ot
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
+from scipy.stats import binomtest
 from torch import Tensor
 
 from wordwing.world.paths import Floats, line_distance, lines_of, resample
@@ -128,3 +129,11 @@ def nemd(flown_emd: float, stop_emd: float) -> float | None:
 def semd(success: bool, share: float | None) -> float:
     """Success weighted by NEMD: success · max(0, 1 − NEMD), 0 where there is no NEMD."""
     return success * max(0.0, 1 - share) if share is not None else 0.0
+
+
+def wilson(hits: int, total: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share; (0, 1) of nothing."""
+    if not total:
+        return 0.0, 1.0
+    bounds = binomtest(hits, total).proportion_ci(method="wilson")
+    return float(bounds.low), float(bounds.high)

@@ -9,8 +9,7 @@ import numpy as np
 
 from wordwing.data.demonstrations.records import Demonstrations
 from wordwing.data.schema import Instruction
-from wordwing.execution.metrics import emd, final_distance, succeeded
-from wordwing.intervals import wilson
+from wordwing.execution.metrics import emd, final_distance, succeeded, wilson
 
 SAMPLE = 200
 """Flights whose EMD is taken; all would take longer than flying them."""

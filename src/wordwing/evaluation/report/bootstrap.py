@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wordwing.intervals import wilson
+from wordwing.execution.metrics import wilson
 
 Values = Sequence[float | None] | NDArray[np.floating]
 """One for each instruction; None or NaN where there is none."""
