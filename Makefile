@@ -53,15 +53,15 @@ pictures: $(READY)
 	$(BIN)/wordwing data show frames --domain lab --corpus cage --out docs/frames-lab.png
 	$(BIN)/wordwing fly "turn around, pass the barrel on its left and stop in front of the boat" --seed 38 --out out/picture
 	cp out/picture/filmstrip.png docs/flight.png
-	$(BIN)/python benchmarks/own_sentences.py pvn2-sureal docs/own-sentences.webp
-	$(BIN)/python benchmarks/studio_pictures.py
-	$(BIN)/python benchmarks/report_picture.py docs/report.webp docs/episodes/cage-dev-sim docs/episodes/cage-dev-sim-bc docs/episodes/cage-dev-sim-pvn
-	$(BIN)/python benchmarks/first_look.py plot benchmarks/first-look-calibration.jsonl docs/calibration.png
+	$(BIN)/python experiments/own_sentences/own_sentences.py pvn2-sureal docs/own-sentences.webp
+	$(BIN)/python scripts/studio_screenshots.py
+	$(BIN)/python scripts/report_screenshot.py docs/report.webp results/cage-dev-sim results/cage-dev-sim-bc results/cage-dev-sim-pvn
+	$(BIN)/python experiments/first_look/first_look.py plot experiments/first_look/first-look-calibration.jsonl docs/calibration.png
 	$(BIN)/wordwing data show examples --corpus field --out docs/examples-field.webp
 	$(BIN)/wordwing data show examples --corpus cage --out docs/examples-cage.webp
 
 licences: $(READY)
-	$(BIN)/python benchmarks/licences.py > docs/licences.md
+	$(BIN)/python scripts/licences.py > docs/licences.md
 
 # Strictly: what could not be looked up is not safe for that.
 audit:

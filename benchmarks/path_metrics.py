@@ -8,7 +8,8 @@ Usage: OMP_NUM_THREADS=1 python benchmarks/path_metrics.py [SECONDS]     (5 for 
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import cycle
 
 import numpy as np
@@ -50,7 +51,8 @@ def flights(paragraphs: int = 20) -> list[Episode]:
         flown = fly(policy, Simulator(len(tasks), draw=False), tasks)
         for entry, flight in zip(instructions, flown, strict=True):
             poses, setpoints = rounded(flight)
-            part = entry.segment
+            part, ended_by = entry.segment, flight.ended_by[0]
+            assert ended_by != "operator"
             episodes.append(
                 Episode(
                     system=name,
@@ -70,7 +72,7 @@ def flights(paragraphs: int = 20) -> list[Episode]:
                     poses=poses,
                     setpoints=setpoints,
                     decisions=flight.end,
-                    ended_by=flight.ended_by[0],
+                    ended_by=ended_by,
                     seconds_inside_landmarks=flight.seconds_inside_landmarks[0],
                     goals=flight.believed_goals,
                 )
@@ -78,7 +80,7 @@ def flights(paragraphs: int = 20) -> list[Episode]:
     return episodes
 
 
-def report(figure: str, calls: list[Callable[[], object]], seconds: float, **notes: object) -> None:
+def report(figure: str, calls: Sequence[Callable[[], object]], seconds: float, **notes: object) -> None:
     """Print how many of some calls, in turn, are done in a second."""
     turn = cycle(calls)
     rate = rate_of(lambda: next(turn)(), seconds, CPU)
@@ -93,11 +95,11 @@ def main() -> None:
     rng = np.random.default_rng(0)
     pairs = [(winding_path(rng), winding_path(rng)) for _ in range(200)]
     points = len(evenly(pairs[0][0]))
-    report("EMD/s", [lambda a=a, b=b: emd(a, b) for a, b in pairs], seconds, pairs=len(pairs), points=points)
-    report("nDTW/s", [lambda a=a, b=b: ndtw(a, b) for a, b in pairs], seconds, pairs=len(pairs), points=points)
+    report("EMD/s", [partial(emd, *pair) for pair in pairs], seconds, pairs=len(pairs), points=points)
+    report("nDTW/s", [partial(ndtw, *pair) for pair in pairs], seconds, pairs=len(pairs), points=points)
     flown = flights()
     length = round(float(np.mean([measure(episode).length for episode in flown])), 2)
-    calls = [lambda episode=episode: measure(episode) for episode in flown]
+    calls = [partial(measure, episode) for episode in flown]
     report("flights/s, all metrics", calls, seconds, flights=len(flown), mean_length_m=length)
 
 

@@ -114,7 +114,7 @@ def count_steps(process: Reinforcement) -> list[int]:
         steps[0] += 1
         return decide(*given)
 
-    process.collector._decide = counted  # type: ignore[method-assign]
+    process.collector.__dict__["_decide"] = counted
     return steps
 
 
@@ -207,7 +207,8 @@ def host_times(events: list[dict]) -> tuple[dict[str, Part], list[float], list[s
             label = event["name"].removeprefix("part ")
             edges += [(event["ts"], True, label), (event["ts"] + event["dur"], False, label)]
     parts: dict[str, Part] = defaultdict(Part)
-    open_parts, moments, labels = [REST], [], []
+    open_parts, labels = [REST], list[str]()
+    moments: list[float] = []
     for moment, begins, label in sorted(edges, key=lambda edge: edge[:2]):
         if moments:
             parts[open_parts[-1]].wall += (moment - moments[-1]) / 1000

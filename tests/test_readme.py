@@ -44,11 +44,23 @@ def test_every_command_of_the_readme_exists():
             here = here._subcommands[word].target
 
 
-def test_every_link_and_picture_in_the_documents_is_there():
-    for document in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]:
-        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text("utf-8")):
-            if not target.startswith("http"):
-                assert (document.parent / target).exists(), f"{document.name} points to {target}"
+def slug(heading: str) -> str:
+    """The anchor that GitHub gives a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def test_every_link_image_and_anchor_in_the_documents_exists():
+    folders = [ROOT, ROOT / "docs", ROOT / "benchmarks", ROOT / "results", *(ROOT / "experiments").iterdir()]
+    for document in sorted(path for folder in folders for path in folder.glob("*.md")):
+        for link in re.findall(r"\]\(([^)]+)\)", document.read_text("utf-8")):
+            target, _hash, anchor = link.partition("#")
+            if target.startswith(("http", "mailto")):
+                continue
+            pointed = document.parent / target if target else document
+            assert pointed.exists(), f"{document.name} points to {target}"
+            if anchor:
+                headings = re.findall(r"(?m)^#+ (.+)$", pointed.read_text("utf-8"))
+                assert anchor in map(slug, headings), f"{document.name} points to {link}"
 
 
 def test_ci_runs_the_readmes_test_command():
@@ -56,9 +68,9 @@ def test_ci_runs_the_readmes_test_command():
     assert "make test" in README
 
 
-def test_the_tables_in_the_documents_are_those_of_the_benchmarks_files():
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    from table import fill
+def test_the_tables_in_the_documents_are_those_of_the_lines_they_name():
+    sys.path.insert(0, str(ROOT / "scripts"))
+    from tables import fill
 
     pages = {"results": 16, "data": 4, "experiments": 22, "studio": 1, "flight": 3}
     for name, tables in {"README.md": 1, **{f"docs/{page}.md": count for page, count in pages.items()}}.items():
@@ -68,9 +80,9 @@ def test_the_tables_in_the_documents_are_those_of_the_benchmarks_files():
 
 
 @pytest.mark.long
-def test_the_tables_of_reports_in_the_documents_are_those_of_the_episodes_beside_them():
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    from table import fill
+def test_the_tables_of_reports_in_the_documents_are_those_of_the_recorded_flights():
+    sys.path.insert(0, str(ROOT / "scripts"))
+    from tables import fill
 
     for name, tables in {"results": 27, "flight": 1}.items():
         document = (ROOT / "docs" / f"{name}.md").read_text("utf-8")

@@ -15,7 +15,7 @@ from wordwing.model.stage1 import Stage1Config
 from wordwing.model.visitation import entropy, visitation
 from wordwing.world.tasks import Task
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "experiments" / "first_look"))
 from first_look import excess_without_reading, four_ways
 
 

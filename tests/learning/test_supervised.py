@@ -21,7 +21,7 @@ from wordwing.learning.stepping import adam, step
 from wordwing.model.discriminator import DiscriminatorConfig, wasserstein
 from wordwing.model.policy import PolicyNetwork
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "experiments" / "first_look"))
 from first_look import four_ways
 
 SMALL = SupervisedConfig(

@@ -1,0 +1,57 @@
+"""Which stage limits a policy: where it believed the goal to be when it stopped, and where it was; JSON lines.
+
+Usage: python experiments/beliefs/beliefs.py EVALUATION…
+
+Takes folders of `wordwing evaluate`. A belief is right if the likeliest goal at the last decision is within 0.47 m of
+the demonstration's end, as a flight succeeds that ends there.
+"""
+
+import json
+from itertools import groupby
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import tyro
+
+from wordwing.evaluation.episodes import find_episodes, read_episodes
+from wordwing.execution.metrics import succeeded
+
+
+def main(folders: Annotated[list[Path], tyro.conf.Positional], /) -> None:
+    """One line for each system that believes something, corpus and number of segments."""
+    episodes = [one for one in read_episodes([find_episodes(folder) for folder in folders]) if len(one.goals)]
+
+    def key(episode):
+        return episode.corpus, episode.split, episode.domain, episode.system, episode.segments
+
+    for (corpus, split, domain, system, segments), group in groupby(sorted(episodes, key=key), key):
+        flights = list(group)
+        believed = np.array([one.goals[-1, :2] for one in flights])
+        rest = np.array([one.path[-1] for one in flights])
+        goal = np.array([one.gold[-1] for one in flights])
+        right = succeeded(np.linalg.norm(believed - goal, axis=1))
+        success = succeeded(np.linalg.norm(rest - goal, axis=1))
+        row = {
+            "system": system,
+            "corpus": corpus,
+            "split": split,
+            "domain": domain,
+            "segments": segments,
+            "n": len(flights),
+            "SR, %": percent(success),
+            "belief right, %": percent(right),
+            "SR where right, %": percent(success[right]),
+            "SR where wrong, %": percent(success[~right]),
+            "from rest to belief, median m": round(float(np.median(np.linalg.norm(believed - rest, axis=1))), 2),
+        }
+        print(json.dumps(row, ensure_ascii=False))
+
+
+def percent(flags: np.ndarray) -> float | None:
+    """Share that is true, to a tenth; nothing of nothing."""
+    return round(100 * float(flags.mean()), 1) if len(flags) else None
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

@@ -1,0 +1,269 @@
+"""What makes stage 1 understand composition and order: variants with the same small budget.
+
+Usage: python experiments/composition/composition.py train OUT DATASET… [--vary NAME=VALUE[,…]…] [--seeds N…]
+       python experiments/composition/composition.py table OUT DATASET…     JSON lines of all runs
+
+`train` teaches stage 1 by the recipe `gpu` with half of its batch, once for each variation and seed, several at a time
+on one GPU, and asks it about dev instructions after a first look and after a look around. OUT gets a policy and the
+answers of each run. Runs that are there already are left out, so the same command goes on after an interruption.
+"""
+
+import json
+import math
+import multiprocessing
+import time
+import traceback
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+import tyro
+
+from wordwing.data.dataset import Dataset
+from wordwing.data.schema import Instruction
+from wordwing.evaluation.report.bootstrap import Resampling
+from wordwing.execution.metrics import succeeded
+from wordwing.learning.algorithm1 import Supervised
+from wordwing.learning.first_look import FirstLooks, assess
+from wordwing.learning.gold import GoldConfig
+from wordwing.learning.runtime.config import RunConfig
+from wordwing.learning.runtime.processes import new_network
+from wordwing.learning.runtime.recipes import changed, gpu
+from wordwing.learning.training_data import first_executions, lab_executions, load_material, other_sayings
+from wordwing.model.checkpoint import save_network
+from wordwing.model.policy import PolicyNetwork
+
+BUDGET = (
+    "data.wordings=4",
+    "supervised.executions=128",
+    "supervised.contexts.shares=0.25,0.75",
+    "supervised.average=0.998",
+    "schedule.minutes=none",
+)
+"""Of every run. The average does not change what is learned; both the last weights and it are asked."""
+
+LAB = "supervised.executions=96,supervised.common=16"
+"""Of a run that also learns from the lab: as many executions in all."""
+
+LOOKS = {"first look": 1, "look around": 6, "four looks around": 24}
+"""Pictures all around that a drone takes at the start."""
+
+NOTHING = "nothing"
+"""Is changed in the baseline."""
+
+ANSWERS = "answers.npz"
+
+
+def train(
+    out: Annotated[Path, tyro.conf.Positional],
+    data: Annotated[list[Path], tyro.conf.Positional],
+    /,
+    vary: list[str] = [NOTHING],  # noqa: B006
+    once: list[str] = [],  # noqa: B006
+    seeds: list[int] = [0],  # noqa: B006
+    updates: int = 1500,
+    lanes: int = 3,
+    count: int = 1000,
+    minutes: float = math.inf,
+    also: list[str] = [],  # noqa: B006
+    device: str = "",
+) -> None:
+    """Train each variation with each seed.
+
+    Args:
+        out: Folder of policies and answers.
+        data: Datasets; one of them the cage, with the lab's demonstrations.
+        vary: What is changed in each run, settings as in --set; "lab" among them for one that has the lab, too.
+        once: The same, of runs with the first seed alone.
+        seeds: Of everything random.
+        updates: Of each run.
+        lanes: How many train at a time.
+        count: Dev instructions of each dataset and number of segments that are asked at most.
+        minutes: Runs that are not done by then are given up.
+        also: Further settings of all runs.
+        device: "cpu" or "cuda"; by default CUDA where there is one.
+    """
+    where = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    jobs = [(variation, seed) for seed in seeds for variation in (vary + once if seed == seeds[0] else vary)]
+    jobs = [job for job in jobs if not (folder_of(out, *job) / ANSWERS).exists()]
+    config = changed(gpu(), [f"data.corpora={','.join(map(str, data))}", *BUDGET, *also])
+    given = (config, out, updates, count, time.time() + 60 * minutes, where)
+    lanes = min(lanes, max(len(jobs), 1))
+    with ProcessPoolExecutor(lanes, multiprocessing.get_context("spawn"), Lane.begin, given) as pool:
+        for done in as_completed([pool.submit(Lane.work, job) for job in jobs]):
+            done.result()
+
+
+def folder_of(out: Path, variation: str, seed: int) -> Path:
+    """Where a run is kept."""
+    return out / f"{variation.replace('=', '-').replace(',', '+')}-seed-{seed}"
+
+
+class Lane:
+    """A process that trains one variant after the other."""
+
+    here: "Lane"
+
+    def __init__(self, config: RunConfig, out: Path, updates: int, count: int, deadline: float, device: str) -> None:
+        """Load what all runs have in common."""
+        began = time.monotonic()
+        torch.set_num_threads(1)
+        self.config, self.out, self.updates, self.deadline = config, out, updates, deadline
+        self.device = torch.device(device)
+        self.material = load_material(config.data, self.device)
+        self.executions = first_executions(self.material, config.data)
+        self.lab = lab_executions(self.material, config.data)  # for those runs that have it
+        self.sayings = other_sayings(self.material, config.data, mirrored=True)
+        self.looks: dict[tuple[str, int, str], FirstLooks] = {}
+        for dataset in self.material.datasets:
+            for segments in (1, 2):
+                tasks = [dataset.task(one) for one in chosen(dataset, segments, count)]
+                for look, headings in LOOKS.items():
+                    drawn = FirstLooks.of(tasks, self.material.vocabulary, self.device, headings)
+                    self.looks[dataset.name, segments, look] = drawn
+        print(f"ready after {time.monotonic() - began:.0f} s", flush=True)
+
+    @staticmethod
+    def begin(*given: Any) -> None:
+        """Load in a new process."""
+        Lane.here = Lane(*given)
+
+    @staticmethod
+    def work(job: tuple[str, int]) -> None:
+        """Train one; what goes wrong with it does not end the others."""
+        try:
+            Lane.here.train(*job)
+        except Exception:
+            print(f"{job}: {traceback.format_exc()}", flush=True)
+
+    def train(self, variation: str, seed: int) -> None:
+        """One run; nothing is kept of it if time runs out."""
+        began = time.monotonic()
+        torch.compiler.reset()  # else what was compiled for earlier runs would be kept, and counted
+        changes = [one for one in variation.split(",") if one not in (NOTHING, "lab")]
+        lab = self.lab if "lab" in variation.split(",") else None
+        config = replace(changed(self.config, [*(LAB.split(",") if lab else []), *changes]), seed=seed)
+        network = new_network(config, self.material, self.device)
+        torch.manual_seed(seed + 1)
+        parts = self.material.examples, self.executions, lab, config.supervised
+        teacher = Supervised(network, *parts, seed, self.device.type == "cuda", self.sayings)
+        answers: dict[str, np.ndarray] = {}
+        for update in range(self.updates):
+            figures = teacher.update(update / self.updates)
+            if update % 50 == 1 and time.time() > self.deadline:
+                print(f"{variation} {seed}: given up at update {update}", flush=True)
+                return
+            if update % 300 == 50:
+                print(f"{variation} {seed}: at update {update} after {time.monotonic() - began:.0f} s", flush=True)
+            if update + 1 in (self.updates // 2, self.updates):
+                end = update + 1 == self.updates
+                loss = float(figures["supervised/goal"])
+                for weights, given in (("last", network), ("average", teacher.averaged)):
+                    wanted = list(LOOKS) if end and weights == "average" else ["look around"]
+                    answers |= self.asked(given, f"{'end' if end else 'half'}/{weights}", wanted)
+        seconds = time.monotonic() - began
+        about = {"changed": variation, "seed": seed, "updates": self.updates, "seconds": seconds, "loss": loss}
+        folder = folder_of(self.out, variation, seed)
+        card = f"# {variation}, seed {seed}\n\nStage 1 alone; stage 2 is untrained. Made by experiments/composition.\n"
+        save_network(folder / "policy", teacher.averaged, self.material.vocabulary, card, torch.float16)
+        (folder / "run.json").write_text(json.dumps(about))
+        np.savez_compressed(folder / ANSWERS, **answers)  # type: ignore[arg-type]
+        right = {
+            name.removeprefix("end/average/look around/"): f"{100 * succeeded(values[0]).mean():.1f}"
+            for name, values in answers.items()
+            if name.startswith("end/average/look around/")
+        }
+        print(f"{variation} {seed}: {seconds:.0f} s, loss {loss:.2f}, {right}", flush=True)
+
+    def asked(self, network: PolicyNetwork, prefix: str, wanted: list[str]) -> dict[str, np.ndarray]:
+        """[4, N] goal error, share of the goal out of view, excess cross-entropies of trajectory and goal."""
+        network.eval()
+        found = {}
+        for (corpus, segments, look), looks in self.looks.items():
+            if look in wanted:
+                one = assess(network, looks, GoldConfig())
+                excess = (one.cross_entropy - one.gold_entropy).unbind(1)
+                values = torch.stack([one.goal_error, one.gold_unobserved, *excess])
+                found[f"{prefix}/{look}/{corpus} {segments}"] = values.numpy().astype(np.float32)
+        return found
+
+
+def chosen(dataset: Dataset, segments: int, count: int, seed: int = 0) -> list[Instruction]:
+    """So many dev instructions at most, always the same."""
+    found = list(dataset.instructions("dev", (segments,)))
+    order = np.random.default_rng(seed).permutation(len(found))[:count]
+    return [found[number] for number in sorted(order)]
+
+
+def table(
+    out: Annotated[Path, tyro.conf.Positional],
+    data: Annotated[list[Path], tyro.conf.Positional],
+    /,
+    asked: list[str] = ["end/average/look around"],  # noqa: B006
+    names: list[str] = [],  # noqa: B006
+    baseline: str = NOTHING,
+    count: int = 1000,
+) -> None:
+    """Print a line for each variation: means over seeds and, behind them, the difference from the baseline.
+
+    Intervals are over layouts, of the mean of the seeds that there are.
+
+    Args:
+        out: Folder of the runs.
+        data: The datasets that they were asked about.
+        asked: When, which weights, and after which look; a line for each.
+        names: Only these variations.
+        baseline: What variations are compared with.
+        count: As in `train`.
+    """
+    runs: dict[str, dict[int, dict[str, np.ndarray]]] = {}
+    for file in sorted(out.glob(f"*/{ANSWERS}")):
+        about = json.loads((file.parent / "run.json").read_text())
+        runs.setdefault(about["changed"], {})[about["seed"]] = dict(np.load(file))
+    homes = {
+        f"{dataset.name} {segments}": [one.layout for one in chosen(dataset, segments, count)]
+        for dataset in map(Dataset, data)
+        for segments in (1, 2)
+    }
+    for variation in sorted(runs, key=lambda name: (name != baseline, len(name), name)):
+        for key in asked if variation in (names or runs) else []:
+            row: dict[str, object] = {"changed": variation if variation == NOTHING else f"`{variation}`"}
+            row["seeds"] = len(runs[variation])
+            if len(asked) > 1:
+                row["asked"] = key
+            for group, layouts in homes.items():
+                row |= dict(cells(runs[variation], runs[baseline], f"{key}/{group}", group, layouts))
+            print(json.dumps(row, ensure_ascii=False))
+
+
+def cells(
+    mine: dict[int, dict[str, np.ndarray]],
+    base: dict[int, dict[str, np.ndarray]],
+    key: str,
+    group: str,
+    layouts: list[str],
+) -> Iterator[tuple[str, str]]:
+    """Of one group of instructions: goals that are right, and nats that are missing, each with the difference."""
+    resampling = Resampling.of(layouts)
+    means = []
+    for part in (mine, base):
+        values = np.stack([answers[key] for answers in part.values()]).astype(float)  # [seeds, 4, N]
+        seen = values[:, 1] < 0.5
+        right = np.where(seen, succeeded(values[:, 0]), np.nan)
+        means.append((100 * right.mean(0), values[:, 2].mean(0), values[:, 3].mean(0)))
+    names = ("right, %", "KL of the way", "KL of the goal")
+    for name, ours, theirs in zip(names, *means, strict=True):
+        digits = 1 if "%" in name else 2
+        found, change = resampling.interval(ours), resampling.difference(ours, theirs)
+        text = f"{found.mean:.{digits}f}"
+        if mine is not base:
+            text += f" ({change.low:+.{digits}f} to {change.high:+.{digits}f})"
+        yield f"{group}: {name}", text
+
+
+if __name__ == "__main__":
+    tyro.extras.subcommand_cli_from_dict({"train": train, "table": table})

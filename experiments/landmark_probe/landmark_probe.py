@@ -1,0 +1,200 @@
+"""How well a policy's eyes name landmarks in `sim` and in lab pictures; JSON lines for docs/results.md.
+
+Usage: python experiments/landmark_probe/landmark_probe.py POLICY DATASET [--pictures N] [--seed N] [--sheet PICTURE]
+
+POLICY is a folder, or the name of a policy that comes with wordwing; DATASET a folder of `wordwing data build` with the
+`sim` demonstrations of its train and dev splits (`wordwing data demonstrate`). One linear layer learns to name
+landmarks from what the `sim` eyes see of `sim` pictures in train layouts. It is then asked in dev layouts, where every
+picture is taken in both domains from the same pose, one of each of N demonstrations, without motion blur. Asked for are
+landmarks up to 3 m away whose place on the ground is in view. The lab is wordwing's stand-in for a real one. It takes
+two minutes on a CPU.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import tyro
+from PIL import Image, ImageDraw
+from torch import Tensor
+
+from wordwing.camera import Camera
+from wordwing.data.dataset import Dataset
+from wordwing.data.demonstrations import Demonstrations
+from wordwing.errors import WordwingError
+from wordwing.evaluation.report.bootstrap import Resampling
+from wordwing.execution.metrics import wilson
+from wordwing.frames import Pose
+from wordwing.interface import Domain
+from wordwing.learning.naming import REACH, LinearProbe, Sightings, see_landmarks, sightings, take_pictures
+from wordwing.model.checkpoint import load_network, policy_folder
+from wordwing.viz.drawing import BLUISH_GREEN, VERMILLION, font, save
+from wordwing.viz.sheets import contact_sheet
+from wordwing.world.catalogue import catalogue
+from wordwing.world.layout import Layout
+
+LOOKS: tuple[tuple[Domain, Domain], ...] = (("sim", "sim"), ("lab", "sim"), ("lab", "lab"))
+"""Whose pictures, whose eyes. Between the first two is the gap that the third is there to close."""
+
+NEAR = 1.5
+"""Landmarks are near up to here, metres."""
+
+SCALE, ROWS, BUSY = 3, 4, 3
+"""Of the sheet: how much larger its pictures are, how many poses it has, and how many landmarks each shows at least."""
+
+
+@dataclass(frozen=True)
+class Views:
+    """N poses from demonstrations, in whose layouts, and the landmarks in view."""
+
+    names: list[str]
+    """[N] of the layouts."""
+    layouts: list[Layout]
+    """[N]."""
+    pose: Pose
+    """[N] world frame."""
+    found: Sightings
+
+
+def main(
+    policy: Annotated[str, tyro.conf.Positional],
+    data: Annotated[Path, tyro.conf.Positional],
+    /,
+    pictures: int = 1000,
+    seed: int = 0,
+    sheet: Path | None = None,
+) -> None:
+    """Fit in train layouts, ask in dev layouts, print, and draw a few of the pictures."""
+    network, _vocabulary = load_network(policy)
+    stage1, camera = network.eval().stage1, network.camera
+    dataset = Dataset(data)
+    train = views(dataset, "train", pictures, np.random.default_rng([seed, 0]), camera)
+    image = take_pictures(train.layouts, train.pose, "sim")
+    probe = LinearProbe.fit(see_landmarks(stage1, image, train.found, "sim", camera), train.found.kind)
+    dev = views(dataset, "dev", pictures, np.random.default_rng([seed, 1]), camera)
+    images = {domain: take_pictures(dev.layouts, dev.pose, domain, seed) for domain in ("sim", "lab")}
+    named = [probe.name(see_landmarks(stage1, images[where], dev.found, eyes, camera)) for where, eyes in LOOKS]
+    for row in rows(dev, named):
+        print(json.dumps({"policy": policy_folder(policy).name, **row}, ensure_ascii=False), flush=True)
+    if sheet is not None:
+        save(draw_sheet(dev, images, named), sheet)
+
+
+def views(dataset: Dataset, split: str, count: int, rng: np.random.Generator, camera: Camera) -> Views:
+    """One random pose from each of so many random demonstrations."""
+    flights = Demonstrations.load(dataset.folder / "demonstrations" / f"sim-{split}.npz", dataset)
+    if not 1 <= count <= len(flights):
+        raise WordwingError(f"{dataset.folder}: {count} pictures are wanted, of {len(flights)} {split} demonstrations")
+    instructions = {entry.id: entry for entry in dataset.instructions(split)}
+    chosen = rng.permutation(len(flights))[:count].tolist()
+    pose = Pose.stack([flights.poses(index)[int(rng.integers(flights.decisions[index] + 1))] for index in chosen])
+    flown = [instructions[flights.ids[index]] for index in chosen]
+    layouts = [dataset.layout(entry.layout, entry.window) for entry in flown]
+    return Views([entry.layout for entry in flown], layouts, pose, sightings(layouts, pose, camera))
+
+
+def rows(dev: Views, named: list[Tensor]) -> list[dict]:
+    """Shares of landmarks that were named right: all, near and far ones."""
+    found = dev.found
+    home = np.array(dev.names)[found.picture.numpy()]  # [M]
+    right = {look: (names == found.kind).numpy() for look, names in zip(LOOKS, named, strict=True)}  # [M] each
+    near = (found.distance <= NEAR).numpy()
+    parts = {"all": near | ~near, f"up to {NEAR} m": near, f"beyond {NEAR} m": ~near}
+    return [row(look, part, right, home, found, chosen) for look in LOOKS for part, chosen in parts.items()]
+
+
+def row(
+    look: tuple[Domain, Domain],
+    part: str,
+    right: dict[tuple[Domain, Domain], np.ndarray],
+    home: np.ndarray,
+    found: Sightings,
+    chosen: np.ndarray,
+) -> dict:
+    """How one look did on a part of the landmarks.
+
+    Args:
+        look: Whose pictures, whose eyes.
+        part: Name of the part.
+        right: [M] bool, which landmarks each look named right.
+        home: [M] names of the layouts that they stand in.
+        found: The landmarks.
+        chosen: [M] bool, which of them belong to the part.
+    """
+    scores = {name: hits[chosen].astype(float) for name, hits in right.items()}
+    hits, count = int(scores[look].sum()), int(chosen.sum())
+    resampling = Resampling.of(home[chosen].tolist())
+    by_layout = resampling.interval(scores[look], share=True)
+    commonest = np.bincount(found.kind.numpy()[chosen], minlength=1).max()  # what naming all alike gets right
+    made = {
+        "pictures": look[0],
+        "eyes": look[1],
+        "distance": part,
+        "landmarks, n": count,
+        "named right, %": round(100 * hits / max(count, 1), 1),
+        "95 %, Wilson": span(*wilson(hits, count)),
+        "95 %, resampling layouts": span(by_layout.low, by_layout.high),
+        "commonest kind, %": round(100 * int(commonest) / max(count, 1), 1),
+    }
+    if look == LOOKS[2]:
+        closed = resampling.gap_closed(scores[look], average=scores[LOOKS[1]], oracle=scores[LOOKS[0]])
+        made["gap closed, %"] = f"{percent(closed.mean)} ({span(closed.low, closed.high)})"
+    return made
+
+
+def span(low: float | None, high: float | None) -> str:
+    """An interval of a share."""
+    return f"{percent(low)}–{percent(high)}"
+
+
+def percent(share: float | None) -> str:
+    """A share, or that nothing can be said."""
+    return "?" if share is None else f"{100 * share:.1f}"
+
+
+def draw_sheet(dev: Views, images: dict[str, Tensor], named: list[Tensor]) -> Image.Image:
+    """The first poses in different layouts that show a few landmarks, and what each was called."""
+    chosen: dict[str, int] = {}
+    for number, many in enumerate(dev.found.picture.bincount(minlength=len(dev.names)) >= BUSY):
+        if many and len(chosen) < ROWS:
+            chosen.setdefault(dev.names[number], number)
+    tiles, captions = [], []
+    for number in chosen.values():
+        for (where, eyes), names in zip(LOOKS, named, strict=True):
+            tiles.append(labelled(images[where][number], number, dev.found, names))
+            captions.append(f"{where} picture, {eyes} eyes")
+    title = (
+        f"Landmarks up to {REACH:.0f} m away, named by one linear layer fitted to sim pictures; the lab is a stand-in"
+    )
+    return contact_sheet(tiles, captions, len(LOOKS), 1, title)
+
+
+def labelled(image: Tensor, number: int, found: Sightings, named: Tensor) -> np.ndarray:
+    """A picture with names below its landmarks' feet, higher up where another one is in the way."""
+    height, width = image.shape[0] * SCALE, image.shape[1] * SCALE
+    tile = Image.fromarray(image.numpy()).resize((width, height), Image.Resampling.NEAREST)
+    draw = ImageDraw.Draw(tile)
+    face, line = font(15), 20
+    taken: list[tuple[float, float, float]] = []  # middle and half width
+    here = (found.picture == number).nonzero()[:, 0].tolist()
+    for index in sorted(here, key=lambda index: -float(found.pixel[index, 1])):
+        right = bool(named[index] == found.kind[index])
+        text = f"{catalogue()[int(named[index])].name} {'✓' if right else '✗'}"
+        u, v = (SCALE * found.pixel[index]).tolist()
+        half = draw.textlength(text, face) / 2 + 3
+        x, y = min(max(u, half), width - half), v + line / 2 + 3
+        if y > height - line / 2:
+            y = v - line / 2 - 3
+        while any(abs(x - a) < half + b and abs(y - c) < line for a, c, b in taken):
+            y -= line / 2
+        taken.append((x, y, half))
+        colour = BLUISH_GREEN if right else VERMILLION
+        draw.ellipse((u - 3, v - 3, u + 3, v + 3), colour, "white")
+        draw.text((x, y), text, colour, face, anchor="mm", stroke_width=2, stroke_fill="white")
+    return np.asarray(tile)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

@@ -1,0 +1,122 @@
+"""Pictures of the studio and of the page of a study for docs/: desktop and phone, light and dark.
+
+Usage: python scripts/studio_screenshots.py [FOLDER]     (docs by default; needs Playwright and Chromium)
+"""
+
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+from PIL import Image
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from wordwing.cli import main as wordwing
+from wordwing.studio.crew import load_crew
+from wordwing.studio.server import Settings
+from wordwing.studio.server import make_server as studio_server
+from wordwing.study.questions import Answers
+from wordwing.study.server import Service
+from wordwing.study.server import make_server as study_server
+from wordwing.study.store import Study
+
+PORT = 8137
+URL = f"http://127.0.0.1:{PORT}/"
+SENTENCE = "go to the boat, then sneak past the gorilla and stop behind the big pumpkin"
+SIZES = {"desktop": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 844}}
+RATED = 6
+"""Flights that the rater of the pictures has rated already."""
+
+
+@contextmanager
+def serving(server: uvicorn.Server) -> Iterator[None]:
+    """A server in a thread."""
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.1)
+    yield
+    server.should_exit = True
+    thread.join()
+
+
+def pages(browser: Browser, scale: float) -> Iterator[tuple[str, Page]]:
+    """One of each size and theme, with its name; so many pixels for one of CSS."""
+    for kind, size in SIZES.items():
+        for theme in ("light", "dark"):
+            page = browser.new_page(viewport=size, color_scheme=theme, device_scale_factor=scale)  # type: ignore[arg-type]
+            yield f"{kind}-{theme}", page
+            page.close()
+
+
+def photograph(page: Page, picture: Path, quality: int) -> None:
+    """What is to be seen of a page."""
+    with tempfile.TemporaryDirectory() as folder:
+        page.screenshot(path=f"{folder}/page.png")
+        Image.open(f"{folder}/page.png").convert("RGB").save(picture, quality=quality, method=6)
+
+
+def studio(browser: Browser, out: Path) -> None:
+    """Fly, and photograph the page where it has stopped and the verdict stands there."""
+    with (
+        tempfile.TemporaryDirectory() as keep,
+        serving(studio_server(Settings(load_crew(("pvn2-sureal",)), Path(keep), port=PORT))),
+    ):
+        for name, page in pages(browser, 1.5):
+            page.goto(URL)
+            page.wait_for_selector("body[data-phase=idle] #things-list li:nth-child(2)", state="attached")
+            page.locator("textarea").first.fill(SENTENCE)
+            page.select_option("#speed", "8")
+            page.locator("#seed").fill("12")
+            page.locator("#seed").blur()
+            time.sleep(3)  # for the layout, and for the words that it does not know
+            page.click("#fly")
+            page.wait_for_selector("body[data-phase=ended]", timeout=120_000)
+            page.focus("#time")
+            for _step in range(4):
+                page.keyboard.press("ArrowLeft")
+            page.evaluate("scrollTo(0, 0)")
+            time.sleep(0.5)
+            photograph(page, out / f"studio-{name}.webp", 82)
+
+
+def study(browser: Browser, out: Path) -> None:
+    """Make a study, and photograph one of its flights as its rater sees it."""
+    with tempfile.TemporaryDirectory() as folder:
+        flights = f"{folder}/flights"
+        wordwing(["evaluate", "oracle", "average", "--segments", "2", "--limit", "8", "--out", flights])
+        wordwing(["study", "create", "--episodes", flights, "--practice", "0", "--out", f"{folder}/study.db"])
+        made = Study(f"{folder}/study.db")
+        rater = made.new_rater()
+        for item, _rated in made.order(rater)[:RATED]:
+            made.rate(rater, item, Answers(3, 3, 3))
+        with serving(study_server(Service(made, port=PORT))):
+            for name, page in pages(browser, 1.25):
+                page.emulate_media(reduced_motion="reduce")
+                page.goto(f"{URL}#rater={rater}")
+                page.check("[name=path][value='4']")
+                page.focus("#moment")
+                for _step in range(7):
+                    page.keyboard.press("PageUp")
+                page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
+                time.sleep(1)
+                photograph(page, out / f"study-{name}.webp", 60)
+
+
+def main() -> None:
+    """Take all pictures."""
+    out = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent.parent / "docs"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        studio(browser, out)
+        study(browser, out)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
