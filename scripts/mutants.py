@@ -96,7 +96,7 @@ def mutants(file: str) -> Iterator[Mutant]:
             for node in _expressions(function):
                 changed = _changed(node)
                 before = ast.get_source_segment(source, node)
-                if changed is not None and before is not None and "\n" not in before:
+                if isinstance(node, ast.expr) and changed is not None and before is not None and "\n" not in before:
                     after = ast.unparse(changed)
                     lines = source.splitlines(keepends=True)
                     row = lines[node.lineno - 1].encode()
