@@ -1,1 +1,1 @@
-"""Datasets: one schema, the corpora that are generated, importers, demonstrations."""
+"""Datasets: one schema, generated corpora, importers, exporters, and demonstrations (executions of ORACLE)."""

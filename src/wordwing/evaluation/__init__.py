@@ -1,1 +1,1 @@
-"""How good it is and how it looks: metrics, rollouts, tables, plots, animations."""
+"""Splits become executions, executions become lines and metrics, and lines become reports."""

@@ -1,1 +1,1 @@
-"""One drone at a time: the vehicle interface and the loop that flies a policy on it."""
+"""A real drone: the guardian that keeps it safe, MAVLink, motion capture, and the lab served as an autopilot."""

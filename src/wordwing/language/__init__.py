@@ -1,1 +1,1 @@
-"""Words: tokens, what they name, how instructions are written and what they mean."""
+"""Tokens, the parser, the instruction writer, and what instructions mean and how that is judged."""

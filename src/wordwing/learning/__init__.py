@@ -1,1 +1,1 @@
-"""How the policy learns."""
+"""SuReAL and behaviour cloning: Algorithm 1 (supervised), Algorithm 2 (PPO), and the processes they run in."""

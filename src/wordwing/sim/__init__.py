@@ -1,1 +1,1 @@
-"""What moves and is seen: scenes, dynamics, cameras, the batched simulator, the lab and the Gymnasium environments."""
+"""The `sim` domain: a batched simulator with a Warp ray-casting camera and 6-DOF dynamics."""

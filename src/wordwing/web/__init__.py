@@ -1,1 +1,1 @@
-"""What the studio and the page of studies share: who may come in, how pages are served, and how they look."""
+"""What the studio and the study pages share: limits, security headers, and how pages are served."""
