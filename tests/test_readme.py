@@ -14,12 +14,15 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
-def test_the_python_examples_run_on_the_readmes_own_layout(tmp_path, monkeypatch):
+def test_the_python_examples_run_on_the_readmes_own_layout(tmp_path, monkeypatch, capsys):
     [layout] = blocks("json")
     (tmp_path / "yard.json").write_text(layout)
     monkeypatch.chdir(tmp_path)
-    batched, gym = blocks("python")
+    sentence, batched, gym = blocks("python")
     names: dict = {}
+    exec(sentence, names)
+    assert "✓ turned around" in capsys.readouterr().out
+    assert (tmp_path / "flight.png").stat().st_size > 100_000
     exec(batched.replace("1024", "4").replace('"cuda"', '"cpu"'), names)  # fewer worlds, no GPU
     assert names["pictures"].shape == (4, 72, 128, 3)
     assert names["flown"].forward.shape == (4,)
