@@ -38,7 +38,7 @@ def groups(folders: list[Path]) -> Iterator[tuple[dict[str, object], list[Episod
             where = (episode.corpus, episode.split, episode.domain, episode.segments)
             found[where][episode.system].append(episode)
     for where, systems in sorted(found.items()):
-        shared = dict(zip(("corpus", "split", "domain", "segments"), where, strict=True))
+        shared: dict[str, object] = dict(zip(("corpus", "split", "domain", "segments"), where, strict=True))
         for system in ordered(systems):
             yield shared | {"system": title(system), "n": len(systems[system])}, systems[system]
 
