@@ -14,7 +14,7 @@ from wordwing.learning.contexts import ContextConfig, ContextSource
 from wordwing.learning.gold import GoldConfig
 from wordwing.learning.losses import gold_of
 from wordwing.learning.sayings import sayings_of
-from wordwing.model.mapping import look, project
+from wordwing.model.mapping import project, visible_ground
 from wordwing.model.text import Tokens
 
 STILL = ContextConfig(pictures=3, others=0.0, look_arounds=0.0, rotation=0.0)
@@ -34,7 +34,7 @@ def seen_from_above(run, contexts):
     network = run.network()
     pose = in_start_frame(contexts.pose, contexts.examples.start[:, None])
     flat = Pose(pose.position.flatten(0, 1), pose.quaternion.flatten(0, 1))
-    sight = look(flat, network.camera, network.config.mapping)
+    sight = visible_ground(flat, network.camera, network.config.mapping)
     images = torch.cat([contexts.sim_image, contexts.lab_image]).flatten(0, 1).permute(0, 3, 1, 2).float()
     return project(images, sight, 1, network.camera).numpy(), sight.in_view.numpy()
 

@@ -14,7 +14,7 @@ from wordwing.learning.cloning import Cloning, CloningConfig, cloning_loss
 from wordwing.learning.contexts import ContextConfig, Contexts, ContextSource
 from wordwing.learning.executions import Executions
 from wordwing.learning.gold import GoldConfig, gold_visitation, observed_part
-from wordwing.learning.losses import outlook
+from wordwing.learning.losses import run_stage1
 from wordwing.learning.runtime.seeding import generator_of
 from wordwing.model.ego import EgoView
 from wordwing.model.lingunet import LingUNetConfig
@@ -72,7 +72,7 @@ def views(network: PolicyNetwork, contexts: Contexts, gold: bool) -> list[EgoVie
                     unobserved=whole.unobserved[row, None],
                 )
                 plan = observed_part(mine, network.stage1.support(state.observed))
-                view = network.view(state, plan, beliefs.pose)
+                view = network.view(plan, state.observed, state.arena, state.boundary, beliefs.pose)
             found.append(view)
     return found
 
@@ -114,7 +114,7 @@ def test_some_contexts_show_gold_and_the_others_the_plan(run):
     cloning = cloning_of(run, 0.5)
     network, contexts = cloning.network, drawn(cloning)
     with torch.no_grad():
-        seen = outlook(network, contexts, network.stage1.read(contexts.examples.tokens))
+        seen = run_stage1(network, contexts, network.begin(contexts.examples.tokens, contexts.examples.start))
         shown = torch.arange(24) % 3 == 0
         mixed = cloning._view(contexts, seen, shown)
     planned, wanted = views(network, contexts, False), views(network, contexts, True)
@@ -130,7 +130,7 @@ def test_without_observability_stage_2_knows_nothing_of_exploration(run):
     cloning = cloning_of(run, 0.5, network=lively(run.network(config=config)))
     network, contexts = cloning.network, drawn(cloning)
     with torch.no_grad():
-        seen = outlook(network, contexts, network.stage1.read(contexts.examples.tokens))
+        seen = run_stage1(network, contexts, network.begin(contexts.examples.tokens, contexts.examples.start))
         view = cloning._view(contexts, seen, torch.arange(24) < 12)
     assert (view.whole[:, 2:] == 0).all()
     assert view.unobserved.abs().max() < 1e-6
@@ -229,7 +229,7 @@ def test_stage_2_learns_to_turn_to_the_goal_and_to_stop_there(tmp_path):
     test = ContextSource(examples, executions, None, ContextConfig(6, 0.0, 0.0, rotation=0.3), (16, 0, 0))
     contexts = test.draw(torch.Generator().manual_seed(1))
     with torch.no_grad():
-        seen = outlook(network, contexts, network.stage1.read(contexts.examples.tokens))
+        seen = run_stage1(network, contexts, network.begin(contexts.examples.tokens, contexts.examples.start))
         control = network.stage2(cloning._view(contexts, seen, torch.ones(96, dtype=torch.bool)))
     turning = contexts.setpoint[..., 1].flatten()
     hard = turning.abs() > 0.4

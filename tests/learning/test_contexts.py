@@ -23,7 +23,7 @@ from wordwing.learning.contexts import (
 )
 from wordwing.learning.executions import LabExecutions
 from wordwing.learning.gold import GoldConfig
-from wordwing.learning.losses import gold_of, outlook
+from wordwing.learning.losses import gold_of, run_stage1
 from wordwing.model.layers import each
 from wordwing.sim.simulator import Simulator
 
@@ -343,7 +343,7 @@ def test_start_headings_are_turned_by_normal_angles_and_nothing_else_changes(run
 def looked(run, network, contexts: Contexts):
     """Maps and gold of contexts, as arrays."""
     with torch.no_grad():
-        seen = outlook(network, contexts, network.stage1.read(contexts.examples.tokens))
+        seen = run_stage1(network, contexts, network.begin(contexts.examples.tokens, contexts.examples.start))
     gold = gold_of(contexts, GoldConfig())
     return seen, gold.trajectory.numpy(), gold.goal.numpy()
 
@@ -366,7 +366,7 @@ def test_turning_the_start_frame_by_a_right_angle_turns_maps_masks_and_gold(run)
     features = np.rot90(seen.semantic_map.numpy(), -1, axes=(2, 3))
     apart = abs(features - other.semantic_map.numpy()).max(1)
     assert (apart > 1e-3).sum() <= 4 * len(apart)
-    assert torch.equal(seen.features, other.features)
+    assert torch.equal(seen.image_features, other.features)
 
 
 @pytest.mark.parametrize("angle", [0.4, -1.1])

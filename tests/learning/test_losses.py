@@ -12,7 +12,7 @@ from scipy.special import log_expit, log_softmax
 from small_policy import CONFIG
 from wordwing.learning.contexts import ContextConfig, Contexts, ContextSource
 from wordwing.learning.gold import GoldConfig, gold_visitation
-from wordwing.learning.losses import LossConfig, Weights, losses, outlook, supervised_loss
+from wordwing.learning.losses import LossConfig, Weights, losses, run_stage1, supervised_loss
 from wordwing.model.discriminator import Discriminator, DiscriminatorConfig
 from wordwing.model.policy import ModelConfig
 from wordwing.model.stage1 import AuxiliaryHeads
@@ -57,14 +57,14 @@ def wild_discriminator(channels: int) -> Discriminator:
 @pytest.fixture(scope="module")
 def seen(network, contexts):
     with torch.no_grad():
-        return outlook(network, contexts, network.stage1.read(contexts.examples.tokens))
+        return run_stage1(network, contexts, network.begin(contexts.examples.tokens, contexts.examples.start))
 
 
 @pytest.fixture(scope="module")
 def parts(network, heads, contexts, seen):
     with torch.no_grad():
-        reading = network.stage1.read(contexts.examples.tokens)
-        return losses(network, heads, contexts, reading, seen, GoldConfig())
+        state = network.begin(contexts.examples.tokens, contexts.examples.start)
+        return losses(network, heads, contexts, state.kernels.instruction_embedding, seen, GoldConfig())
 
 
 @pytest.mark.parametrize("change", [{}, {"mask_input": True}, {"observability": False}])
@@ -73,25 +73,25 @@ def test_looking_at_all_pictures_at_once_is_looking_at_one_after_the_other(run, 
     network = run.network(config=config)
     with torch.no_grad():
         network.stage1.vision["lab"].stem.weight.neg_()  # the eyes of both domains differ
-        seen = outlook(network, contexts, network.stage1.read(contexts.examples.tokens))
+        seen = run_stage1(network, contexts, network.begin(contexts.examples.tokens, contexts.examples.start))
         for row in range(EVERY):
             one = contexts.examples[row : row + 1]
             state = network.begin(one.tokens, one.start)
             for picture in range(PICTURES):
                 place = contexts.pose[row : row + 1, picture]
                 if row < SIM:
-                    state, features = network.observe(state, contexts.sim_image[row, picture, None], place, "sim")
+                    state, one_by_one = network(state, contexts.sim_image[row, picture, None], place, "sim")
                 else:
-                    state, features = network.observe(state, contexts.lab_image[row - SIM, picture, None], place, "lab")
-                grounding_map, scores = network.plan(state)
+                    state, one_by_one = network(state, contexts.lab_image[row - SIM, picture, None], place, "lab")
                 at = row * PICTURES + picture
                 assert torch.equal(seen.observed[at], state.observed[0])
+                assert torch.equal(seen.in_view[at], one_by_one.in_view[0])
                 for mine, theirs in (
-                    (seen.features, features),
+                    (seen.image_features, one_by_one.image_features),
                     (seen.semantic_map, state.map.features),
-                    (seen.grounding_map, grounding_map),
-                    (seen.scores.cells, scores.cells),
-                    *([(seen.scores.unobserved, scores.unobserved)] if config.stage1.observability else []),
+                    (seen.grounding_map, one_by_one.grounding_map),
+                    (seen.scores.cells, one_by_one.scores.cells),
+                    *([(seen.scores.unobserved, one_by_one.scores.unobserved)] if config.stage1.observability else []),
                 ):
                     assert (mine[at] - theirs[0]).abs().max() < 1e-4 * (1 + theirs.abs().max())
 
@@ -130,9 +130,9 @@ def test_without_observability_gold_is_asked_for_on_the_whole_map(run, contexts,
     network = run.network(config=replace(CONFIG, stage1=replace(CONFIG.stage1, observability=False)))
     gold = gold_visitation(contexts.examples.points, contexts.examples.start, GoldConfig())
     with torch.no_grad():
-        reading = network.stage1.read(contexts.examples.tokens)
-        seen = outlook(network, contexts, reading)
-        found = losses(network, heads, contexts, reading, seen, GoldConfig())
+        state = network.begin(contexts.examples.tokens, contexts.examples.start)
+        seen = run_stage1(network, contexts, state)
+        found = losses(network, heads, contexts, state.kernels.instruction_embedding, seen, GoldConfig())
     for row in (0, EVERY - 1):
         logs = log_softmax(seen.scores.cells.double().numpy().reshape(EVERY, PICTURES, 2, -1), axis=-1)[row]
         wanted = gold.goal[row].double().numpy().ravel()
@@ -177,7 +177,7 @@ def test_object_and_grounding_losses_name_what_the_newest_picture_shows(contexts
 
 def test_the_mention_loss_is_the_mean_over_all_kinds_of_landmarks(contexts, network, heads, parts):
     with torch.no_grad():
-        embedding = network.stage1.read(contexts.examples.tokens).instruction_embedding.double().numpy()
+        embedding = network.stage1.encode_text(contexts.examples.tokens).instruction_embedding.double().numpy()
     weight, bias = (tensor.detach().double().numpy() for tensor in heads.mention.parameters())
     for row in range(EVERY):
         terms = []
@@ -191,9 +191,9 @@ def test_the_mention_loss_is_the_mean_over_all_kinds_of_landmarks(contexts, netw
 def whole_loss(run, contexts, heads, config: LossConfig):
     network = run.network()
     discriminator = wild_discriminator(8)
-    reading = network.stage1.read(contexts.examples.tokens)
+    state = network.begin(contexts.examples.tokens, contexts.examples.start)
     with torch.no_grad():
-        return supervised_loss(network, heads, discriminator, contexts, reading, config)
+        return supervised_loss(network, heads, discriminator, contexts, state, config)
 
 
 def test_executions_count_alike_and_those_of_the_lab_a_twentieth_where_sentences_could_be_learned_by_heart(
@@ -225,8 +225,10 @@ def test_the_wasserstein_term_compares_demonstrations_of_both_domains_only(run, 
     discriminator = wild_discriminator(8)
     assert len(contexts.alike_image) == 2 * COMMON
     with torch.no_grad():
-        in_sim = [float(discriminator(network.stage1.see(one[None], "sim"))[0]) for one in contexts.alike_image]
-        in_lab = [float(discriminator(feature[None])[0]) for feature in seen.features[SIM * PICTURES :]]
+        in_sim = [
+            float(discriminator(network.stage1.encode_images(one[None], "sim"))[0]) for one in contexts.alike_image
+        ]
+        in_lab = [float(discriminator(feature[None])[0]) for feature in seen.image_features[SIM * PICTURES :]]
     distance = np.mean(in_sim) - np.mean(in_lab)
     assert abs(distance) > 1e-3
     assert float(statistics["supervised/wasserstein"]) == pytest.approx(distance, rel=1e-4, abs=1e-6)
@@ -246,8 +248,8 @@ def test_gradients_reach_all_of_stage_1_and_the_heads(run, contexts):
     network = run.network()
     heads = heads_of(network.config)
     discriminator = wild_discriminator(8)
-    reading = network.stage1.read(contexts.examples.tokens)
-    loss, _statistics = supervised_loss(network, heads, discriminator, contexts, reading, LossConfig())
+    state = network.begin(contexts.examples.tokens, contexts.examples.start)
+    loss, _statistics = supervised_loss(network, heads, discriminator, contexts, state, LossConfig())
     loss.backward()
     for name, parameter in [*network.stage1.named_parameters(), *heads.named_parameters()]:
         assert parameter.grad is not None, name
@@ -271,9 +273,9 @@ def test_gradients_reach_all_of_stage_1_and_the_heads(run, contexts):
 def test_each_loss_teaches_what_it_is_made_from(run, contexts, weights, reached):
     network = run.network()
     config = LossConfig(weights, weights, wasserstein=0.0)
-    reading = network.stage1.read(contexts.examples.tokens)
+    state = network.begin(contexts.examples.tokens, contexts.examples.start)
     loss, _statistics = supervised_loss(
-        network, heads_of(network.config), wild_discriminator(8), contexts, reading, config
+        network, heads_of(network.config), wild_discriminator(8), contexts, state, config
     )
     loss.backward()
     moved = {
@@ -287,14 +289,14 @@ def test_each_loss_teaches_what_it_is_made_from(run, contexts, weights, reached)
 def test_eyes_of_the_lab_learn_from_the_lab_alone(run, contexts):
     network = run.network()
     nothing = Weights(0, 0, 0, 0)
-    reading = network.stage1.read(contexts.examples.tokens)
+    state = network.begin(contexts.examples.tokens, contexts.examples.start)
     for config, still in (
         (LossConfig(Weights(), nothing, wasserstein=0.0), "lab"),
         (LossConfig(nothing, Weights(), wasserstein=0.0), "sim"),
     ):
         network.zero_grad()
         loss, _statistics = supervised_loss(
-            network, heads_of(network.config), wild_discriminator(8), contexts, reading, config
+            network, heads_of(network.config), wild_discriminator(8), contexts, state, config
         )
         loss.backward(retain_graph=True)
         for domain, eyes in network.stage1.vision.items():

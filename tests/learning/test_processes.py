@@ -194,10 +194,10 @@ def test_a_policy_that_has_seen_nothing_of_the_lab_sees_there_with_the_eyes_of_s
         return load_network(tmp_path / name)[0].stage1
 
     assert config.data.lab == "none"
-    assert kept("alone", config).one_pair
-    assert kept("longer", replace(config, start=str(tmp_path / "alone"))).one_pair
+    assert kept("alone", config).same_vision
+    assert kept("longer", replace(config, start=str(tmp_path / "alone"))).same_vision
     both = kept("both", replace(config, data=replace(config.data, lab="all")))
-    assert not both.one_pair
+    assert not both.same_vision
     later = kept("later", replace(config, start=str(tmp_path / "both")))
     assert same(copy(later.vision["lab"]), copy(both.vision["lab"])), "what it knew of the lab it still knows"
     assert moved(later.vision["sim"], copy(both.vision["sim"]))

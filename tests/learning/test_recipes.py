@@ -303,5 +303,5 @@ def test_every_ablation_learns_and_leaves_a_policy_that_flies(ablation, cage, tm
         assert last["rewards/unobserved"] == 0
     policy = LearnedPolicy.from_pretrained(tmp_path / "policy")
     assert policy.network.config == config.model
-    assert policy.network.stage1.one_pair == (config.data.lab == "none")
+    assert policy.network.stage1.same_vision == (config.data.lab == "none")
     assert all(marks.emd.size == 2 for marks in b.examination.fly(policy).values())

@@ -15,7 +15,7 @@ from wordwing.frames import Pose
 from wordwing.learning.algorithm1 import Supervised, SupervisedConfig
 from wordwing.learning.contexts import ContextConfig, ContextSource, FlightCamera
 from wordwing.learning.gold import GoldConfig, gold_visitation
-from wordwing.learning.losses import LossConfig, Weights, losses, outlook
+from wordwing.learning.losses import LossConfig, Weights, losses, run_stage1
 from wordwing.learning.runtime.seeding import generator_of
 from wordwing.learning.stepping import adam, step
 from wordwing.model.discriminator import DiscriminatorConfig, wasserstein
@@ -151,7 +151,9 @@ def test_the_discriminator_raises_the_distance_that_the_model_lowers(run):
     def distance() -> float:
         with torch.no_grad():
             stage1 = teacher.network.stage1
-            return float(wasserstein(teacher.discriminator, stage1.see(sim, "sim"), stage1.see(lab, "lab")))
+            return float(
+                wasserstein(teacher.discriminator, stage1.encode_images(sim, "sim"), stage1.encode_images(lab, "lab"))
+            )
 
     first = distance()
     teacher._pool.teach(generator_of(teacher.device, 1, "test", 0), config.discriminator_rate)
@@ -342,9 +344,9 @@ def test_four_instructions_from_one_place_are_told_apart(tmp_path):
     contexts = source.draw(torch.Generator().manual_seed(0))
     network.eval()
     with torch.no_grad():
-        reading = network.stage1.read(contexts.examples.tokens)
-        seen = outlook(network, contexts, reading)
-        parts = losses(network, teacher.heads, contexts, reading, seen, GoldConfig())
+        state = network.begin(contexts.examples.tokens, contexts.examples.start)
+        seen = run_stage1(network, contexts, state)
+        parts = losses(network, teacher.heads, contexts, state.kernels.instruction_embedding, seen, GoldConfig())
     reached = float((parts.trajectory + parts.goal).mean())
     # All start at one place and in half of the contexts nobody knows where to but by the words. Who does not read them
     # can do no better than the mean of the four golds; who does, no better than gold.

@@ -19,10 +19,10 @@ from wordwing.model.mapping import (
     SemanticMap,
     arena_cells,
     boundary_cells,
-    look,
     project,
+    visible_ground,
 )
-from wordwing.model.policy import ModelConfig, PolicyNetwork
+from wordwing.model.policy import ModelConfig, PolicyNetwork, PolicyState
 from wordwing.model.text import Tokens
 from wordwing.model.vision import STRIDE, ResNet, VisionConfig
 from wordwing.policies.learned import LearnedPolicy
@@ -189,10 +189,16 @@ def pictures(layouts: list[Layout], drones: Pose) -> torch.Tensor:
     return renderer.first_person(renderer.camera.pose(drones)).permute(0, 3, 1, 2).float()
 
 
+def observed(network: PolicyNetwork, state: PolicyState, image: torch.Tensor, pose: Pose) -> PolicyState:
+    features = network.stage1.encode_images(image, "sim")
+    [state], _in_view = network.observe(state, features, pose[:, None])
+    return state
+
+
 def test_a_patch_on_the_floor_appears_in_its_map_cell_from_200_poses(rng):
     flights, patches = flights_and_patches(rng, 200)
     lakes = [tuple((int(i) + di, int(j) + dj) for di in range(-3, 3) for dj in range(-3, 3)) for i, j in patches]
-    sight = look(in_start_frame(flights.pose, flights.start), Camera(), CONFIG)
+    sight = visible_ground(in_start_frame(flights.pose, flights.start), Camera(), CONFIG)
     with_patch = project(pictures([Layout((), lakes=cells) for cells in lakes], flights.pose), sight, 1, Camera())
     without = project(pictures([Layout(())] * 200, flights.pose), sight, 1, Camera())
     colour = (with_patch - without).abs().sum(1).double().numpy()  # [200, 64, 64], of the patch alone
@@ -222,7 +228,7 @@ def test_a_patch_on_the_floor_appears_in_its_map_cell_from_200_poses(rng):
 @pytest.mark.parametrize("stride", [1, 4])
 def test_features_lie_on_the_ground_that_the_pixels_they_are_centred_on_show(rng, stride):
     flights = Flights(rng, 6)
-    sight = look(in_start_frame(flights.pose, flights.start), Camera(), CONFIG)
+    sight = visible_ground(in_start_frame(flights.pose, flights.start), Camera(), CONFIG)
     u = torch.arange(0, 128, stride) + 0.5
     v = torch.arange(0, 72, stride) + 0.5
     features = torch.stack(torch.meshgrid(v, u, indexing="ij"))[[1, 0]]  # (u, v) of each feature's own pixel
@@ -238,13 +244,13 @@ def test_features_lie_on_the_ground_that_the_pixels_they_are_centred_on_show(rng
 
 
 def test_features_of_another_camera_are_refused():
-    sight = look(Pose.level(torch.zeros(1, 2), torch.zeros(1), 0.7), Camera(), CONFIG)
+    sight = visible_ground(Pose.level(torch.zeros(1, 2), torch.zeros(1), 0.7), Camera(), CONFIG)
     with pytest.raises(ValueError, match="18x32 features 2 pixels apart"):
         project(torch.zeros(1, 3, 18, 32), sight, 2, Camera())
 
 
 def test_half_precision_features_lie_where_single_precision_ones_do(rng):
-    sight = look(Flights(rng, 2).pose, Camera(), CONFIG)
+    sight = visible_ground(Flights(rng, 2).pose, Camera(), CONFIG)
     features = torch.from_numpy(rng.integers(-8, 8, (2, 3, 18, 32))).float()
     half = project(features.bfloat16(), sight, STRIDE, Camera())
     assert half.dtype == torch.bfloat16
@@ -253,7 +259,7 @@ def test_half_precision_features_lie_where_single_precision_ones_do(rng):
 
 def test_a_feature_that_is_not_in_view_gets_no_gradient_and_spoils_nothing(rng):
     flights = Flights(rng, 1)
-    sight = look(flights.pose, Camera(), CONFIG)
+    sight = visible_ground(flights.pose, Camera(), CONFIG)
     features = torch.zeros(1, 1, 72, 128, requires_grad=True)
     project(features, sight, 1, Camera()).sum().backward()
     assert features.grad is not None
@@ -299,7 +305,7 @@ def test_mirrored_pictures_give_mirrored_features_where_the_last_feature_is_cent
 
 def test_what_is_in_view_and_what_is_covered_equal_a_ray_test_of_every_cell(rng):
     flights = Flights(rng, 24)
-    sight = look(in_start_frame(flights.pose, flights.start), Camera(), CONFIG)
+    sight = visible_ground(in_start_frame(flights.pose, flights.start), Camera(), CONFIG)
     blind = 0
     for n in range(24):
         in_view, covered, pixels, close_call = sight_by_rays(*flights.eye(n))
@@ -313,7 +319,7 @@ def test_what_is_in_view_and_what_is_covered_equal_a_ray_test_of_every_cell(rng)
 
 
 def test_a_level_drone_sees_from_78_cm_on_and_knows_the_ground_below_the_picture():
-    sight = look(Pose.level(torch.zeros(1, 2), torch.zeros(1), 0.7), Camera(), CONFIG)
+    sight = visible_ground(Pose.level(torch.zeros(1, 2), torch.zeros(1), 0.7), Camera(), CONFIG)
     ahead = (31.5 - np.arange(32)) * CELL
     column = sight.in_view[0, :32, 31].numpy()
     assert (column == (ahead > 0.7 / math.tan(math.radians(15) + math.atan(36 / FOCAL)))).all()
@@ -325,7 +331,7 @@ def test_a_level_drone_sees_from_78_cm_on_and_knows_the_ground_below_the_picture
 
 def test_a_drone_that_looks_at_the_sky_knows_only_what_it_hovers_over():
     up = pose_of(np.array([[0.0, 0.0, 0.7]]), Rotation.from_euler("ZYX", [[0.3, -np.radians(80), 0]]))
-    sight = look(up, Camera(), CONFIG)
+    sight = visible_ground(up, Camera(), CONFIG)
     assert not sight.in_view.any()
     distance = np.array([math.hypot(x, y) for _r, _c, x, y in cell_centres()]).reshape(64, 64)
     assert (sight.covered[0].numpy() == (distance <= 0.3)).all()
@@ -343,7 +349,7 @@ def test_observed_is_the_union_over_time_of_what_was_covered_within_the_arena(rn
         covered, shown, unsure = np.zeros((3, 2, 64, 64), bool)
         for step in steps:
             before = state.observed
-            state, _features = network.observe(state, random_images(rng, 2), step.pose, "sim")
+            state = observed(network, state, random_images(rng, 2), step.pose)
             assert (before <= state.observed).all()
             for n in range(2):
                 in_view, all_covered, _pixels, close_call = sight_by_rays(*step.eye(n))
@@ -363,13 +369,11 @@ def test_features_under_a_drone_that_flies_over_them_do_not_fade(rng):
     zero = torch.zeros(1)
     with torch.no_grad():
         state = network.begin(tokens, Pose.level(torch.tensor([[-1.5, 0.0]]), zero, 0.7))
-        first, _features = network.observe(
-            state, random_images(rng, 1), Pose.level(torch.tensor([[-1.5, 0.0]]), zero, 0.7), "sim"
-        )
+        first = observed(network, state, random_images(rng, 1), Pose.level(torch.tensor([[-1.5, 0.0]]), zero, 0.7))
         over = Pose.level(torch.tensor([[0.0, 0.0]]), zero, 0.7)
         later = first
         for _ in range(8):
-            later, _features = network.observe(later, random_images(rng, 1), over, "sim")
+            later = observed(network, later, random_images(rng, 1), over)
     rows = slice(20, 22)  # 1.46 m and 1.61 m ahead of the start: below the drone, and seen from the start
     rows_seen_again = slice(10, 14)  # 1.2 m to 1.6 m ahead of the drone
     columns = slice(31, 33)
@@ -479,11 +483,11 @@ def flight_steps(rng: np.random.Generator, count: int, length: int) -> list[Flig
 
 def test_turning_and_shifting_the_world_changes_nothing_in_the_start_frame(rng):
     flights = Flights(rng, 8)
-    here = look(in_start_frame(flights.pose, flights.start), Camera(), CONFIG)
+    here = visible_ground(in_start_frame(flights.pose, flights.start), Camera(), CONFIG)
     image = random_images(rng, 8).permute(0, 3, 1, 2).float()
     for angle, shift in [(0.0, [3.0, -1.0]), (1.0, [0.0, 0.0]), (-2.4, [-1.5, 2.0])]:
         moved = flights.moved(angle, np.array(shift))
-        there = look(in_start_frame(moved.pose, moved.start), Camera(), CONFIG)
+        there = visible_ground(in_start_frame(moved.pose, moved.start), Camera(), CONFIG)
         assert torch.equal(there.in_view, here.in_view)
         assert torch.equal(there.covered, here.covered)
         assert torch.allclose(there.pixels[here.in_view], here.pixels[here.in_view], atol=2e-3)
@@ -537,7 +541,7 @@ def nan_at(pose: Pose, lost: str) -> Pose:
 
 @pytest.mark.parametrize("lost", ["everything", "position", "attitude", "height"])
 def test_a_lost_pose_sees_nothing_not_even_what_it_hovers_over(rng, lost):
-    sight = look(nan_at(Flights(rng, 2).pose, lost), Camera(), CONFIG)
+    sight = visible_ground(nan_at(Flights(rng, 2).pose, lost), Camera(), CONFIG)
     assert sight.covered[0].any()
     assert not sight.in_view[1].any()
     assert not sight.covered[1].any()

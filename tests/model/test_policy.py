@@ -15,7 +15,7 @@ from wordwing.errors import WordwingError
 from wordwing.execution.runner import SETTLE_STEPS, fly
 from wordwing.frames import Pose, start_frame
 from wordwing.interface import Observation
-from wordwing.model.policy import ModelConfig, State
+from wordwing.model.policy import ModelConfig, PolicyState
 from wordwing.model.text import Tokens
 from wordwing.model.visitation import Visitation
 from wordwing.policies.learned import LearnedPolicy
@@ -136,7 +136,7 @@ def test_a_decision_leaves_what_it_was_given_as_it_was(rng):
         assert torch.equal(kept, now)
     for one, other in zip(tensors(first), tensors(second), strict=True):
         assert torch.equal(one, other)
-    assert isinstance(first[0], State)
+    assert isinstance(first[0], PolicyState)
     assert first[0].map.sights.sum() > state.map.sights.sum()
 
 

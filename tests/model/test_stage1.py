@@ -8,8 +8,8 @@ from torch.nn import functional
 from wordwing.frames import Pose
 from wordwing.model.layers import parameters_of
 from wordwing.model.lingunet import LingUNetConfig
-from wordwing.model.policy import Beliefs, ModelConfig, PolicyNetwork, State
-from wordwing.model.stage1 import AuxiliaryHeads, Domain, Reading, Stage1, Stage1Config
+from wordwing.model.policy import Beliefs, ModelConfig, PolicyNetwork, PolicyState
+from wordwing.model.stage1 import AuxiliaryHeads, Domain, Stage1, Stage1Config, TextKernels
 from wordwing.model.text import Tokens
 from wordwing.model.visitation import Visitation, cross_entropy
 
@@ -44,7 +44,7 @@ class Flights:
         lengths = self.lengths[index]
         return Tokens(self.words[index, : int(lengths.max())], lengths)
 
-    def fly(self, policy: PolicyNetwork, index: Tensor, domain: Domain = "sim") -> tuple[State, Beliefs]:
+    def fly(self, policy: PolicyNetwork, index: Tensor, domain: Domain = "sim") -> tuple[PolicyState, Beliefs]:
         """Some of the flights, up to their last step."""
         state = policy.begin(self.tokens(index), self.start[index])
         for image, pose in zip(self.images, self.poses, strict=True):
@@ -156,8 +156,8 @@ def test_untrained_half_of_what_is_wanted_is_believed_unobserved():
     assert beliefs.visitation.unobserved.mean().item() == pytest.approx(0.5, abs=0.15)
 
 
-def kernels(reading: Reading) -> list[Tensor]:
-    return [reading.instruction_embedding, reading.grounding, *reading.lingunet]
+def tensors(kernels: TextKernels) -> list[Tensor]:
+    return [kernels.instruction_embedding, kernels.grounding, *kernels.lingunet]
 
 
 @torch.no_grad()
@@ -168,9 +168,9 @@ def test_without_instructions_all_instructions_are_the_same_and_with_them_none_a
     _, expected = flights.fly(deaf, index)
     _, found = others.fly(deaf, index)
     assert all(torch.equal(a, b) for a, b in zip(outputs(found), outputs(expected), strict=True))
-    for tensor in kernels(deaf.stage1.read(flights.tokens(index))):
+    for tensor in tensors(deaf.stage1.encode_text(flights.tokens(index))):
         assert torch.allclose(tensor, tensor[:1].expand_as(tensor), atol=1e-6)
-    for tensor in kernels(listening.stage1.read(flights.tokens(index))):
+    for tensor in tensors(listening.stage1.encode_text(flights.tokens(index))):
         assert not torch.allclose(tensor[0], tensor[1], atol=1e-3)
         assert not torch.allclose(tensor[1], tensor[2], atol=1e-3)
     assert not same(others.fly(listening, index)[1], flights.fly(listening, index)[1], index)
@@ -188,7 +188,7 @@ def test_without_images_only_poses_and_instructions_matter():
 
 
 @torch.no_grad()
-def test_domains_differ_in_their_eyes_alone():
+def test_domains_differ_in_their_vision_encoder_alone():
     policy, flights, index = network(), Flights(2), torch.arange(2)
     _, sim = flights.fly(policy, index, "sim")
     _, lab = flights.fly(policy, index, "lab")
@@ -197,7 +197,7 @@ def test_domains_differ_in_their_eyes_alone():
     assert same(flights.fly(policy, index, "lab")[1], sim, index)
 
 
-def test_stage_1_has_the_sum_of_its_parts_and_a_second_pair_of_eyes():
+def test_stage_1_has_the_sum_of_its_parts_and_a_second_vision_encoder():
     stage1 = Stage1(Stage1Config(lingunet=LingUNetConfig.wide(), grounding=3), 2080)
     # The authors use 1,733,550; their head sees a skip more.
     assert parameters_of(stage1) == 1_733_550 - 24 * 9 * 16 + 111_872
@@ -211,26 +211,18 @@ def test_the_observability_mask_can_be_one_more_map_for_lingunet():
     # The first convolutions of level 1 are 41 → 41 and 41 → 48 instead of 40 → 40 and 40 → 48.
     assert parameters_of(masked) - parameters_of(plain) == 9 * (41 * 41 - 40 * 40) + 1 + 9 * 48
     tokens = Flights(1).tokens(torch.arange(1))
-    maps, grounded = torch.randn(1, 32, 64, 64), torch.randn(1, 8, 64, 64)
+    maps = torch.randn(1, 32, 64, 64)
     half = torch.zeros(1, 64, 64, dtype=torch.bool)
     half[:, 20:] = True
     for stage1, matters in ((plain, False), (masked, True)):
-        reading = stage1.read(tokens)
-        found, expected = (stage1.predict(maps, grounded, mask, reading).cells for mask in (half, ~half))
+        kernels = stage1.encode_text(tokens)
+        found, expected = (stage1.predict(maps, mask, kernels)[1].cells for mask in (half, ~half))
         assert torch.equal(found, expected) != matters
     # As the last channel, 1 where the ground has been observed.
-    found = masked.lingunet(torch.cat([maps, grounded, half[:, None].float()], 1), masked.read(tokens).lingunet)
-    assert torch.equal(masked.predict(maps, grounded, half, masked.read(tokens)).cells, found.cells)
-
-
-@torch.no_grad()
-def test_readings_can_be_picked_and_repeated():
-    stage1, flights = network().stage1, Flights(4)
-    reading = stage1.read(flights.tokens(torch.arange(4)))
-    index = torch.tensor([3, 0, 3])
-    picked = stage1.read(flights.tokens(index))
-    assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(kernels(reading[index]), kernels(picked), strict=True))
-    assert not torch.equal(reading.grounding[1], reading.grounding[0])
+    kernels = masked.encode_text(tokens)
+    grounded, scores = masked.predict(maps, half, kernels)
+    found = masked.lingunet(torch.cat([maps, grounded, half[:, None].float()], 1), kernels.lingunet)
+    assert torch.equal(scores.cells, found.cells)
 
 
 def test_a_network_moves_to_another_device_and_leaves_nothing_behind():
@@ -292,7 +284,7 @@ def test_each_auxiliary_loss_reaches_its_head_and_what_it_is_about():
         logits = {
             "object": heads.name(beliefs.semantic_map, points),
             "grounding": heads.mentioned(beliefs.grounding_map, points),
-            "mention": heads.spoken(state.reading.instruction_embedding),
+            "mention": heads.spoken(state.kernels.instruction_embedding),
         }[name]
         functional.cross_entropy(logits.flatten(0, -2), torch.ones(logits[..., 0].numel(), dtype=torch.long)).backward()
         assert {head.split(".")[0] for head in untouched(heads)} == set(reached) - {name}

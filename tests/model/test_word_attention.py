@@ -76,5 +76,5 @@ def test_words_matter_to_a_lingunet_that_attends_even_if_its_kernels_are_the_sam
     network = LingUNet(LingUNetConfig(channels=8, filtered=4, last=8, attention=3), 5, 6, unobserved=True)
     maps, kernels = torch.randn(1, 5, 64, 64), network.kernels(torch.randn(1, 6))
     known = torch.ones(1, 7, dtype=torch.bool)
-    one, other = (network(maps, kernels, network.words(torch.randn(1, 7, 6), known)) for _ in range(2))
+    one, other = (network(maps, kernels, network.token_keys(torch.randn(1, 7, 6), known)) for _ in range(2))
     assert (one.cells - other.cells).abs().max() > 1e-3

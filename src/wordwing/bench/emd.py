@@ -26,7 +26,7 @@ from wordwing.learning.emd import SparseMap, batched_emd, exact_emd, visited_wei
 from wordwing.learning.gold import POINTS, GoldConfig, even_points, gold_visitation
 from wordwing.model.grid import START_GRID
 from wordwing.model.layers import each
-from wordwing.model.mapping import MappingConfig, arena_cells, look
+from wordwing.model.mapping import MappingConfig, arena_cells, visible_ground
 from wordwing.world.tasks import Task, sample_tasks
 
 KINDS = {"typical": 0.5, "peaked": 0.125, "spread": 0.125, "followed": 0.125, "far": 0.125}
@@ -190,7 +190,7 @@ def _seen(flown: Tensor, decisions: Tensor, rng: np.random.Generator) -> Tensor:
         here, ahead = _picked(flown, now)[:, 0], _picked(flown, (now + 3).clamp(max=DECISIONS))[:, 0]
         along, left = (ahead - here).unbind(-1)
         heading = torch.atan2(left, along) + 0.3 * _normal(rng, len(flown))
-        seen |= look(Pose.level(here, heading, FLIGHT_HEIGHT), Camera(), MappingConfig()).covered
+        seen |= visible_ground(Pose.level(here, heading, FLIGHT_HEIGHT), Camera(), MappingConfig()).covered
     return seen
 
 

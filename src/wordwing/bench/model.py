@@ -25,7 +25,7 @@ from wordwing.interface import FLIGHT_HEIGHT
 from wordwing.learning.gold import POINTS, GoldConfig, gold_visitation, observed_part
 from wordwing.model.layers import parameters_of
 from wordwing.model.lingunet import LingUNetConfig
-from wordwing.model.policy import ModelConfig, PolicyNetwork, State
+from wordwing.model.policy import ModelConfig, PolicyNetwork, PolicyState
 from wordwing.model.stage1 import Stage1Config
 from wordwing.model.text import Tokens
 from wordwing.model.visitation import Visitation, cross_entropy, visitation
@@ -165,15 +165,18 @@ def parts_of(network: PolicyNetwork) -> dict[str, nn.Module]:
     }
 
 
-def step(network: PolicyNetwork, state: State, contexts: Contexts, meter: Meter) -> State:
+def step(network: PolicyNetwork, state: PolicyState, contexts: Contexts, meter: Meter) -> PolicyState:
     """`PolicyNetwork.forward`, and which part of it is at work."""
     with meter.part("mapping"):
-        state, _image_features = network.observe(state, contexts.image, contexts.pose, "sim")
+        features = network.stage1.encode_images(contexts.image, "sim")
+        [state], _in_view = network.observe(state, features, contexts.pose[:, None])
     with meter.part("distributions"):
-        _grounding_map, scores = network.plan(state)
+        _grounding_map, scores = network.stage1.predict(state.map.features, state.observed, state.kernels)
         plan = visitation(scores, network.stage1.support(state.observed))
     with meter.part("ego view"):
-        view = network.view(state, plan, in_start_frame(contexts.pose, state.start))
+        view = network.view(
+            plan, state.observed, state.arena, state.boundary, in_start_frame(contexts.pose, state.start)
+        )
     network.stage2(view)
     return state
 
@@ -257,12 +260,12 @@ def _report_latency(network: PolicyNetwork, say: Report, seconds: float) -> None
         say("share of a step", round(spent / total, 4), part=part, **where)
 
 
-def objective(network: PolicyNetwork, state: State, contexts: Contexts) -> Tensor:
+def objective(network: PolicyNetwork, state: PolicyState, contexts: Contexts) -> Tensor:
     """Cross-entropy of stage 1 after one more image, the mean over contexts."""
-    state, _image_features = network.observe(state, contexts.image, contexts.pose, "sim")
-    _grounding_map, scores = network.plan(state)
+    features = network.stage1.encode_images(contexts.image, "sim")
+    state, output = network.run_stage1(state, features, contexts.pose[:, None])
     gold = observed_part(contexts.gold, state.observed)
-    return cross_entropy(scores, network.stage1.support(state.observed), gold).sum(-1).mean()
+    return cross_entropy(output.scores, network.stage1.support(state.observed), gold).sum(-1).mean()
 
 
 def flying(network: PolicyNetwork, contexts: Contexts, wrap: Wrap) -> Callable[[], None]:

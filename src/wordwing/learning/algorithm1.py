@@ -135,8 +135,8 @@ class Supervised:
         source = self._late if self._late is not None and progress >= LATE else self.source
         batch = source.draw(generator)
         with precision(self.device):
-            reading = self.network.stage1.read(batch.examples.tokens)
-            loss, statistics = self._objective(contexts=batch, reading=reading)
+            state = self.network.begin(batch.examples.tokens, batch.examples.start)
+            loss, statistics = self._objective(contexts=batch, state=state)
         norm, skipped = step(self.optimizer, loss, config.learning_rate * factor, config.max_gradient_norm)
         self.updates += 1
         self._average()
@@ -208,7 +208,7 @@ class _FeaturePool:
         stage1, discriminator, config = owner.network.stage1, owner.discriminator, owner.config
         with torch.no_grad(), precision(owner.device):
             sim, lab = self.draw(generator)
-            features = [stage1.see(sim, "sim").float(), stage1.see(lab, "lab").float()]
+            features = [stage1.encode_images(sim, "sim").float(), stage1.encode_images(lab, "lab").float()]
         loss = torch.zeros((), device=owner.device)
         parts = (part.split(config.discriminator_pictures) for part in features)
         for of_sim, of_lab in zip(*parts, strict=True):

@@ -17,13 +17,14 @@ from wordwing.frames import Pose, in_start_frame
 from wordwing.interface import MAX_FORWARD, MAX_YAW_RATE
 from wordwing.learning.contexts import Contexts, ContextSource
 from wordwing.learning.gold import GoldConfig, observed_part
-from wordwing.learning.losses import Outlook, gold_of, outlook
+from wordwing.learning.losses import gold_of, run_stage1
 from wordwing.learning.runtime.seeding import generator_of
 from wordwing.learning.stepping import adam, step
 from wordwing.model.ego import EgoView
 from wordwing.model.layers import each
 from wordwing.model.mapping import arena_cells, boundary_cells
 from wordwing.model.policy import PolicyNetwork
+from wordwing.model.stage1 import Stage1Output
 from wordwing.model.stage2 import Stage2
 from wordwing.model.visitation import Visitation, visitation
 
@@ -79,7 +80,9 @@ class Cloning:
         contexts = self.source.draw(generator)
         with torch.no_grad(), precision(device):
             self.network.eval()
-            seen = outlook(self.network, contexts, self.network.stage1.read(contexts.examples.tokens))
+            seen = run_stage1(
+                self.network, contexts, self.network.begin(contexts.examples.tokens, contexts.examples.start)
+            )
             shown = torch.rand(len(seen.observed), device=device, generator=generator) < self.config.gold
             view = self._view(contexts, seen, shown)
         decided = (contexts.setpoint.flatten(0, 1), contexts.stop.flatten(), contexts.known.flatten())
@@ -89,7 +92,7 @@ class Cloning:
         figures = {f"cloning/{name}": loss.detach() for name, loss in losses.items()}
         return figures | {"cloning/gradient_norm": norm, "cloning/skipped_updates": skipped}
 
-    def _view(self, contexts: Contexts, seen: Outlook, shown: Tensor) -> EgoView:
+    def _view(self, contexts: Contexts, seen: Stage1Output, shown: Tensor) -> EgoView:
         """What stage 2 gets in C contexts: gold where `shown` [C], else what stage 1 predicts."""
         support = self.network.stage1.support(seen.observed)
         wanted = observed_part(gold_of(contexts, self.gold, self.network.config.stage1.phases), support)
@@ -102,4 +105,4 @@ class Cloning:
         start: Pose = each(lambda tensor: tensor.repeat_interleave(contexts.stop.shape[1], 0), contexts.examples.start)
         pose = Pose(contexts.pose.position.flatten(0, 1), contexts.pose.quaternion.flatten(0, 1))
         masks = seen.observed, arena_cells(start), boundary_cells(start)
-        return self.network.view_of(plan, *masks, in_start_frame(pose, start))
+        return self.network.view(plan, *masks, in_start_frame(pose, start))

@@ -102,9 +102,9 @@ class Outcome:
 def predict(network: PolicyNetwork, looks: FirstLooks, config: GoldConfig, domain: Domain = "sim") -> Outcome:
     """Look, and plan once; pictures may be another domain's than those that were drawn."""
     state = network.begin(looks.tokens, looks.start)
-    for turn in range(looks.image.shape[1]):
-        state, _features = network.observe(state, looks.image[:, turn], looks.pose[:, turn], domain)
-    _grounding_map, scores = network.plan(state)
+    features = network.stage1.encode_images(looks.image.flatten(0, 1), domain)
+    state = network.observe(state, features, looks.pose)[0][-1]
+    _grounding_map, scores = network.stage1.predict(state.map.features, state.observed, state.kernels)
     support = network.stage1.support(state.observed)
     gold = gold_visitation(looks.points, looks.start, config, network.config.stage1.phases)
     in_view = observed_part(gold, state.observed)

@@ -13,17 +13,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from wordwing.frames import Pose, in_start_frame, start_frame
+from wordwing.frames import start_frame
 from wordwing.learning.contexts import Contexts
 from wordwing.learning.gold import GoldConfig, gold_visitation, observed_part
 from wordwing.model.discriminator import Discriminator, wasserstein
 from wordwing.model.grid import START_GRID
 from wordwing.model.layers import each
-from wordwing.model.mapping import SemanticMap, arena_cells, look, project
-from wordwing.model.policy import PolicyNetwork
-from wordwing.model.stage1 import AuxiliaryHeads, Reading
-from wordwing.model.vision import STRIDE
-from wordwing.model.visitation import Scores, Visitation, cross_entropy
+from wordwing.model.policy import PolicyNetwork, PolicyState
+from wordwing.model.stage1 import AuxiliaryHeads, Stage1Output
+from wordwing.model.visitation import Visitation, cross_entropy
 
 CLEARANCE = 0.47
 """Ground is empty where no landmark stands closer, metres."""
@@ -51,54 +49,22 @@ class LossConfig:
     gold: GoldConfig = field(default_factory=GoldConfig)
 
 
-@dataclass(frozen=True)
-class Outlook:
-    """What stage 1 makes of E executions of K pictures: C = E · K contexts, execution by execution."""
-
-    features: Tensor
-    """F^C [C, 32, 18, 32]."""
-    semantic_map: Tensor
-    """S^W [C, 32, 64, 64] start frame."""
-    grounding_map: Tensor
-    """R^W [C, 8, 64, 64] start frame."""
-    observed: Tensor
-    """M^W [C, 64, 64] bool."""
-    in_view: Tensor
-    """[C, 64, 64] bool, what the newest picture shows."""
-    scores: Scores
-    """Of C contexts."""
-
-
-def outlook(network: PolicyNetwork, contexts: Contexts, reading: Reading) -> Outlook:
-    """Look from every pose of every execution in turn, and plan each time.
+def run_stage1(network: PolicyNetwork, contexts: Contexts, state: PolicyState) -> Stage1Output:
+    """Run stage 1 on every image of every execution in turn.
 
     Args:
-        network: Whose stage 1 looks.
-        contexts: E executions of K pictures.
-        reading: Of E instructions.
+        network: Whose stage 1 runs.
+        contexts: E executions of K images.
+        state: Of E flights that begin.
+
+    Returns:
+        Of C = E · K contexts, execution by execution.
     """
-    stage1, config = network.stage1, network.config.mapping
-    executions, pictures = contexts.pose.position.shape[:2]
-    features = stage1.see(contexts.sim_image.flatten(0, 1), "sim")
+    features = network.stage1.encode_images(contexts.sim_image.flatten(0, 1), "sim")
     if len(contexts.lab_image):
-        features = torch.cat([features, stage1.see(contexts.lab_image.flatten(0, 1), "lab")])
-    start = contexts.examples.start
-    sight = look(_flat(in_start_frame(contexts.pose, start[:, None])), network.camera, config)
-    ground = project(features, sight, STRIDE, network.camera).unflatten(0, (executions, pictures))
-    in_view = sight.in_view.unflatten(0, (executions, pictures))
-    covered = sight.covered.unflatten(0, (executions, pictures)) & arena_cells(start)[:, None]
-    semantic_map = SemanticMap(torch.zeros_like(ground[:, 0]), torch.zeros_like(in_view[:, 0], dtype=torch.float32))
-    maps, masks = [], [covered[:, 0]]
-    for picture in range(pictures):
-        semantic_map = semantic_map.accumulate(ground[:, picture], in_view[:, picture], config.blend)
-        maps.append(semantic_map.features)
-        masks.append(masks[-1] | covered[:, picture])
-    semantic_maps = torch.stack(maps, dim=1).flatten(0, 1)
-    observed = torch.stack(masks[1:], dim=1).flatten(0, 1)
-    readings: Reading = each(lambda tensor: tensor.repeat_interleave(pictures, 0), reading)
-    grounding_map = stage1.ground(semantic_maps, readings)
-    scores = stage1.predict(semantic_maps, grounding_map, observed, readings)
-    return Outlook(features, semantic_maps, grounding_map, observed, sight.in_view, scores)
+        lab = network.stage1.encode_images(contexts.lab_image.flatten(0, 1), "lab")
+        features = torch.cat([features, lab])
+    return network.run_stage1(state, features, contexts.pose)[1]
 
 
 def gold_of(contexts: Contexts, config: GoldConfig, phases: int = 1) -> Visitation:
@@ -136,23 +102,28 @@ class Losses:
 
 
 def losses(
-    network: PolicyNetwork, heads: AuxiliaryHeads, contexts: Contexts, reading: Reading, seen: Outlook, gold: GoldConfig
+    network: PolicyNetwork,
+    heads: AuxiliaryHeads,
+    contexts: Contexts,
+    instruction_embedding: Tensor,
+    output: Stage1Output,
+    gold: GoldConfig,
 ) -> Losses:
     """Compare what stage 1 makes of the contexts with what was meant and with what stands around."""
     executions, pictures = contexts.pose.position.shape[:2]
-    support = network.stage1.support(seen.observed)
+    support = network.stage1.support(output.observed)
     wanted = observed_part(gold_of(contexts, gold, network.config.stage1.phases), support)
-    divergence = cross_entropy(seen.scores, support, wanted)  # [C, 2]
+    divergence = cross_entropy(output.scores, support, wanted)  # [C, 2]
     divergence = divergence.unflatten(0, (executions, pictures)).mean(1)  # [E, 2]
-    recognised, grounded = _auxiliary(heads, contexts, seen)
-    spoken = heads.spoken(reading.instruction_embedding).float()
+    recognised, grounded = _auxiliary(heads, contexts, output)
+    spoken = heads.spoken(instruction_embedding).float()
     mention = functional.binary_cross_entropy_with_logits(
         spoken, contexts.examples.mentioned.float(), reduction="none"
     ).mean(1)
     return Losses(divergence[:, 0], divergence[:, 1], recognised, grounded, mention)
 
 
-def _auxiliary(heads: AuxiliaryHeads, contexts: Contexts, seen: Outlook) -> tuple[Tensor, Tensor]:
+def _auxiliary(heads: AuxiliaryHeads, contexts: Contexts, output: Stage1Output) -> tuple[Tensor, Tensor]:
     """L_percept and L_ground [E]: name what the newest picture shows, landmarks and a few empty places."""
     executions, pictures = contexts.pose.position.shape[:2]
     places = torch.cat([contexts.place, contexts.clearing], dim=1)  # [E, 44, 2] world frame
@@ -166,7 +137,7 @@ def _auxiliary(heads: AuxiliaryHeads, contexts: Contexts, seen: Outlook) -> tupl
     named = functional.pad(contexts.examples.mentioned, (0, 1)).gather(1, kind)  # [E, 44] bool
 
     places = places.repeat_interleave(pictures, 0)  # [C, 44, 2]
-    shown = START_GRID.sample(seen.in_view[:, None].float(), places)[:, 0] > 0.5
+    shown = START_GRID.sample(output.in_view[:, None].float(), places)[:, 0] > 0.5
     shown = shown & exists.repeat_interleave(pictures, 0)
 
     def mean(logits: Tensor, label: Tensor) -> Tensor:
@@ -176,8 +147,8 @@ def _auxiliary(heads: AuxiliaryHeads, contexts: Contexts, seen: Outlook) -> tupl
         found = torch.where(shown, each_place, 0.0).sum(1) / shown.sum(1).clamp(min=1)  # [C]
         return found.unflatten(0, (executions, pictures)).mean(1)
 
-    recognised = mean(heads.name(seen.semantic_map, places), kind)
-    return recognised, mean(heads.mentioned(seen.grounding_map, places), named.long())
+    recognised = mean(heads.name(output.semantic_map, places), kind)
+    return recognised, mean(heads.mentioned(output.grounding_map, places), named.long())
 
 
 def supervised_loss(
@@ -185,7 +156,7 @@ def supervised_loss(
     heads: AuxiliaryHeads,
     discriminator: Discriminator,
     contexts: Contexts,
-    reading: Reading,
+    state: PolicyState,
     config: LossConfig,
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """L_SL of a batch, and what it is made of.
@@ -195,11 +166,11 @@ def supervised_loss(
         heads: For the auxiliary losses.
         discriminator: For L_W; not used where the batch has none of the lab.
         contexts: The batch.
-        reading: Of the instructions.
+        state: Of flights that begin with the instructions of the batch.
         config: Weights.
     """
-    seen = outlook(network, contexts, reading)
-    parts = losses(network, heads, contexts, reading, seen, config.gold)
+    output = run_stage1(network, contexts, state)
+    parts = losses(network, heads, contexts, state.kernels.instruction_embedding, output, config.gold)
     sim, lab = len(contexts.sim_image), len(contexts.lab_image)
     loss = parts.weighted(config.sim, slice(0, sim))
     statistics = {f"supervised/{name}": getattr(parts, name)[:sim].mean() for name in Losses.__dataclass_fields__}
@@ -207,14 +178,10 @@ def supervised_loss(
         loss = loss + parts.weighted(config.lab, slice(sim, None))
         statistics |= {f"supervised/lab_{name}": getattr(parts, name)[sim:].mean() for name in ("trajectory", "goal")}
         if config.wasserstein:
-            recorded = seen.features[sim * contexts.pose.position.shape[1] :]
-            alike = network.stage1.see(contexts.alike_image, "sim")
+            recorded = output.image_features[sim * contexts.pose.position.shape[1] :]
+            alike = network.stage1.encode_images(contexts.alike_image, "sim")
             distance = wasserstein(discriminator, alike, recorded)
             loss = loss + config.wasserstein * distance
             statistics["supervised/wasserstein"] = distance
     statistics["supervised/loss"] = loss
     return loss, {name: value.detach() for name, value in statistics.items()}
-
-
-def _flat(pose: Pose) -> Pose:
-    return Pose(pose.position.flatten(0, 1), pose.quaternion.flatten(0, 1))

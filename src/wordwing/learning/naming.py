@@ -19,7 +19,7 @@ from wordwing.camera import Camera
 from wordwing.frames import Pose
 from wordwing.interface import Domain
 from wordwing.lab.camera import LabCamera
-from wordwing.model.mapping import Sight, project
+from wordwing.model.mapping import VisibleGround, project
 from wordwing.model.stage1 import Stage1
 from wordwing.model.vision import STRIDE
 from wordwing.sim.render import Renderer
@@ -95,7 +95,7 @@ def take_pictures(layouts: Sequence[Layout], pose: Pose, domain: Domain, seed: i
 def features_at(image_features: Tensor, pixel: Tensor, camera: Camera) -> Tensor:
     """[M, C] features F^C [M, C, h, w] at pixels [M, 2], as they are laid on the ground."""
     inside = camera.contains(pixel)[:, None, None]
-    sight = Sight(pixel[:, None, None], inside, inside)
+    sight = VisibleGround(pixel[:, None, None], inside, inside)
     return project(image_features, sight, STRIDE, camera)[..., 0, 0]
 
 
@@ -115,7 +115,7 @@ def see_landmarks(
     """
     parts = []
     for begin in range(0, len(image), batch):
-        features = stage1.see(image[begin : begin + batch], domain)
+        features = stage1.encode_images(image[begin : begin + batch], domain)
         here = (found.picture >= begin) & (found.picture < begin + batch)
         parts.append(features_at(features[found.picture[here] - begin], found.pixel[here], camera))
     return torch.cat(parts)

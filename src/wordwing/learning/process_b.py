@@ -43,7 +43,7 @@ class ProcessB:
     def __init__(self, place: Place, config: RunConfig, material: Material) -> None:
         self.place, self.config, self.material = place, config, material
         self.network = new_network(config, material, place.device)
-        self.lends_eyes = config.data.lab == "none" and (config.start is None or self.network.stage1.one_pair)
+        self.copies_vision = config.data.lab == "none" and (config.start is None or self.network.stage1.same_vision)
         """Whether nothing is known of the lab, neither here nor by the policy that it goes on from."""
         torch.manual_seed(config.seed + 2)
         self.teacher = Reinforcement(self.network, material.examples, config.reinforcement, config.seed, place.compiled)
@@ -161,8 +161,8 @@ class ProcessB:
 
     def keep(self, name: str) -> None:
         """Write the policy into the run's folder."""
-        if self.lends_eyes:
-            self.network.stage1.lend_eyes()
+        if self.copies_vision:
+            self.network.stage1.copy_vision()
         save_network(self.place.folder / name, self.network, self.material.vocabulary, self.card())
 
     def card(self) -> str:

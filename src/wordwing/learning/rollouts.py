@@ -26,7 +26,7 @@ from wordwing.learning.rewards import Flown
 from wordwing.learning.runtime.messages import Executed
 from wordwing.model.ego import EgoView
 from wordwing.model.layers import each
-from wordwing.model.policy import Beliefs, PolicyNetwork, State
+from wordwing.model.policy import Beliefs, PolicyNetwork, PolicyState
 from wordwing.model.stage2 import Control, ValueNetwork, to_setpoint
 from wordwing.sim.dynamics import ANSWERS
 from wordwing.sim.simulator import Simulator
@@ -132,7 +132,7 @@ class Collector:
         self.unlike = unlike
         self.device = examples.device
         self.simulator = Simulator(worlds, self.device)
-        self._forward: Callable[..., tuple[State, Beliefs]] = compile_once(network) if compiled else network
+        self._forward: Callable[..., tuple[PolicyState, Beliefs]] = compile_once(network) if compiled else network
 
     @torch.no_grad()
     def fly(self, index: Tensor, generator: torch.Generator) -> Rollouts:
@@ -191,8 +191,8 @@ class Collector:
         index: Tensor,
         generator: torch.Generator,
         worlds: Tensor | None = None,
-        state: State | None = None,
-    ) -> tuple[State, Observation]:
+        state: PolicyState | None = None,
+    ) -> tuple[PolicyState, Observation]:
         """Begin flights of examples `index` [M] in worlds [M], by default in all."""
         if self.unlike:
             which = torch.arange(self.worlds, device=self.device) if worlds is None else worlds
@@ -206,7 +206,7 @@ class Collector:
 
     def _decide(
         self,
-        state: State,
+        state: PolicyState,
         beliefs: Beliefs,
         pose: Pose,
         index: Tensor,

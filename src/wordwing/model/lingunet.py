@@ -28,21 +28,21 @@ from wordwing.model.layers import convolution, filter_by_text, instance_norm, le
 from wordwing.model.visitation import Scores
 
 HEADS, WIDTH = 4, 16
-"""Questions that each cell asks at once, and the length of each."""
+"""Attention heads, and the length of a query."""
 
 
 @dataclass(frozen=True)
-class Words:
-    """What N instructions of up to W words answer; computed once for a flight."""
+class TokenKeys:
+    """Keys and values of N instructions of up to W tokens; computed once for each flight."""
 
     levels: tuple[Tensor, ...]
     """[N, W, 2, heads, width] keys and values, for each level that attends, from fine to coarse."""
     known: Tensor
-    """[N, W] bool, whether there is such a word."""
+    """[N, W] bool, where there is a token and no padding."""
 
 
 class WordAttention(nn.Module):
-    """ATTEND: multi-head attention from the cells of a map to the words of an instruction."""
+    """ATTEND: multi-head attention from the cells of a map to the tokens of an instruction."""
 
     def __init__(self, channels: int, hidden: int, cells: int) -> None:
         """Build a layer.
@@ -57,7 +57,7 @@ class WordAttention(nn.Module):
         """Learned, since words such as "left" and "behind you" name places of the start frame."""
         self.norm = nn.LayerNorm(channels)
         self.query = nn.Linear(channels, HEADS * WIDTH)
-        # An untrained LSTM whispers; without the norm all words would be heeded alike for a long time.
+        # The states of an untrained LSTM are small; without the norm attention would stay uniform for a long time.
         self.words = nn.Sequential(nn.LayerNorm(hidden), nn.Linear(hidden, 2 * HEADS * WIDTH))
         self.last = nn.Linear(HEADS * WIDTH, channels)
         quieten(self.last)  # an untrained layer hardly changes the map
@@ -67,7 +67,7 @@ class WordAttention(nn.Module):
         return self.words(states).unflatten(-1, (2, HEADS, WIDTH))
 
     def attend(self, features: Tensor, keys: Tensor, known: Tensor) -> Tensor:
-        """How much each cell of maps [N, C, S, S] heeds each word: [N, heads, S · S, W], of sum 1 over the words.
+        """Attention of the cells of maps [N, C, S, S] to tokens: [N, heads, S · S, W], of sum 1 over the tokens.
 
         Args:
             features: The maps.
@@ -79,12 +79,12 @@ class WordAttention(nn.Module):
         scores = torch.einsum("nshd,nwhd->nhsw", queries, keys) * WIDTH**-0.5
         return scores.float().masked_fill(~known[:, None, None], -torch.inf).softmax(-1)
 
-    def forward(self, features: Tensor, words: Tensor, known: Tensor) -> Tensor:
-        """What maps [N, C, S, S] take from words [N, W, 2, heads, width], `known` [N, W]: [N, C, S, S]."""
-        keys, values = words.unbind(2)
-        shares = self.attend(features, keys, known).to(values.dtype)
-        heard = torch.einsum("nhsw,nwhd->nshd", shares, values).flatten(2)
-        return self.last(heard).mT.unflatten(-1, features.shape[2:])
+    def forward(self, features: Tensor, tokens: Tensor, known: Tensor) -> Tensor:
+        """Attend from maps [N, C, S, S] to tokens [N, W, 2, heads, width], `known` [N, W]: [N, C, S, S]."""
+        keys, values = tokens.unbind(2)
+        attention = self.attend(features, keys, known).to(values.dtype)
+        attended = torch.einsum("nhsw,nwhd->nshd", attention, values).flatten(2)
+        return self.last(attended).mT.unflatten(-1, features.shape[2:])
 
 
 @dataclass(frozen=True)
@@ -190,23 +190,23 @@ class LingUNet(nn.Module):
             for k, linear in enumerate(self.kernel, start=1)
         ]
 
-    def words(self, states: Tensor, known: Tensor) -> Words | None:
-        """What the attending levels see of token states [N, W, hidden], of which `known` [N, W] bool are words."""
+    def token_keys(self, states: Tensor, known: Tensor) -> TokenKeys | None:
+        """Keys and values of token states [N, W, hidden] for the attending levels; `known` [N, W] bool, no padding."""
         if not self.attention:
             return None
         levels = tuple(layer.keys_and_values(states) for layer in self.attention)  # type: ignore[operator]
-        return Words(levels, known)
+        return TokenKeys(levels, known)
 
-    def forward(self, maps: Tensor, kernels: Sequence[Tensor], words: Words | None = None) -> Scores:
-        """Maps F_0 [N, inputs, 64, 64], kernels and, where levels attend to them, words to scores."""
+    def forward(self, maps: Tensor, kernels: Sequence[Tensor], tokens: TokenKeys | None = None) -> Scores:
+        """Maps F_0 [N, inputs, 64, 64], kernels and, where levels attend to them, tokens to scores."""
         skips = []
         features = maps
         first = len(self.down) - len(self.attention)  # below it levels do not attend
         for number, (down, kernel) in enumerate(zip(self.down, kernels, strict=True)):
             features = down(features)
-            if words is not None and number >= first:
-                attend, level = self.attention[number - first], words.levels[number - first]
-                features = features + attend(features, level, words.known)
+            if tokens is not None and number >= first:
+                attend, level = self.attention[number - first], tokens.levels[number - first]
+                features = features + attend(features, level, tokens.known)
             skips.append(filter_by_text(features, kernel))
         top = len(skips)
         found = self.up[top - 1](skips[top - 1])  # H_L

@@ -1,9 +1,9 @@
-"""From pictures to a map of the ground, and what of it has been seen (paper: Semantic Mapping; Model, Stage 1).
+"""From image features to a map of the ground, and what of it has been seen (paper: Semantic Mapping; Model, Stage 1).
 
 Everything is drawn straight into the start frame with the camera's true 6-DOF pose; no map is ever resampled. Two
-masks are kept apart: where a picture gives *features*, and what counts as *observed*. The second also holds the blind
-spot between the drone and the lower edge of its picture, about 0.8 m ahead: else the drone would believe that the
-ground it stands on has never been seen. It holds cells of the arena alone.
+masks are kept apart: where an image gives *features*, and what counts as *observed*. The second also holds the blind
+spot between the drone and the lower edge of its image, about 0.8 m ahead: otherwise the ground below the drone would
+count as never seen. It holds cells of the arena only.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from wordwing.model.grid import START_GRID
 
 @dataclass(frozen=True)
 class MappingConfig:
-    """How sights of the ground are put together."""
+    """How successive images of the ground are combined."""
 
     blend: float = 0.2
-    """Weight of a new sight of a cell that has been seen often, λ; see `accumulate`."""
+    """λ, the weight of a new image of a cell that has been seen often; see `accumulate`."""
     blind_range: float = 1.2
-    """How far ahead the ground below the picture counts as observed, metres."""
+    """How far ahead the ground below the image counts as observed, metres."""
     blind_radius: float = 0.3
     """Around the drone all ground counts as observed, metres."""
 
 
 @dataclass(frozen=True)
-class Sight:
-    """Where N pictures show the cells of the ground."""
+class VisibleGround:
+    """Where N images show the cells of the ground."""
 
     pixels: Tensor
     """[N, 64, 64, 2] (u, v) of the cell centres; they mean nothing out of view."""
     in_view: Tensor
-    """[N, 64, 64] bool: the cell centre is in the picture."""
+    """[N, 64, 64] bool: the cell centre is in the image."""
     covered: Tensor
-    """[N, 64, 64] bool: in the picture or in the blind spot below it."""
+    """[N, 64, 64] bool: in the image or in the blind spot below it."""
 
 
-def look(pose: Pose, camera: Camera, config: MappingConfig) -> Sight:
-    """Where drones at poses [N] (start frame) see the ground."""
+def visible_ground(pose: Pose, camera: Camera, config: MappingConfig) -> VisibleGround:
+    """Project the cells of the ground into the images of drones at poses [N], start frame."""
     centres = START_GRID.centres(pose.position.device)
     ground = functional.pad(centres, (0, 1))  # [64, 64, 3], elevation zero
     pixels, in_front = camera.project(ground, camera.pose(pose)[:, None, None])
@@ -52,19 +52,19 @@ def look(pose: Pose, camera: Camera, config: MappingConfig) -> Sight:
     u, v = pixels.unbind(-1)
     below = in_front & (u >= 0) & (u < camera.config.width) & (v >= camera.config.height)
     distance = (centres - pose.xy[:, None, None]).norm(dim=-1)  # [N, 64, 64]
-    around = (distance <= config.blind_radius) & ~u.isnan()  # a drone that does not know its attitude sees nothing
+    around = (distance <= config.blind_radius) & ~u.isnan()  # without an attitude nothing is seen
     blind = (below & (distance <= config.blind_range)) | around
-    return Sight(pixels, in_view, in_view | blind)
+    return VisibleGround(pixels, in_view, in_view | blind)
 
 
-def project(features: Tensor, sight: Sight, stride: int, camera: Camera) -> Tensor:
-    """F^W: features of pictures laid on the ground.
+def project(features: Tensor, ground: VisibleGround, stride: int, camera: Camera) -> Tensor:
+    """F^W: image features projected onto the ground.
 
     Args:
         features: [N, C, h, w] of which (i, j) is centred on the middle of pixel (stride · i, stride · j).
-        sight: Of N pictures.
-        stride: 1 for the picture itself.
-        camera: Whose picture it was.
+        ground: Of N images.
+        stride: 1 for the image itself.
+        camera: That took the images.
 
     Returns:
         [N, C, 64, 64], zero where the ground is not in view.
@@ -73,12 +73,12 @@ def project(features: Tensor, sight: Sight, stride: int, camera: Camera) -> Tens
     if (height * stride, width * stride) != (camera.config.height, camera.config.width):
         raise ValueError(f"{height}x{width} features {stride} pixels apart are not of this camera")
     # grid_sample wants (column, row) between the outer edges of the features, -1 and 1. Beyond the middles of the
-    # outermost features they go on; out of view there are none, and none receives a gradient.
-    column, row = ((sight.pixels - 0.5) / stride).unbind(-1)  # whole numbers are features
+    # outermost features these are repeated; out of view there are none, and none receives a gradient.
+    column, row = ((ground.pixels - 0.5) / stride).unbind(-1)  # whole numbers are features
     column, row = column.clamp(0, width - 1), row.clamp(0, height - 1)
-    place = torch.stack([(2 * column + 1) / width - 1, (2 * row + 1) / height - 1], dim=-1)
-    place = torch.where(sight.in_view[..., None], place, 2.0)
-    found = functional.grid_sample(features.float(), place, align_corners=False)  # bf16 cannot say where within a pixel
+    where = torch.stack([(2 * column + 1) / width - 1, (2 * row + 1) / height - 1], dim=-1)
+    where = torch.where(ground.in_view[..., None], where, 2.0)
+    found = functional.grid_sample(features.float(), where, align_corners=False)  # bf16 is too coarse within a pixel
     return found.to(features.dtype)
 
 
@@ -89,20 +89,20 @@ class SemanticMap:
     features: Tensor
     """[N, C, 64, 64] start frame; zero where nothing has been seen."""
     sights: Tensor
-    """[N, 64, 64] how many pictures have shown each cell."""
+    """[N, 64, 64] how many images have shown each cell."""
 
     @classmethod
     def empty(cls, count: int, channels: int, device: torch.device | str = "cpu") -> SemanticMap:
-        """N maps before the first picture."""
+        """N maps before the first image."""
         shape = (count, channels, START_GRID.cells, START_GRID.cells)
         return cls(torch.zeros(shape, device=device), torch.zeros(shape[:1] + shape[2:], device=device))
 
     def accumulate(self, ground_features: Tensor, in_view: Tensor, blend: float) -> SemanticMap:
-        """Put another picture's features [N, C, 64, 64] in where it shows the ground, `in_view` [N, 64, 64].
+        """Blend in another image's features [N, C, 64, 64] where it shows the ground, `in_view` [N, 64, 64].
 
-        S ← S + a · (F − S) with a = max(1 / n, λ) at a cell's n-th sight: its first sight is taken whole, the next
-        are averaged, and from the (1 / λ)-th on old sights fade. (With a = λ from the first sight on, as the authors
-        have it, a cell that is seen late keeps a fifth of its feature.)
+        S ← S + a · (F − S) with a = max(1 / n, λ) when a cell is seen for the n-th time: the first feature is taken
+        whole, the next are averaged, and from the (1 / λ)-th on old ones fade. (With a = λ from the first time on, as
+        the authors have it, a cell that is seen late keeps a fifth of its feature.)
         """
         sights = self.sights + in_view
         share = torch.where(in_view, (1 / sights.clamp(min=1)).clamp(min=blend), 0.0)[:, None]

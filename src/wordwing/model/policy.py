@@ -1,4 +1,4 @@
-"""The policy network π = g(f(·)): what it remembers, what it believes, what it decides (paper: Model)."""
+"""The policy π = g(f(·)): its state during a flight, its beliefs and its decisions (paper: Model)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from wordwing.frames import Pose, in_start_frame
 from wordwing.interface import Domain
 from wordwing.model.ego import EgoView, ego_view
 from wordwing.model.layers import each
-from wordwing.model.mapping import MappingConfig, SemanticMap, arena_cells, boundary_cells, look, project
-from wordwing.model.stage1 import Reading, Stage1, Stage1Config
+from wordwing.model.mapping import MappingConfig, SemanticMap, arena_cells, boundary_cells, project, visible_ground
+from wordwing.model.stage1 import Stage1, Stage1Config, Stage1Output, TextKernels
 from wordwing.model.stage2 import Control, Stage2, Stage2Config
 from wordwing.model.text import Tokens
 from wordwing.model.vision import STRIDE
-from wordwing.model.visitation import Scores, Visitation, visitation
+from wordwing.model.visitation import Visitation, visitation
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,12 @@ class ModelConfig:
 
 
 @dataclass(frozen=True)
-class State:
-    """All that a policy remembers of N flights."""
+class PolicyState:
+    """What a policy keeps between the images of N flights."""
 
     start: Pose
     """[N] world frame."""
-    reading: Reading
+    kernels: TextKernels
     """Of N instructions."""
     map: SemanticMap
     """S^W of N flights, start frame."""
@@ -48,40 +48,30 @@ class State:
     boundary: Tensor
     """B^W [N, 64, 64] bool, start frame."""
 
-    def put(self, worlds: Tensor, fresh: State) -> State:
-        """A copy in which flights `worlds` [M] have begun anew as `fresh` [M]; the others go on."""
+    def put(self, worlds: Tensor, fresh: PolicyState) -> PolicyState:
+        """A copy in which flights `worlds` [M] are replaced by `fresh` [M]."""
         return each(lambda mine, theirs: mine.index_copy(0, worlds, theirs.to(mine.dtype)), self, fresh)
 
 
 @dataclass(frozen=True)
-class Beliefs:
+class Beliefs(Stage1Output):
     """What the policy made of one observation of N drones: every step from pixels to setpoints, start frame."""
 
     pose: Pose
     """[N] of the drones, start frame."""
-    image_features: Tensor
-    """F^C [N, 32, 18, 32]."""
-    semantic_map: Tensor
-    """S^W [N, 32, 64, 64]."""
-    grounding_map: Tensor
-    """R^W [N, 8, 64, 64]."""
-    observed: Tensor
-    """M^W [N, 64, 64] bool."""
     arena: Tensor
     """[N, 64, 64] bool."""
     boundary: Tensor
     """B^W [N, 64, 64] bool."""
-    scores: Scores
-    """Of LingUNet, before they are normalised."""
     visitation: Visitation
     """d^p, d^g and both p_oob."""
     view: EgoView
-    """What stage 2 gets of it."""
+    """Stage 2's input."""
     control: Control
-    """What to do."""
+    """Stage 2's output."""
 
     def of(self, index: int) -> Beliefs:
-        """What one of the drones believes: a batch of one, on the CPU, that keeps nothing of the others alive."""
+        """The beliefs of one drone: a batch of one, on the CPU, that keeps nothing of the others alive."""
         return each(lambda tensor: tensor[index, None].detach().cpu().clone(), self)
 
 
@@ -95,69 +85,88 @@ class PolicyNetwork(nn.Module):
         self.stage1 = Stage1(config.stage1, vocabulary_size)
         self.stage2 = Stage2(config.stage2)
 
-    def begin(self, tokens: Tokens, start: Pose) -> State:
+    def begin(self, tokens: Tokens, start: Pose) -> PolicyState:
         """Begin N flights at poses [N], world frame."""
         arena = arena_cells(start)
-        return State(
+        return PolicyState(
             start=start,
-            reading=self.stage1.read(tokens),
+            kernels=self.stage1.encode_text(tokens),
             map=SemanticMap.empty(len(arena), self.config.stage1.vision.channels, arena.device),
             observed=torch.zeros_like(arena),
             arena=arena,
             boundary=boundary_cells(start),
         )
 
-    def observe(self, state: State, image: Tensor, pose: Pose, domain: Domain) -> tuple[State, Tensor]:
-        """Put pictures [N, 72, 128, 3] taken at poses [N] (world frame) on the maps; also returns F^C."""
-        sight = look(in_start_frame(pose, state.start), self.camera, self.config.mapping)
-        image_features = self.stage1.see(image, domain)
-        ground_features = project(image_features, sight, STRIDE, self.camera)
-        semantic_map = state.map.accumulate(ground_features, sight.in_view, self.config.mapping.blend)
-        observed = state.observed | (sight.covered & state.arena)
-        return replace(state, map=semantic_map, observed=observed), image_features
+    def observe(self, state: PolicyState, features: Tensor, pose: Pose) -> tuple[list[PolicyState], Tensor]:
+        """Add K successive images of each of N flights to their maps.
 
-    def plan(self, state: State) -> tuple[Tensor, Scores]:
-        """R^W, and LingUNet's scores of the distributions."""
-        grounding_map = self.stage1.ground(state.map.features, state.reading)
-        return grounding_map, self.stage1.predict(state.map.features, grounding_map, state.observed, state.reading)
+        Args:
+            state: Of N flights.
+            features: F^C [N · K, 32, 18, 32] of the images, flight by flight.
+            pose: [N, K] where they were taken, world frame.
 
-    def view(self, state: State, plan: Visitation, pose: Pose) -> EgoView:
-        """What stage 2 gets to see from poses [N], start frame."""
-        return self.view_of(plan, state.observed, state.arena, state.boundary, pose)
+        Returns:
+            The states after each image, and [N · K, 64, 64] bool, the cells that each image shows.
+        """
+        here: Pose = each(lambda tensor: tensor.flatten(0, 1), in_start_frame(pose, state.start[:, None]))
+        ground = visible_ground(here, self.camera, self.config.mapping)
+        images = pose.position.shape[1]
+        parts = (project(features, ground, STRIDE, self.camera), ground.in_view, ground.covered)
+        states = []
+        for new, in_view, covered in zip(*(part.unflatten(0, (-1, images)).unbind(1) for part in parts), strict=True):
+            semantic_map = state.map.accumulate(new, in_view, self.config.mapping.blend)
+            state = replace(state, map=semantic_map, observed=state.observed | (covered & state.arena))
+            states.append(state)
+        return states, ground.in_view
 
-    def view_of(self, plan: Visitation, observed: Tensor, arena: Tensor, boundary: Tensor, pose: Pose) -> EgoView:
-        """The same of masks [N, 64, 64] bool, start frame; PVN knows nothing of exploration."""
+    def run_stage1(self, state: PolicyState, features: Tensor, pose: Pose) -> tuple[PolicyState, Stage1Output]:
+        """Stage 1's forward pass, in flight with the newest image and in training with all images of an execution.
+
+        Args:
+            state: Of N flights.
+            features: F^C [N · K, 32, 18, 32] of the images, flight by flight.
+            pose: [N, K] where they were taken, world frame.
+
+        Returns:
+            The state after the last image, and what stage 1 makes of N · K contexts, flight by flight.
+        """
+        states, in_view = self.observe(state, features, pose)
+        semantic_map, observed, kernels = states[-1].map.features, states[-1].observed, state.kernels
+        if len(states) > 1:
+            semantic_map = torch.stack([one.map.features for one in states], dim=1).flatten(0, 1)
+            observed = torch.stack([one.observed for one in states], dim=1).flatten(0, 1)
+            kernels = each(lambda tensor: tensor.repeat_interleave(len(states), 0), kernels)
+        grounding_map, scores = self.stage1.predict(semantic_map, observed, kernels)
+        return states[-1], Stage1Output(features, semantic_map, grounding_map, observed, in_view, scores)
+
+    def view(self, plan: Visitation, observed: Tensor, arena: Tensor, boundary: Tensor, pose: Pose) -> EgoView:
+        """Stage 2's input at poses [N], of masks [N, 64, 64] bool, all in the start frame; PVN's masks are empty."""
         unexplored = arena & ~observed
         if not self.config.stage1.observability:
             unexplored, boundary = torch.zeros_like(unexplored), torch.zeros_like(boundary)
         return ego_view(plan, unexplored, boundary, pose, ordered=self.config.stage2.phases > 1)
 
-    def forward(self, state: State, image: Tensor, pose: Pose, domain: Domain) -> tuple[State, Beliefs]:
+    def forward(self, state: PolicyState, image: Tensor, pose: Pose, domain: Domain) -> tuple[PolicyState, Beliefs]:
         """One decision of N drones.
 
         Args:
-            state: What is remembered.
+            state: Of N flights.
             image: [N, 72, 128, 3] uint8.
             pose: [N] world frame.
-            domain: Where the pictures come from.
+            domain: Where the images come from.
 
         Returns:
-            What is remembered now, and what is believed.
+            The new state, and the beliefs.
         """
-        state, image_features = self.observe(state, image, pose, domain)
-        grounding_map, scores = self.plan(state)
-        plan = visitation(scores, self.stage1.support(state.observed))
+        state, output = self.run_stage1(state, self.stage1.encode_images(image, domain), pose[:, None])
+        plan = visitation(output.scores, self.stage1.support(state.observed))
         here = in_start_frame(pose, state.start)
-        view = self.view(state, plan, here)
+        view = self.view(plan, state.observed, state.arena, state.boundary, here)
         beliefs = Beliefs(
+            **vars(output),
             pose=here,
-            image_features=image_features,
-            semantic_map=state.map.features,
-            grounding_map=grounding_map,
-            observed=state.observed,
             arena=state.arena,
             boundary=state.boundary,
-            scores=scores,
             visitation=plan,
             view=view,
             control=self.stage2(view),

@@ -1,4 +1,4 @@
-"""Stage 1, f: from what has been seen and said to where to go (paper: Model, Stage 1)."""
+"""Stage 1, f: from images and an instruction to visitation distributions (paper: Model, Stage 1)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from wordwing.interface import Domain
 from wordwing.model.grid import START_GRID
-from wordwing.model.layers import each, filter_by_text, instance_norm, leaky
-from wordwing.model.lingunet import LingUNet, LingUNetConfig, Words
+from wordwing.model.layers import filter_by_text, instance_norm, leaky
+from wordwing.model.lingunet import LingUNet, LingUNetConfig, TokenKeys
 from wordwing.model.text import InstructionEncoder, TextConfig, Tokens
 from wordwing.model.vision import ResNet, VisionConfig
 from wordwing.model.visitation import Scores
@@ -32,14 +32,14 @@ class Stage1Config:
     mask_input: bool = False
     """Whether LingUNet also sees the observability mask M."""
     blank: Literal["nothing", "instruction", "image"] = "nothing"
-    """An input that is kept from it, for the ablations without language and without vision."""
+    """An input that is replaced by a blank one, for the ablations without language and without vision."""
     phases: int = 1
     """Equal parts of the way, in order, that d^p is predicted for one by one; the paper has one d^p."""
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What N instructions ask of the maps; computed once for a flight."""
+class TextKernels:
+    """The filters that N instructions become; computed once for each flight."""
 
     instruction_embedding: Tensor
     """**u** [N, hidden]."""
@@ -47,12 +47,26 @@ class Reading:
     """K_G [N, 8, C]."""
     lingunet: tuple[Tensor, ...]
     """K_1 … K_L, [N, filtered, channels] each."""
-    words: Words | None = None
+    tokens: TokenKeys | None = None
     """What LingUNet's cells attend to, where they do."""
 
-    def __getitem__(self, index: Tensor | slice) -> Reading:
-        """Some of the instructions, or each as often as it has contexts."""
-        return each(lambda tensor: tensor[index], self)
+
+@dataclass(frozen=True)
+class Stage1Output:
+    """What stage 1 makes of N contexts, from image features to scores; maps are in the start frame."""
+
+    image_features: Tensor
+    """F^C [N, 32, 18, 32]."""
+    semantic_map: Tensor
+    """S^W [N, 32, 64, 64]."""
+    grounding_map: Tensor
+    """R^W [N, 8, 64, 64]."""
+    observed: Tensor
+    """M^W [N, 64, 64] bool."""
+    in_view: Tensor
+    """[N, 64, 64] bool, the cells that the newest image shows."""
+    scores: Scores
+    """LingUNet's scores, before they are normalised."""
 
 
 class Grounding(nn.Module):
@@ -73,7 +87,7 @@ class Grounding(nn.Module):
 
 
 class Stage1(nn.Module):
-    """f and f_S in one: they share all but the eyes, of which there is one pair for each domain."""
+    """f and f_S in one: they share everything but the vision encoder, of which each domain has its own."""
 
     def __init__(self, config: Stage1Config, vocabulary_size: int) -> None:
         super().__init__()
@@ -87,59 +101,58 @@ class Stage1(nn.Module):
             config.lingunet, inputs, hidden, unobserved=config.observability, outputs=config.phases + 1
         )
 
-    def see(self, image: Tensor, domain: Domain) -> Tensor:
-        """F^C [N, 32, 18, 32] of pictures [N, 72, 128, 3] uint8."""
+    def encode_images(self, image: Tensor, domain: Domain) -> Tensor:
+        """F^C [N, 32, 18, 32] of images [N, 72, 128, 3] uint8."""
         if self.config.blank == "image":
             image = torch.zeros_like(image)
         return self.vision[domain](image)
 
     @property
-    def one_pair(self) -> bool:
-        """Whether both domains have the same eyes."""
+    def same_vision(self) -> bool:
+        """Whether both domains' vision encoders have the same weights."""
         sim, lab = (self.vision[domain].state_dict() for domain in ("sim", "lab"))
         return all(torch.equal(tensor, lab[name]) for name, tensor in sim.items())
 
-    def lend_eyes(self) -> None:
-        """Give the lab the simulator's eyes, for want of any that have learned."""
+    def copy_vision(self) -> None:
+        """Make the lab's vision encoder a copy of the simulator's, for a run that trains only the latter."""
         self.vision["lab"].load_state_dict(self.vision["sim"].state_dict())
 
-    def read(self, tokens: Tokens) -> Reading:
-        """Understand N instructions."""
+    def encode_text(self, tokens: Tokens) -> TextKernels:
+        """Encode N instructions and compute their kernels."""
         if self.config.blank == "instruction":
             tokens = tokens.blank()
         embedding, states = self.text(tokens)
-        return Reading(
+        return TextKernels(
             embedding,
             self.grounding.kernels(embedding),
             tuple(self.lingunet.kernels(embedding)),
-            self.lingunet.words(states, tokens.known),
+            self.lingunet.token_keys(states, tokens.known),
         )
 
-    def ground(self, semantic_map: Tensor, reading: Reading) -> Tensor:
-        """R^W [N, 8, 64, 64] of semantic maps [N, 32, 64, 64]."""
-        return self.grounding(semantic_map, reading.grounding)
-
-    def predict(self, semantic_map: Tensor, grounding_map: Tensor, observed: Tensor, reading: Reading) -> Scores:
-        """Scores of N contexts.
+    def predict(self, semantic_map: Tensor, observed: Tensor, kernels: TextKernels) -> tuple[Tensor, Scores]:
+        """Ground the instructions in the maps and score every cell.
 
         Args:
             semantic_map: S^W [N, 32, 64, 64].
-            grounding_map: R^W [N, 8, 64, 64].
             observed: M^W [N, 64, 64] bool.
-            reading: Of N instructions.
+            kernels: Of N instructions.
+
+        Returns:
+            R^W [N, 8, 64, 64], and the scores of N contexts.
         """
+        grounding_map = self.grounding(semantic_map, kernels.grounding)
         maps = [semantic_map, grounding_map]
         if self.config.mask_input:
             maps.append(observed[:, None].to(semantic_map.dtype))
-        return self.lingunet(torch.cat(maps, dim=1), reading.lingunet, reading.words)
+        return grounding_map, self.lingunet(torch.cat(maps, dim=1), kernels.lingunet, kernels.tokens)
 
     def support(self, observed: Tensor) -> Tensor:
-        """[N, 64, 64] bool: the cells that distributions reach over; for PVN all of them."""
+        """[N, 64, 64] bool: the cells that may have probability; for PVN all of them."""
         return observed if self.config.observability else torch.ones_like(observed)
 
 
 class AuxiliaryHeads(nn.Module):
-    """What stands here, was it spoken of, what was spoken of: read off by one linear layer each."""
+    """Linear classifiers of the auxiliary losses: which landmark, was it mentioned, which were mentioned."""
 
     def __init__(self, config: Stage1Config) -> None:
         super().__init__()
@@ -166,9 +179,9 @@ class AuxiliaryHeads(nn.Module):
         return self.object(START_GRID.sample(semantic_map, points).mT)
 
     def mentioned(self, grounding_map: Tensor, points: Tensor) -> Tensor:
-        """L_ground's logits [N, P, 2]: was what stands at points [N, P, 2] of R^W spoken of, no or yes?"""
+        """L_ground's logits [N, P, 2]: was the landmark at points [N, P, 2] of R^W mentioned, no or yes?"""
         return self.grounding(START_GRID.sample(grounding_map, points).mT)
 
     def spoken(self, instruction_embedding: Tensor) -> Tensor:
-        """L_lang's logits [N, 89]: was each kind of landmark spoken of? Above zero for yes."""
+        """L_lang's logits [N, 89]: was each kind of landmark mentioned? Above zero for yes."""
         return self.mention(instruction_embedding)

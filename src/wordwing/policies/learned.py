@@ -16,7 +16,7 @@ from wordwing.interface import MAX_FORWARD, MAX_YAW_RATE, Action, Domain, Observ
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.model.checkpoint import load_network, save_network
 from wordwing.model.grid import START_GRID
-from wordwing.model.policy import Beliefs, PolicyNetwork, State
+from wordwing.model.policy import Beliefs, PolicyNetwork, PolicyState
 from wordwing.model.text import MAX_WORDS, Tokens
 
 ABSURD = 1000.0
@@ -47,7 +47,7 @@ class LearnedPolicy:
         self.network = network.to(self.device).eval()
         self.vocabulary = vocabulary
         self.domain = domain
-        self.state: State | None = None
+        self.state: PolicyState | None = None
         self.beliefs: Beliefs | None = None
 
     @classmethod
