@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from served_flight import QUICK
-from wordwing.flight.guardian.protocol import Event
-from wordwing.flight.lockstep import LockstepEyes, LockstepHelm
+from wordwing.flight.guardian.protocol import GuardianEvent
+from wordwing.flight.lockstep import LockstepCamera, LockstepClient
 from wordwing.flight.mavlink_vehicle import MavlinkVehicle
 from wordwing.flight.served import faults
 from wordwing.flight.served.autopilot import VelocitySetpoint
@@ -66,14 +66,14 @@ class Story:
     highest: float = 0.0
     setpoints: list[tuple[float, VelocitySetpoint]] = field(default_factory=list)
     commands: list[Any] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
+    events: list[GuardianEvent] = field(default_factory=list)
     armed: bool = True
     mode: str = ""
     height: float = math.nan
     speed: float = math.nan
 
 
-class WatchedHelm(LockstepHelm):
+class WatchedClient(LockstepClient):
     """Looks where the drone really is at every moment."""
 
     def watch(self, story: Story, hang_at: float = math.inf) -> None:
@@ -107,15 +107,15 @@ def fly_with_a_fault(seed: int) -> Story:
         config=QUICK,
         faults=[faults.WindFault(0.0, mean=tuple(rng.uniform(-0.4, 0.4, 2)), gusts=0.35), *_faults(kind, moment, rng)],
     )
-    helm = WatchedHelm(lab)
-    helm.watch(story, moment if kind == "hung pilot" else math.inf)
-    vehicle = MavlinkVehicle(helm, LockstepEyes(lab, helm.clock), lambda _state: None, say=lambda _words: None)
+    client = WatchedClient(lab)
+    client.watch(story, moment if kind == "hung pilot" else math.inf)
+    vehicle = MavlinkVehicle(client, LockstepCamera(lab, client.clock), lambda _state: None, say=lambda _words: None)
     ends = moment + 7.0
     try:
         if kind == "killed pilot":
             vehicle.connect()
             _fly(vehicle, lab, rng, moment)
-            helm.close()  # nobody lands: the process is gone
+            client.close()  # nobody lands: the process is gone
         else:
             with vehicle:
                 _fly(vehicle, lab, rng, ends if kind != "crashed policy" else moment)
@@ -126,15 +126,15 @@ def fly_with_a_fault(seed: int) -> Story:
     except Exception as error:  # a start that was refused
         story.why = str(error)
     if kind == "restarted companion":
-        helm.close()
+        client.close()
         _restart(lab, story)
     for _ in range(25):  # until all that the autopilot does by itself is done
-        helm.sleep(1.0)
-        if not lab.armed and helm.state().done:
+        client.sleep(1.0)
+        if not lab.armed and client.state().done:
             break
-    state = helm.state()
+    state = client.state()
     story.phase, story.why = state.phase.value, story.why or state.why
-    story.setpoints, story.commands, story.events = lab.accepted, lab.commands, helm.guardian.events
+    story.setpoints, story.commands, story.events = lab.accepted, lab.commands, client.guardian.events
     story.armed, story.mode = lab.armed, lab.mode
     story.height, story.speed = float(lab.true_pose.position[0, 2]), float(np.linalg.norm(lab.true_velocity))
     return story
@@ -152,10 +152,10 @@ def _fly(vehicle: MavlinkVehicle, lab: ServedLab, rng: np.random.Generator, unti
 
 def _restart(lab: ServedLab, story: Story) -> None:
     """A new companion on the same drone, from its first packet on."""
-    helm = WatchedHelm(lab)
-    helm.watch(story)
-    helm.sleep(6.0)
-    helm.close()
+    client = WatchedClient(lab)
+    client.watch(story)
+    client.sleep(6.0)
+    client.close()
 
 
 def _faults(kind: str, moment: float, rng: np.random.Generator) -> list[faults.Fault]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from served_flight import QUICK
 from wordwing.flight.guardian.guardian import TICK, Guardian
-from wordwing.flight.guardian.protocol import Alive, Decision, Hold, Land, Order, Phase, TakeOff
+from wordwing.flight.guardian.protocol import Decision, Hold, KeepAlive, Land, Order, Phase, TakeOff
 from wordwing.flight.mavlink.messages import Codec
 from wordwing.flight.served.vehicle import ServedLab
 from wordwing.world.layout import Layout
@@ -48,7 +48,7 @@ class GuardedFlight:
 
     def tick(self, order: Order | None = None) -> None:
         if self.alive:
-            self.guardian.order(Alive(), self.now)
+            self.guardian.order(KeepAlive(), self.now)
         if order is not None:
             self.guardian.order(order, self.now)
         for packet in self.guardian.tick(self.now):

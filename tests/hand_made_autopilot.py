@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from wordwing.flight.arena import Arena
 from wordwing.flight.guardian.guardian import Guardian
-from wordwing.flight.guardian.protocol import Alive, Decision, Hold, Order, Phase, TakeOff
+from wordwing.flight.guardian.protocol import Decision, Hold, KeepAlive, Order, Phase, TakeOff
 
 TICK = 0.05
 
@@ -156,7 +156,7 @@ class HandMadeAutopilot:
         if "MOCAP" not in self.silent:
             self.measure()
         if self.pilot:
-            self.guardian.order(Alive(), self.now)
+            self.guardian.order(KeepAlive(), self.now)
         if order is not None:
             self.guardian.order(order, self.now)
         came = [self._ears.decode(bytearray(packet)) for packet in self.guardian.tick(self.now)]

@@ -18,11 +18,11 @@ from wordwing.errors import WordwingError
 from wordwing.execution.execution import Execution
 from wordwing.execution.runner import fly
 from wordwing.flight.flying import DryVehicle, approve, confirm, fly_logged, tell
-from wordwing.flight.guardian.protocol import Phase, State
-from wordwing.flight.lockstep import LockstepEyes, LockstepHelm
+from wordwing.flight.guardian.protocol import GuardianState, Phase
+from wordwing.flight.lockstep import LockstepCamera, LockstepClient
 from wordwing.flight.logs import FlightLog, read_events
 from wordwing.flight.mavlink.clock import ManualClock
-from wordwing.flight.mavlink.parameters import Finding
+from wordwing.flight.mavlink.parameters import ParameterFinding
 from wordwing.flight.mavlink_vehicle import MavlinkVehicle
 from wordwing.flight.options import DroneOptions
 from wordwing.flight.served.faults import FrozenCamera, LowBattery, Takeover
@@ -32,8 +32,8 @@ from wordwing.interface import Action, FlightOverError, Observation, Setpoint, V
 from wordwing.world.layout import Layout
 from wordwing.world.tasks import Task
 
-WRONG = Finding("GUID_TIMEOUT", 3.0, "from 0.1 to 0.5", 0.5, right=False, why="it must stop soon")
-REAL = State(
+WRONG = ParameterFinding("GUID_TIMEOUT", 3.0, "from 0.1 to 0.5", 0.5, right=False, why="it must stop soon")
+REAL = GuardianState(
     time=10.0,
     phase=Phase.READY,
     why="nothing speaks against arming",
@@ -166,8 +166,8 @@ class Stops:
 
 def test_a_dry_run_tells_what_would_be_sent_and_from_where():
     lab = ServedLab(Layout(()), (1.0, -0.5), math.pi / 2, config=CALM)
-    helm, said = LockstepHelm(lab, dry=True), []
-    vehicle = DryVehicle(helm, LockstepEyes(lab, helm.clock), nobody, say=said.append, dry=True)
+    guardian, said = LockstepClient(lab, dry=True), []
+    vehicle = DryVehicle(guardian, LockstepCamera(lab, guardian.clock), nobody, say=said.append, dry=True)
     with vehicle:
         vehicle.observe()
         sent = vehicle.send(Setpoint(torch.tensor([0.05]), torch.tensor([-0.1])))
@@ -182,21 +182,21 @@ def test_a_dry_run_tells_what_would_be_sent_and_from_where():
 class Slow(Stops):
     """Takes so long that its pictures are old."""
 
-    def __init__(self, helm: LockstepHelm, seconds: float, decisions: int = 2) -> None:
+    def __init__(self, guardian: LockstepClient, seconds: float, decisions: int = 2) -> None:
         super().__init__(decisions)
-        self.helm, self.seconds = helm, seconds
+        self.guardian, self.seconds = guardian, seconds
 
     def act(self, observation: Observation) -> Action:
-        self.helm.sleep(self.seconds)
+        self.guardian.sleep(self.seconds)
         return super().act(observation)
 
 
 def test_a_dry_run_whose_decisions_are_all_refused_says_so_and_comes_to_its_end(capsys):
     lab = ServedLab(Layout(()), (1.0, -0.5), math.pi / 2, config=CALM)
-    helm, said = LockstepHelm(lab, dry=True), []
-    vehicle = DryVehicle(helm, LockstepEyes(lab, helm.clock), nobody, say=said.append, dry=True)
+    guardian, said = LockstepClient(lab, dry=True), []
+    vehicle = DryVehicle(guardian, LockstepCamera(lab, guardian.clock), nobody, say=said.append, dry=True)
     with vehicle:
-        [flight] = fly(Slow(helm, 0.6), vehicle, [TASK])
+        [flight] = fly(Slow(guardian, 0.6), vehicle, [TASK])
     tell(flight, vehicle.state, dry=True)
     refusals = [words for words in said if "would hover" in words]
     assert len(refusals) == 3  # two decisions, and the standstill after a STOP that took as long
@@ -221,8 +221,8 @@ class Blind:
 
 
 def test_a_dry_run_does_not_wait_for_ever_for_a_picture():
-    helm = LockstepHelm(ServedLab(Layout(()), (0.0, 0.0), 0.0, config=CALM), dry=True)
-    vehicle = DryVehicle(helm, Blind(), nobody, say=lambda words: None, dry=True)
+    guardian = LockstepClient(ServedLab(Layout(()), (0.0, 0.0), 0.0, config=CALM), dry=True)
+    vehicle = DryVehicle(guardian, Blind(), nobody, say=lambda words: None, dry=True)
     with vehicle, pytest.raises(FlightOverError, match="no picture with a pose of its moment has come for 5 s"):
         vehicle.observe()
 
@@ -238,8 +238,8 @@ def test_a_dry_run_does_not_wait_for_ever_for_a_picture():
 )
 def test_only_a_flight_that_its_policy_ended_and_that_landed_by_our_order_has_not_ended_early(faults, early, capsys):
     lab = ServedLab(Layout(()), (0.0, 0.0), 0.0, config=CALM, faults=faults)
-    helm = LockstepHelm(lab)
-    vehicle = MavlinkVehicle(helm, LockstepEyes(lab, helm.clock), lambda state: None, say=lambda words: None)
+    guardian = LockstepClient(lab)
+    vehicle = MavlinkVehicle(guardian, LockstepCamera(lab, guardian.clock), lambda state: None, say=lambda words: None)
     with vehicle:
         [flight] = fly(Stops(30), vehicle, [TASK])
     found = tell(flight, vehicle.state, dry=False)
@@ -250,10 +250,10 @@ def test_only_a_flight_that_its_policy_ended_and_that_landed_by_our_order_has_no
 @pytest.mark.parametrize(("seconds", "why"), [(1.35, "the pilot has been silent for"), (0.7, "it has hovered for")])
 def test_a_flight_that_slow_decisions_end_tells_how_long_they_took(seconds, why):
     lab = ServedLab(Layout(()), (0.0, 0.0), 0.0, config=CALM)
-    helm = LockstepHelm(lab)
-    vehicle = MavlinkVehicle(helm, LockstepEyes(lab, helm.clock), lambda state: None, say=lambda words: None)
+    guardian = LockstepClient(lab)
+    vehicle = MavlinkVehicle(guardian, LockstepCamera(lab, guardian.clock), lambda state: None, say=lambda words: None)
     with vehicle:
-        [flight] = fly(Slow(helm, seconds, 30), vehicle, [TASK])
+        [flight] = fly(Slow(guardian, seconds, 30), vehicle, [TASK])
     assert why in flight.interrupted
     assert f"a decision took {seconds:.2f} s and may take 0.3 s; this machine is probably busy" in flight.interrupted
 

@@ -9,8 +9,8 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from hand_made_autopilot import PARAMETERS, HandMadeAutopilot
 from wordwing.flight.arena import Arena
-from wordwing.flight.guardian.protocol import Alive, Gone, Hold, Land, Phase, SetParameters, TakeOff
-from wordwing.flight.guardian.safety import Fence
+from wordwing.flight.guardian.protocol import Hold, KeepAlive, Land, Phase, PilotDisconnected, SetParameters, TakeOff
+from wordwing.flight.guardian.safety import FenceMargins
 
 BOTH = pytest.mark.parametrize("kind", ["ardupilot", "px4"])
 HEARTBEAT = "HEARTBEAT"
@@ -185,7 +185,7 @@ def test_what_others_say_does_not_count():
 
 
 def test_narrow_margins_are_for_the_lab_only():
-    fence = Fence(0.3, 0.1, edge=0.0)
+    fence = FenceMargins(0.3, 0.1, edge=0.0)
     autopilot = HandMadeAutopilot("ardupilot", fence=fence)
     autopilot.ticks(3.0)
     assert "margins under 0.35 m are for the lab" in reasons(autopilot)
@@ -444,11 +444,11 @@ def test_poses_are_told_in_the_world_frame_at_the_time_of_the_clock():
 def test_another_pilot_may_come_before_the_take_off_but_not_after():
     autopilot = HandMadeAutopilot("ardupilot")
     autopilot.until(Phase.READY)
-    autopilot.guardian.order(Gone(), autopilot.now)
-    autopilot.guardian.order(Alive(), autopilot.now)
+    autopilot.guardian.order(PilotDisconnected(), autopilot.now)
+    autopilot.guardian.order(KeepAlive(), autopilot.now)
     assert not autopilot.guardian.state(autopilot.now).done
     autopilot.fly()
-    autopilot.guardian.order(Gone(), autopilot.now)
+    autopilot.guardian.order(PilotDisconnected(), autopilot.now)
     came = autopilot.tick(autopilot.decide())
     assert autopilot.setpoints(came)[0][0] == 0.0
     autopilot.ticks(1.0, Hold())

@@ -298,10 +298,10 @@ def test_two_cannot_listen_at_one_place():
 
 def packets() -> list[bytes]:
     """A heartbeat and a position, by pymavlink's encoder."""
-    maker = mavlink.MAVLink(None, srcSystem=1, srcComponent=1)
-    beat = maker.heartbeat_encode(2, 3, 81, 4, 4)
-    place = maker.local_position_ned_encode(1234, 1.0, 2.0, -0.7, 0.1, 0.2, 0.3)
-    return [beat.pack(maker), place.pack(maker)]
+    factory = mavlink.MAVLink(None, srcSystem=1, srcComponent=1)
+    beat = factory.heartbeat_encode(2, 3, 81, 4, 4)
+    place = factory.local_position_ned_encode(1234, 1.0, 2.0, -0.7, 0.1, 0.2, 0.3)
+    return [beat.pack(factory), place.pack(factory)]
 
 
 def test_a_tlog_is_a_big_endian_time_in_microseconds_before_each_packet(tmp_path):

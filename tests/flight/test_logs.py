@@ -12,8 +12,8 @@ from PIL import Image
 
 from wordwing.errors import WordwingError
 from wordwing.flight.arena import Arena
-from wordwing.flight.camera_stream import Picture
-from wordwing.flight.logs import Entry, FlightLog, load_frame, read_events
+from wordwing.flight.camera_stream import CameraFrame
+from wordwing.flight.logs import FlightLog, LoggedEvent, load_frame, read_events
 from wordwing.flight.matching import MatchedObservation
 from wordwing.frames import Pose
 from wordwing.interface import Setpoint
@@ -24,7 +24,7 @@ def seen(value: int = 9, taken: float = 4.5) -> MatchedObservation:
     image = torch.full((72, 128, 3), value, dtype=torch.uint8)
     image[0, 0] = torch.tensor([1, 2, 3])
     pose = Pose.level(torch.tensor([0.5, -0.25]), torch.tensor(0.0), 0.75)
-    return MatchedObservation(Picture(image, taken, 1), pose, 0.01)
+    return MatchedObservation(CameraFrame(image, taken, 1), pose, 0.01)
 
 
 def lines(folder: Path) -> list[dict]:
@@ -139,7 +139,7 @@ def test_half_a_last_line_is_left_out(tmp_path):
         (tmp_path / "events.jsonl").write_text(whole + torn)
         kept = [event.time for event in read_events(tmp_path)]
         assert kept == ([1.0, 2.0] if torn.endswith("}") else [1.0])
-    assert read_events(tmp_path / "events.jsonl")[0] == Entry(1.0, "note", {"text": "a"}, 1)
+    assert read_events(tmp_path / "events.jsonl")[0] == LoggedEvent(1.0, "note", {"text": "a"}, 1)
 
 
 @pytest.mark.parametrize(

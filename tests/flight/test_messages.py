@@ -9,22 +9,22 @@ import pytest
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 from scipy.spatial.transform import Rotation
 
-from wordwing.flight.mavlink.flight_stacks import ARDUPILOT, DIALECTS, PX4
-from wordwing.flight.mavlink.messages import Codec, Maker, heartbeat
+from wordwing.flight.mavlink.flight_stacks import ARDUPILOT, FLIGHT_STACKS, PX4
+from wordwing.flight.mavlink.messages import Codec, MessageFactory, heartbeat
 from wordwing.flight.mavlink.parse_message import (
-    Answer,
     Attitude,
     Battery,
-    Broken,
+    CommandAck,
     Estimator,
     Heartbeat,
-    Landed,
-    Parameter,
+    InvalidMessage,
+    LandedState,
+    ParameterValue,
     Position,
+    StatusText,
     SystemStatus,
-    Text,
     Version,
-    read,
+    parse_message,
 )
 
 COMMAND_LONG = "<7fHBBB"  # parameters 1 to 7, command, target system, target component, confirmation
@@ -44,9 +44,9 @@ def command(message) -> tuple:
     return struct.unpack(COMMAND_LONG, body(Codec().pack(message), 76, 33))
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_setpoint_on_the_wire_is_velocity_ahead_and_down_and_a_clockwise_yaw_rate(dialect):
-    packet = Codec().pack(Maker(dialect, 7).setpoint(0.5, 0.3, 0.2, 123456))
+@pytest.mark.parametrize("stack", FLIGHT_STACKS)
+def test_a_setpoint_on_the_wire_is_velocity_ahead_and_down_and_a_clockwise_yaw_rate(stack):
+    packet = Codec().pack(MessageFactory(stack, 7).setpoint(0.5, 0.3, 0.2, 123456))
     payload = body(packet, 84, 53)
     assert struct.unpack_from("<I", payload, 0) == (123456,)
     assert struct.unpack_from("<3f", payload, 4) == (0.0, 0.0, 0.0)
@@ -61,14 +61,14 @@ def test_a_setpoint_on_the_wire_is_velocity_ahead_and_down_and_a_clockwise_yaw_r
 
 
 def test_a_hover_has_no_minus_zeros():
-    payload = body(Codec().pack(Maker(PX4, 1).setpoint(0.0, 0.0, 0.0, 0)), 84, 53)
+    payload = body(Codec().pack(MessageFactory(PX4, 1).setpoint(0.0, 0.0, 0.0, 0)), 84, 53)
     assert payload[:48] == bytes(48)
 
 
 def test_a_setpoint_that_is_not_finite_is_never_made():
     for broken in ((math.nan, 0.0, 0.0), (0.0, math.inf, 0.0), (0.0, 0.0, math.nan)):
         with pytest.raises(ValueError, match="finite"):
-            Maker(PX4, 1).setpoint(*broken, 0)
+            MessageFactory(PX4, 1).setpoint(*broken, 0)
 
 
 def test_our_heartbeat_is_that_of_an_onboard_controller():
@@ -79,12 +79,12 @@ def test_our_heartbeat_is_that_of_an_onboard_controller():
 
 def test_arming_is_never_forced():
     for again in range(5):
-        values = command(Maker(ARDUPILOT, 1).arm(again))
+        values = command(MessageFactory(ARDUPILOT, 1).arm(again))
         assert values == (1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 400, 1, 1, again)
 
 
 def test_commands_have_their_parameters_where_the_specification_has_them():
-    ardupilot, px4 = Maker(ARDUPILOT, 3), Maker(PX4, 3)
+    ardupilot, px4 = MessageFactory(ARDUPILOT, 3), MessageFactory(PX4, 3)
     assert command(ardupilot.mode(9)) == (1, 9, 0, 0, 0, 0, 0, 176, 3, 1, 0)
     assert command(px4.mode(4 << 16 | 6 << 24, 2)) == (1, 4, 6, 0, 0, 0, 0, 176, 3, 1, 2)
     assert command(ardupilot.take_off(0.75)) == (0, 0, 0, 0, 0, 0, 0.75, 22, 3, 1, 0)
@@ -93,11 +93,11 @@ def test_commands_have_their_parameters_where_the_specification_has_them():
 
 
 def test_parameters_are_asked_for_and_set_by_name():
-    asked = body(Codec().pack(Maker(PX4, 9).read_parameter("COM_OF_LOSS_T")), 20, 20)
+    asked = body(Codec().pack(MessageFactory(PX4, 9).read_parameter("COM_OF_LOSS_T")), 20, 20)
     assert struct.unpack("<hBB16s", asked) == (-1, 9, 1, b"COM_OF_LOSS_T\0\0\0")
-    whole = body(Codec().pack(Maker(PX4, 9).write_parameter("NAV_RCL_ACT", 3, 6)), 23, 23)
+    whole = body(Codec().pack(MessageFactory(PX4, 9).write_parameter("NAV_RCL_ACT", 3, 6)), 23, 23)
     assert struct.unpack("<iBB16sB", whole) == (3, 9, 1, b"NAV_RCL_ACT\0\0\0\0\0", 6)
-    cast = body(Codec().pack(Maker(ARDUPILOT, 9).write_parameter("FS_GCS_ENABLE", 5, 2)), 23, 23)
+    cast = body(Codec().pack(MessageFactory(ARDUPILOT, 9).write_parameter("FS_GCS_ENABLE", 5, 2)), 23, 23)
     assert struct.unpack("<fBB16sB", cast) == (5.0, 9, 1, b"FS_GCS_ENABLE\0\0\0", 2)
 
 
@@ -110,7 +110,7 @@ def theirs(message) -> object:
     """What is read of a message after a way over the wire."""
     packet = message.pack(mavlink.MAVLink(None, 1, 1))
     (parsed,) = Codec().parse(packet)
-    (told,) = read(parsed)
+    (told,) = parse_message(parsed)
     return told
 
 
@@ -143,7 +143,7 @@ def test_odometry_has_its_velocity_in_the_body():
     assert (told.boot, told.position) == (1.5, (1.0, -2.0, 3.0))
     assert told.velocity == pytest.approx((0.0, -0.5, 0.0), abs=1e-6)  # ahead is east, to the right of north
     message.frame_id = 20
-    assert read(message) == []
+    assert parse_message(message) == []
 
 
 @pytest.mark.parametrize(
@@ -152,11 +152,11 @@ def test_odometry_has_its_velocity_in_the_body():
         (mavlink.MAVLink_heartbeat_message(2, 3, 128 + 1, 4, 4, 3), Heartbeat(2, 3, True, 4, 4)),
         (mavlink.MAVLink_heartbeat_message(2, 12, 1 + 64, 393216, 3, 3), Heartbeat(2, 12, False, 393216, 3)),
         (mavlink.MAVLink_ekf_status_report_message(831, 0, 0.25, 0, 0, 0), Estimator(831, 0.25)),
-        (mavlink.MAVLink_extended_sys_state_message(0, 2), Landed(2)),
-        (mavlink.MAVLink_command_ack_message(400, 4), Answer(400, 4)),
-        (mavlink.MAVLink_command_ack_message(400, 0, 0, 0, 245, 191), Answer(400, 0)),
-        (mavlink.MAVLink_param_value_message(b"GUID_TIMEOUT", 0.5, 9, 1, 0), Parameter("GUID_TIMEOUT", 0.5, 9)),
-        (mavlink.MAVLink_statustext_message(4, b"PreArm: no"), Text(4, "PreArm: no")),
+        (mavlink.MAVLink_extended_sys_state_message(0, 2), LandedState(2)),
+        (mavlink.MAVLink_command_ack_message(400, 4), CommandAck(400, 4)),
+        (mavlink.MAVLink_command_ack_message(400, 0, 0, 0, 245, 191), CommandAck(400, 0)),
+        (mavlink.MAVLink_param_value_message(b"GUID_TIMEOUT", 0.5, 9, 1, 0), ParameterValue("GUID_TIMEOUT", 0.5, 9)),
+        (mavlink.MAVLink_statustext_message(4, b"PreArm: no"), StatusText(4, "PreArm: no")),
         (mavlink.MAVLink_battery_status_message(1, 0, 0, 0, [0] * 10, 0, 0, 0, 37), Battery(1, 0.37)),
         (mavlink.MAVLink_battery_status_message(0, 0, 0, 0, [0] * 10, 0, 0, 0, -1), Battery(0, None)),
         (mavlink.MAVLink_sys_status_message(1 << 28, 0, 1 << 28, 0, 0, 0, 80, *[0] * 6), SystemStatus(True, 0.8)),
@@ -178,29 +178,29 @@ def test_the_lab_says_that_it_is_the_lab():
 
 def test_answers_to_others_are_not_ours():
     for system, component in ((255, 190), (245, 1)):
-        assert read(mavlink.MAVLink_command_ack_message(400, 0, 0, 0, system, component)) == []
+        assert parse_message(mavlink.MAVLink_command_ack_message(400, 0, 0, 0, system, component)) == []
 
 
 @pytest.mark.parametrize("broken", [math.nan, math.inf, -math.inf])
 def test_a_number_that_is_not_finite_spoils_its_message(broken):
-    assert theirs(mavlink.MAVLink_local_position_ned_message(0, 1.0, broken, 0, 0, 0, 0)) == Broken(
+    assert theirs(mavlink.MAVLink_local_position_ned_message(0, 1.0, broken, 0, 0, 0, 0)) == InvalidMessage(
         "LOCAL_POSITION_NED"
     )
-    assert theirs(mavlink.MAVLink_local_position_ned_message(0, 1.0, 0, 0, 0, 0, broken)) == Broken(
+    assert theirs(mavlink.MAVLink_local_position_ned_message(0, 1.0, 0, 0, 0, 0, broken)) == InvalidMessage(
         "LOCAL_POSITION_NED"
     )
-    assert theirs(mavlink.MAVLink_attitude_message(0, 0, 0, broken, 0, 0, 0)) == Broken("ATTITUDE")
+    assert theirs(mavlink.MAVLink_attitude_message(0, 0, 0, broken, 0, 0, 0)) == InvalidMessage("ATTITUDE")
 
 
 def test_the_bytes_of_px4s_integers_are_not_taken_for_a_broken_number():
     minus_one = struct.unpack("<f", b"\xff\xff\xff\xff")[0]
     told = theirs(mavlink.MAVLink_param_value_message(b"COM_X", minus_one, 6, 1, 0))
-    assert isinstance(told, Parameter)
+    assert isinstance(told, ParameterValue)
     assert PX4.decode(told.field, told.kind) == -1
 
 
 def test_messages_that_do_not_matter_are_passed_over():
-    assert read(mavlink.MAVLink_vfr_hud_message(0, 0, 0, 0, 0, 0)) == []
+    assert parse_message(mavlink.MAVLink_vfr_hud_message(0, 0, 0, 0, 0, 0)) == []
 
 
 def test_half_a_datagram_does_not_swallow_the_next():
@@ -226,7 +226,7 @@ def test_no_bytes_stop_the_parser(rng):
         spoilt = bytearray(good)
         spoilt[rng.integers(len(spoilt))] = rng.integers(256)
         for message in codec.parse(bytes(spoilt[: rng.integers(1, len(good) + 1)])):
-            read(message)
+            parse_message(message)
         codec.parse(b"\xfd" + rng.bytes(int(rng.integers(0, 60))))
     assert len(codec.parse(good)) == 1
 

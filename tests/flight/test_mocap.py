@@ -14,7 +14,7 @@ pytest.importorskip("pymavlink")
 
 from wordwing.errors import WordwingError
 from wordwing.flight.mavlink.clock import ManualClock, SystemClock
-from wordwing.flight.mocap.relay import Relay, Sample, relay, report
+from wordwing.flight.mocap.relay import MocapSample, PoseRelay, relay, report
 from wordwing.flight.mocap.sources import FileSource, UdpSource, open_source, parse
 
 LEVEL = (1.0, 0.0, 0.0, 0.0)
@@ -40,11 +40,11 @@ class Wire:
 class Tape:
     """A source that gives poses at their times, on a clock that it moves itself."""
 
-    def __init__(self, samples: list[Sample], clock: ManualClock, delay: float = 0.0) -> None:
+    def __init__(self, samples: list[MocapSample], clock: ManualClock, delay: float = 0.0) -> None:
         self.samples, self.clock, self.delay = list(samples), clock, delay
         self.ended, self.broken = False, 0
 
-    def read(self, timeout: float) -> list[Sample]:
+    def read(self, timeout: float) -> list[MocapSample]:
         if not self.samples:
             self.ended = True
             return []
@@ -56,7 +56,7 @@ class Tape:
         pass
 
 
-def sent(samples: list[Sample], chosen: Relay, delay: float = 0.0) -> list[bytes]:
+def sent(samples: list[MocapSample], chosen: PoseRelay, delay: float = 0.0) -> list[bytes]:
     wire, clock = Wire(), ManualClock()
     relay(Tape(samples, clock, delay), wire, chosen, clock)
     return wire.packets
@@ -102,22 +102,22 @@ def turned(yaw: float = 0.0, pitch: float = 0.0, roll: float = 0.0) -> tuple[flo
     return (w, x, y, z)
 
 
-def pair(first: tuple, second: tuple, quaternion: tuple) -> list[Sample]:
+def pair(first: tuple, second: tuple, quaternion: tuple) -> list[MocapSample]:
     """Two poses, 0.05 s apart."""
-    return [Sample(1.0, first, quaternion), Sample(1.05, second, quaternion)]
+    return [MocapSample(1.0, first, quaternion), MocapSample(1.05, second, quaternion)]
 
 
 def test_poses_in_a_burst_after_a_gap_do_not_make_a_wild_velocity():
     times = [0.0, 0.025, 0.05, 0.075, 0.1, 0.6, 0.6002, 0.6004, 0.625, 0.65, 0.675]
     noise = [0.001 * (-1) ** number for number in range(len(times))]
-    samples = [Sample(time, (1.0 + shake, 0.0, 0.1), LEVEL) for time, shake in zip(times, noise, strict=True)]
-    told = [odometry(packet) for packet in sent(samples, Relay(rate=50.0))]
+    samples = [MocapSample(time, (1.0 + shake, 0.0, 0.1), LEVEL) for time, shake in zip(times, noise, strict=True)]
+    told = [odometry(packet) for packet in sent(samples, PoseRelay(rate=50.0))]
     assert max(abs(entry["velocity"][0]) for entry in told) <= 0.002 / 0.05 + 1e-6
     assert {0.65, 0.675} <= {entry["time"] / 1e6 for entry in told}
 
 
 def test_odometry_says_its_frames_its_time_and_its_kind():
-    [packet] = sent(pair((1.0, 2.0, 0.7), (1.0, 2.0, 0.701), LEVEL), Relay())
+    [packet] = sent(pair((1.0, 2.0, 0.7), (1.0, 2.0, 0.701), LEVEL), PoseRelay())
     assert packet[5:7] == bytes([246, 197])  # not the pilot's system, whose heartbeats the autopilot watches
     told = odometry(packet)
     assert told["frames"] == (20, 12)  # MAV_FRAME_LOCAL_FRD, MAV_FRAME_BODY_FRD
@@ -129,7 +129,7 @@ def test_odometry_says_its_frames_its_time_and_its_kind():
 
 
 def test_left_and_up_become_right_and_down():
-    [packet] = sent(pair((1.0, 2.0, 0.7), (1.5, 2.25, 0.75), LEVEL), Relay())
+    [packet] = sent(pair((1.0, 2.0, 0.7), (1.5, 2.25, 0.75), LEVEL), PoseRelay())
     told = odometry(packet)
     assert told["position"] == pytest.approx((1.5, -2.25, -0.75))
     assert told["velocity"] == pytest.approx((10.0, -5.0, -1.0))
@@ -138,7 +138,7 @@ def test_left_and_up_become_right_and_down():
 
 def test_a_turn_to_the_left_is_negative_about_down_and_the_velocity_is_the_bodys():
     # Nose to the left (world +y), flying that way: forward in the body.
-    [packet] = sent(pair((0.1, 0.0, 0.7), (0.1, 0.05, 0.7), turned(yaw=90)), Relay())
+    [packet] = sent(pair((0.1, 0.0, 0.7), (0.1, 0.05, 0.7), turned(yaw=90)), PoseRelay())
     told = odometry(packet)
     root = math.sqrt(0.5)
     assert told["q"] == pytest.approx((root, 0, 0, -root), abs=1e-6)
@@ -147,7 +147,7 @@ def test_a_turn_to_the_left_is_negative_about_down_and_the_velocity_is_the_bodys
 
 def test_a_nose_that_points_up_is_a_positive_pitch_for_the_autopilot():
     # With z up a positive pitch points the nose down; -10 degrees is nose up. FRD's pitch is positive nose up.
-    [packet, *_] = sent(pair((0.1, 0.0, 0.7), (0.1, 0.05, 0.7), turned(pitch=-10, roll=5, yaw=20)), Relay("vision"))
+    [packet, *_] = sent(pair((0.1, 0.0, 0.7), (0.1, 0.05, 0.7), turned(pitch=-10, roll=5, yaw=20)), PoseRelay("vision"))
     told = vision(packet)
     assert [math.degrees(angle) for angle in told["angles"]] == pytest.approx([5, 10, -20], abs=1e-4)
     assert told["position"] == pytest.approx((0.1, 0.0, -0.7))
@@ -157,26 +157,26 @@ def test_a_nose_that_points_up_is_a_positive_pitch_for_the_autopilot():
 
 def test_with_y_up_the_axes_are_swapped_as_px4_says():
     # OptiTrack: x = x, y = z, z = -y in FRD.
-    [packet] = sent(pair((1.0, 0.7, 2.0), (1.05, 0.8, 2.2), LEVEL), Relay(y_up=True))
+    [packet] = sent(pair((1.0, 0.7, 2.0), (1.05, 0.8, 2.2), LEVEL), PoseRelay(y_up=True))
     told = odometry(packet)
     assert told["position"] == pytest.approx((1.05, 2.2, -0.8))
     assert told["velocity"] == pytest.approx((1.0, 4.0, -2.0), abs=1e-5)
     # A turn to the left about y, which is up there, is one to the left.
     half = math.radians(60) / 2
     about_y = (math.cos(half), 0.0, math.sin(half), 0.0)
-    [packet, *_] = sent(pair((1.0, 0.7, 2.0), (1.05, 0.8, 2.2), about_y), Relay("vision", y_up=True))
+    [packet, *_] = sent(pair((1.0, 0.7, 2.0), (1.05, 0.8, 2.2), about_y), PoseRelay("vision", y_up=True))
     assert [math.degrees(angle) for angle in vision(packet)["angles"]] == pytest.approx([0, 0, -60], abs=1e-4)
 
 
-def track(rate: float, seconds: float = 2.0) -> list[Sample]:
+def track(rate: float, seconds: float = 2.0) -> list[MocapSample]:
     """0.5 m/s along x."""
     count = round(rate * seconds)
-    return [Sample(1 + k / rate, (0.5 * k / rate, 0.2, 0.7), LEVEL) for k in range(count)]
+    return [MocapSample(1 + k / rate, (0.5 * k / rate, 0.2, 0.7), LEVEL) for k in range(count)]
 
 
 @pytest.mark.parametrize(("rate", "least", "most"), [(100.0, 39, 41), (240.0, 39, 41), (120.0, 39, 41), (35.0, 34, 36)])
 def test_a_quick_system_is_thinned_to_the_rate_and_a_slow_one_is_not(rate, least, most):
-    packets = sent(track(rate), Relay(rate=40.0))
+    packets = sent(track(rate), PoseRelay(rate=40.0))
     assert least * 2 - 2 <= len(packets) <= most * 2
     velocities = [odometry(packet)["velocity"] for packet in packets]
     assert velocities[-1] == pytest.approx((0.5, 0.0, 0.0), abs=1e-4)
@@ -184,9 +184,9 @@ def test_a_quick_system_is_thinned_to_the_rate_and_a_slow_one_is_not(rate, least
 
 
 def test_velocities_are_taken_over_a_tenth_of_a_second(rng):
-    chosen = Relay(rate=50.0)
+    chosen = PoseRelay(rate=50.0)
     noisy = [
-        Sample(sample.time, (sample.position[0] + 0.001 * float(rng.normal()), 0.2, 0.7), LEVEL)
+        MocapSample(sample.time, (sample.position[0] + 0.001 * float(rng.normal()), 0.2, 0.7), LEVEL)
         for sample in track(50.0)
     ]
     told = [odometry(packet)["velocity"][0] for packet in sent(noisy, chosen)[10:]]
@@ -196,36 +196,36 @@ def test_velocities_are_taken_over_a_tenth_of_a_second(rng):
 @pytest.mark.parametrize(
     ("bad", "why"),
     [
-        (Sample(1.02, (math.nan, 0.0, 0.7), LEVEL), "not finite"),
-        (Sample(1.02, (0.1, 0.0, 0.7), (math.inf, 0.0, 0.0, 0.0)), "not finite"),
-        (Sample(math.nan, (0.1, 0.0, 0.7), LEVEL), "not finite"),
-        (Sample(1.02, (0.1, 0.0, 0.7), (0.0, 0.0, 0.0, 0.0)), "no unit quaternion"),
-        (Sample(1.02, (1e39, 0.0, 0.7), LEVEL), "too far away"),
-        (Sample(1.02, (0.0, 0.0, 0.0), LEVEL), "out of sight"),
-        (Sample(1.01, (0.1, 0.0, 0.7), LEVEL), "not newer than the last"),
-        (Sample(0.95, (0.1, 0.0, 0.7), LEVEL), "not newer than the last"),
-        (Sample(1.02, (0.5, 0.0, 0.7), LEVEL), "the same as the last"),
-        (Sample(0.5, (0.1, 0.0, 0.7), LEVEL), "too old"),
+        (MocapSample(1.02, (math.nan, 0.0, 0.7), LEVEL), "not finite"),
+        (MocapSample(1.02, (0.1, 0.0, 0.7), (math.inf, 0.0, 0.0, 0.0)), "not finite"),
+        (MocapSample(math.nan, (0.1, 0.0, 0.7), LEVEL), "not finite"),
+        (MocapSample(1.02, (0.1, 0.0, 0.7), (0.0, 0.0, 0.0, 0.0)), "no unit quaternion"),
+        (MocapSample(1.02, (1e39, 0.0, 0.7), LEVEL), "too far away"),
+        (MocapSample(1.02, (0.0, 0.0, 0.0), LEVEL), "out of sight"),
+        (MocapSample(1.01, (0.1, 0.0, 0.7), LEVEL), "not newer than the last"),
+        (MocapSample(0.95, (0.1, 0.0, 0.7), LEVEL), "not newer than the last"),
+        (MocapSample(1.02, (0.5, 0.0, 0.7), LEVEL), "the same as the last"),
+        (MocapSample(0.5, (0.1, 0.0, 0.7), LEVEL), "too old"),
     ],
 )
 def test_a_pose_that_is_broken_or_old_or_repeated_is_dropped(bad, why):
-    chosen = Relay("vision")
-    assert chosen.hear(Sample(1.01, (0.5, 0.0, 0.7), LEVEL), now=1.01) is not None
+    chosen = PoseRelay("vision")
+    assert chosen.hear(MocapSample(1.01, (0.5, 0.0, 0.7), LEVEL), now=1.01) is not None
     assert chosen.hear(bad, now=1.04) is None
     assert chosen.dropped == {why: 1}
-    assert chosen.hear(Sample(1.05, (0.6, 0.0, 0.7), LEVEL), now=1.05) is not None
+    assert chosen.hear(MocapSample(1.05, (0.6, 0.0, 0.7), LEVEL), now=1.05) is not None
 
 
 def test_poses_that_arrive_late_are_not_sent_at_all():
-    assert sent(track(50.0), Relay(), delay=0.09)
-    assert sent(track(50.0), Relay(), delay=0.11) == []
+    assert sent(track(50.0), PoseRelay(), delay=0.09)
+    assert sent(track(50.0), PoseRelay(), delay=0.11) == []
 
 
 def test_a_system_that_lost_sight_and_repeats_itself_falls_silent_and_comes_back_without_a_false_velocity():
     good = track(50.0, 1.0)
-    lost = [Sample(good[-1].time + 0.02 * (k + 1), good[-1].position, LEVEL) for k in range(40)]
-    again = [Sample(lost[-1].time + 0.02 * (k + 1), (2.0 + 0.01 * k, 0.2, 0.7), LEVEL) for k in range(10)]
-    chosen = Relay(rate=50.0)
+    lost = [MocapSample(good[-1].time + 0.02 * (k + 1), good[-1].position, LEVEL) for k in range(40)]
+    again = [MocapSample(lost[-1].time + 0.02 * (k + 1), (2.0 + 0.01 * k, 0.2, 0.7), LEVEL) for k in range(10)]
+    chosen = PoseRelay(rate=50.0)
     packets = sent(good + lost + again, chosen)
     assert len(packets) == len(good) - 3 + len(again) - 3  # 0.05 s without a velocity, each time
     assert chosen.dropped["the same as the last"] == 40
@@ -233,20 +233,20 @@ def test_a_system_that_lost_sight_and_repeats_itself_falls_silent_and_comes_back
 
 
 def test_how_it_goes_is_told():
-    chosen = Relay(rate=50.0)
+    chosen = PoseRelay(rate=50.0)
     told: list[str] = []
     clock = ManualClock()
     relay(Tape(track(25.0, 12.0), clock), Wire(), chosen, clock, told.append, every=5.0)
     assert "25 poses a second; autopilots want 30 to 50" in told[1]
     assert told[-1] == "298 poses sent; dropped: 2 without a velocity yet"
-    assert report(Relay(), 40.0) == "40 poses a second"
+    assert report(PoseRelay(), 40.0) == "40 poses a second"
 
 
 def test_what_comes_but_is_no_pose_is_told():
     clock, told = ManualClock(), []
     tape = Tape(track(50.0, 6.0), clock)
     tape.broken = 12
-    relay(tape, Wire(), Relay("vision"), clock, told.append)
+    relay(tape, Wire(), PoseRelay("vision"), clock, told.append)
     assert len(told) == 2
     assert all("dropped: 12 that are no poses" in sentence for sentence in told)
 
@@ -254,7 +254,7 @@ def test_what_comes_but_is_no_pose_is_told():
 def test_a_lost_link_ends_the_relay():
     wire, clock, told = Wire(), ManualClock(), []
     wire.lost = "the other side closed it"
-    relay(Tape(track(50.0), clock), wire, Relay(), clock, told.append)
+    relay(Tape(track(50.0), clock), wire, PoseRelay(), clock, told.append)
     assert wire.packets == []
     assert told == ["0 poses sent; the link was lost (the other side closed it)"]
 
@@ -286,7 +286,7 @@ def test_datagrams_are_poses_as_old_as_they_are():
     source = UdpSource(f"127.0.0.1:{port}", clock)
     sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 
-    def send(text: str) -> list[Sample]:
+    def send(text: str) -> list[MocapSample]:
         sender.sendto(text.encode(), ("127.0.0.1", port))
         return source.read(2.0)
 
@@ -343,7 +343,7 @@ def test_the_motioncapture_package_is_spoken_to_as_its_manual_says(monkeypatch):
         for _ in range(100):
             found += source.read(0.2)
     assert asked == [("vicon", {"hostname": "10.0.0.2"})]
-    assert found == [Sample(4.0, (1.0, 2.0, 3.0), (0.9, 0.1, 0.2, 0.3))] * 3
+    assert found == [MocapSample(4.0, (1.0, 2.0, 3.0), (0.9, 0.1, 0.2, 0.3))] * 3
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from wordwing.cli import main
 from wordwing.errors import WordwingError
 from wordwing.execution.execution import Execution
 from wordwing.execution.runner import fly
-from wordwing.flight.camera_stream import Picture
+from wordwing.flight.camera_stream import CameraFrame
 from wordwing.flight.logs import FlightLog
 from wordwing.flight.matching import MatchedObservation
 from wordwing.flight.replay import read_flight, replay, think_again
@@ -52,7 +52,7 @@ def write_log(folder, flight: Execution, policy: str, *, record: bool = True, kn
         log.begin(100.0, 1.7e9, flight.task.instruction, policy, "mavlink:test", None, LAYOUT if known else None)
         for index in range(len(flight.positions)):
             pose = Pose(torch.from_numpy(flight.positions[index]), torch.from_numpy(flight.quaternions[index]))
-            picture = Picture(torch.from_numpy(flight.images[0][index]), 100.0 + 0.3 * index, index + 1)
+            picture = CameraFrame(torch.from_numpy(flight.images[0][index]), 100.0 + 0.3 * index, index + 1)
             log.observation(100.05 + 0.3 * index, MatchedObservation(picture, pose, 0.0))
             if index < len(flight.setpoints):
                 forward, yaw_rate = (torch.tensor([float(value)]) for value in flight.setpoints[index])

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from wordwing.flight.guardian.prediction import DroneState, largest_safe_speed
-from wordwing.flight.guardian.safety import Fence, Limits, Motion, Safety, clamped, motion_of, quickened
+from wordwing.flight.guardian.safety import FenceMargins, FlightLimits, Motion, Safety, clamped, motion_of, quickened
 from wordwing.flight.mavlink.geometry import PlainPose, quaternion_from_euler
 
 
@@ -48,7 +48,7 @@ def test_speeding_up_is_limited_and_slowing_down_is_not(before, wished, expected
 
 
 def test_full_speed_takes_as_long_as_the_acceleration_allows():
-    safety, here = Safety(Limits(), Fence()), motion(-1.5, 0.0, 0.0)
+    safety, here = Safety(FlightLimits(), FenceMargins()), motion(-1.5, 0.0, 0.0)
     speeds = [granted(safety, 5.0, 5.0, here, 0.05) for _ in range(12)]
     assert speeds[0] == pytest.approx((0.075, 0.2))
     assert [forward for forward, _ in speeds[:9]] == pytest.approx([0.075 * n for n in range(1, 10)])
@@ -60,14 +60,14 @@ def test_full_speed_takes_as_long_as_the_acceleration_allows():
 
 
 def test_nothing_is_flown_backwards_or_for_numbers_that_are_none():
-    safety, here = Safety(Limits(), Fence()), motion(0.0, 0.0, 0.0)
+    safety, here = Safety(FlightLimits(), FenceMargins()), motion(0.0, 0.0, 0.0)
     assert granted(safety, -3.0, 0.0, here, 0.05) == (0.0, 0.0)
     assert granted(safety, math.nan, math.nan, here, 0.05) == (0.0, 0.0)
     assert granted(safety, math.inf, -math.inf, here, 0.05) == pytest.approx((0.075, -0.2))
 
 
 def test_height_is_held_by_a_bounded_climb():
-    safety = Safety(Limits(), Fence())
+    safety = Safety(FlightLimits(), FenceMargins())
     assert safety.climb(0.7) == 0.0
     assert safety.climb(0.6) == pytest.approx(0.1)
     assert safety.climb(0.0) == 0.3
@@ -75,9 +75,9 @@ def test_height_is_held_by_a_bounded_climb():
     assert safety.climb(math.nan) == 0.0
 
 
-def simulate(fence: Fence, where: Motion, turn: float, seconds: float) -> float:
+def simulate(fence: FenceMargins, where: Motion, turn: float, seconds: float) -> float:
     """How far a drone gets that obeys at once and always wants to go on: the largest |x| or |y|."""
-    safety = Safety(Limits(), fence)
+    safety = Safety(FlightLimits(), fence)
     x, y = where.pose.position[:2]
     yaw, furthest = where.pose.yaw, 0.0
     forward = 0.0
@@ -91,18 +91,18 @@ def simulate(fence: Fence, where: Motion, turn: float, seconds: float) -> float:
 
 @pytest.mark.parametrize("yaw", [0.0, math.pi / 2, 2.5, -0.8])
 def test_a_drone_that_charges_at_a_fence_stops_at_the_margin(yaw):
-    furthest = simulate(Fence(), motion(0.0, 0.0, yaw), 0.0, 8.0)
+    furthest = simulate(FenceMargins(), motion(0.0, 0.0, yaw), 0.0, 8.0)
     assert 1.6 < furthest <= 2.35 - 0.35
 
 
 @pytest.mark.parametrize("turn", [-1.0, 0.4, 1.0])
 def test_a_drone_that_turns_stays_inside_too(turn):
-    assert simulate(Fence(), motion(1.2, 1.2, 0.3), turn, 12.0) <= 2.35 - 0.35 + 0.03
+    assert simulate(FenceMargins(), motion(1.2, 1.2, 0.3), turn, 12.0) <= 2.35 - 0.35 + 0.03
 
 
 def test_a_drone_that_answers_late_brakes_at_a_fence():
     """As PX4's simulator does: zero velocity alone would bring it 0.1 m nearer."""
-    safety, x, speed = Safety(Limits(), Fence()), -1.5, 0.0
+    safety, x, speed = Safety(FlightLimits(), FenceMargins()), -1.5, 0.0
     sent, furthest = [], x
     for _ in range(400):
         sent.append(safety.grant(0.7, 0.0, motion(x, 0.0, 0.0, speed), 0.05)[0])
@@ -119,7 +119,7 @@ def test_a_drone_that_answers_late_brakes_at_a_fence():
 @pytest.mark.parametrize("lag", [0.1, 0.3, 1.0])
 def test_a_drone_that_drifts_to_a_fence_beside_it_is_led_back(heading, side, lag):
     """Blown by 0.15 m/s, it would be outside after 3 s."""
-    safety, ahead, left, forward, slip = Safety(Limits(), Fence()), -2.0, side * 1.9, 0.7, side * 0.15
+    safety, ahead, left, forward, slip = Safety(FlightLimits(), FenceMargins()), -2.0, side * 1.9, 0.7, side * 0.15
     lefts = []
     for _ in range(200):
         x, y = turned(heading, ahead, left)
@@ -135,7 +135,7 @@ def test_a_drone_that_drifts_to_a_fence_beside_it_is_led_back(heading, side, lag
 
 @pytest.mark.parametrize(("y", "back"), [(1.99, 0.0), (2.05, -0.1), (2.34, -0.2), (-2.05, 0.1)])
 def test_the_nearer_to_a_fence_beside_it_the_faster_a_drone_is_led_back(y, back):
-    _sent, _turn, left = Safety(Limits(), Fence()).grant(0.7, 0.0, motion(-1.0, y, 0.0, 0.7), 0.05)
+    _sent, _turn, left = Safety(FlightLimits(), FenceMargins()).grant(0.7, 0.0, motion(-1.0, y, 0.0, 0.7), 0.05)
     assert left == pytest.approx(back, abs=1e-6)
 
 
@@ -144,7 +144,7 @@ def turned(yaw: float, forward: float, left: float) -> tuple[float, float]:
 
 
 def test_margins_are_for_flying_at_a_fence_and_for_flying_along_it():
-    fence = Fence(ahead=0.5, aside=0.2, edge=0.1)
+    fence = FenceMargins(ahead=0.5, aside=0.2, edge=0.1)
     at = fence.bounds(motion(1.0, 1.0, 0.0).pose, 0.0)
     assert at == pytest.approx((1.85, 2.15))
     turning = fence.bounds(motion(1.0, 1.0, 0.0).pose, 1.0)
@@ -156,12 +156,12 @@ def test_margins_are_for_flying_at_a_fence_and_for_flying_along_it():
 def ruled(where: Motion, forward: float, yaw_rate: float) -> float:
     """The largest safe speed from a motion."""
     drone = DroneState.of(where.pose, where.velocity, where.rates)
-    return largest_safe_speed(drone, forward, yaw_rate, Fence().bounds(where.pose, yaw_rate))
+    return largest_safe_speed(drone, forward, yaw_rate, FenceMargins().bounds(where.pose, yaw_rate))
 
 
 def test_the_rule_leaves_the_yaw_rate_alone():
     assert ruled(motion(2.1, 0.0, 0.0), 0.7, 0.6) == 0.0
-    safety = Safety(Limits(yaw_acceleration=math.inf, acceleration=math.inf), Fence())
+    safety = Safety(FlightLimits(yaw_acceleration=math.inf, acceleration=math.inf), FenceMargins())
     assert safety.grant(0.7, 0.6, motion(2.1, 0.0, 0.0), 0.05)[1] == pytest.approx(0.6)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from wordwing.bench.flight import LabAddresses, served_lab
 from wordwing.cli import main
-from wordwing.flight.logs import Entry, read_events
+from wordwing.flight.logs import LoggedEvent, read_events
 from wordwing.interface import Action, Observation
 from wordwing.policies.learned import LearnedPolicy
 
@@ -26,7 +26,7 @@ def arguments(folder: Path, lab: LabAddresses) -> list[str]:
     return ["fly", "go to the banana", *place, "--speed", SPEED, *files]
 
 
-def phases(log: Path) -> list[Entry]:
+def phases(log: Path) -> list[LoggedEvent]:
     return [event for event in read_events(log) if event.kind == "phase"]
 
 

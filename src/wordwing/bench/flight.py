@@ -21,11 +21,11 @@ from wordwing.errors import WordwingError
 from wordwing.files import temporary_folder
 from wordwing.flight.arena import Arena
 from wordwing.flight.calibration import Calibration
-from wordwing.flight.camera_stream import CameraSource
+from wordwing.flight.camera_stream import CameraStream
 from wordwing.flight.decision_latency import one_thread
 from wordwing.flight.guardian.guardian import TICK
-from wordwing.flight.guardian.process import Setup
-from wordwing.flight.guardian_client import ProcessHelm
+from wordwing.flight.guardian.process import GuardianConfig
+from wordwing.flight.guardian_client import ProcessClient
 from wordwing.flight.logs import TLOG, FlightLog, read_events
 from wordwing.flight.mavlink.messages import Codec
 from wordwing.flight.mavlink_vehicle import MavlinkVehicle
@@ -44,10 +44,10 @@ def bench_flight(seconds: float, autopilot: str, policy_name: str, seed: int) ->
     with temporary_folder() as folder, served_lab(folder, autopilot, seed) as lab:
         arena, calibration = Arena.load(folder / "arena.json"), Calibration.load(folder / "camera.json")
         log = FlightLog.fresh(folder / "log")
-        helm = ProcessHelm(Setup(lab.url, arena, lab.mocap, log=str(folder / "log")))
+        helm = ProcessClient(GuardianConfig(lab.url, arena, lab.mocap, log=str(folder / "log")))
         vehicle = MavlinkVehicle(
             helm,
-            CameraSource(lab.camera, calibration, helm.clock),
+            CameraStream(lab.camera, calibration, helm.clock),
             lambda _state: None,
             log=log,
             say=lambda _words: None,

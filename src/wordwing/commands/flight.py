@@ -45,7 +45,7 @@ def check(
     """
     check_packages(REAL_DRONE, "flight")
     from wordwing.flight.arena import Arena
-    from wordwing.flight.checking import MavlinkDrone, compare, fitted, places, table, visit, wrong
+    from wordwing.flight.arena_check import MavlinkDrone, compare, fitted, places, table, visit, wrong
     from wordwing.flight.mavlink.clock import SystemClock
     from wordwing.flight.mavlink.link import open_link
     from wordwing.flight.mavlink.messages import Codec
@@ -119,17 +119,17 @@ def mocap(
     check_packages(REAL_DRONE, "flight")
     from wordwing.flight.mavlink.clock import SystemClock
     from wordwing.flight.mavlink.link import open_link
-    from wordwing.flight.mocap.relay import LEAST_RATE, MOST_RATE, Origin, Relay, relay
+    from wordwing.flight.mocap.relay import LEAST_RATE, MOST_RATE, OriginSender, PoseRelay, relay
     from wordwing.flight.mocap.sources import open_source
 
     if not LEAST_RATE <= rate <= MOST_RATE:
         raise WordwingError(f"--rate is {rate}; autopilots want {LEAST_RATE:.0f} to {MOST_RATE:.0f} poses a second")
-    room = None if origin is None else Origin.read(origin)
+    room = None if origin is None else OriginSender.read(origin)
     clock = SystemClock()
     poses = open_source(source, clock, body)
     link, copy = open_link(url), open_link(guardian)
     try:
-        chosen = Relay(kind, rate, y_up=y_up)
+        chosen = PoseRelay(kind, rate, y_up=y_up)
         relay(poses, link, chosen, clock, lambda sentence: print(sentence, flush=True), origin=room, guardian=copy)
         if link.lost is not None:
             raise WordwingError(f"the link to {url} was lost ({link.lost})")

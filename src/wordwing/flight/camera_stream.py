@@ -46,7 +46,7 @@ LOW_DELAY = {"fflags": "nobuffer", "flags": "low_delay", "probesize": "200000", 
 
 
 @dataclass(frozen=True)
-class Picture:
+class CameraFrame:
     """What the drone saw, as the policy sees it."""
 
     image: Tensor
@@ -57,7 +57,7 @@ class Picture:
     """Counts pictures from 1; with lost and skipped ones left out."""
 
 
-class Retina:
+class FrameBuffer:
     """Keeps the newest picture; one may put pictures in while another looks."""
 
     def __init__(self, calibration: Calibration) -> None:
@@ -70,7 +70,7 @@ class Retina:
         self._thumb: NDArray[np.int16] | None = None
         self._ways: deque[tuple[float, float]] = deque()
         self._last_stamp = -math.inf
-        self._seen: Picture | None = None
+        self._seen: CameraFrame | None = None
 
     def put(self, raw: NDArray[np.uint8], arrived: float, stamp: float | None = None) -> None:
         """Take a picture in.
@@ -99,7 +99,7 @@ class Retina:
         self._ways.clear()
         self._last_stamp = -math.inf
 
-    def latest(self) -> Picture | None:
+    def latest(self) -> CameraFrame | None:
         """The newest picture, straightened; None before the first."""
         with self._lock:
             raw, taken, number = self._raw, self._taken, self._number
@@ -107,7 +107,7 @@ class Retina:
             return None
         if self._seen is None or self._seen.number != number:
             view = self._rectify(torch.from_numpy(np.ascontiguousarray(raw)).float())
-            self._seen = Picture(view.round().clamp(0, 255).to(torch.uint8), taken, number)
+            self._seen = CameraFrame(view.round().clamp(0, 255).to(torch.uint8), taken, number)
         return self._seen
 
     def age(self, now: float) -> float:
@@ -139,7 +139,7 @@ class Retina:
         return way - self._ways[0][1]
 
 
-class CameraSource:
+class CameraStream:
     """A camera that is read in a thread of its own: a device, a stream or a film."""
 
     def __init__(self, source: str | Path, calibration: Calibration, clock: Clock | None = None) -> None:
@@ -152,7 +152,7 @@ class CameraSource:
         """
         self.source = str(source)
         self._is_film = not self.source.startswith((*STREAMS, "/dev/"))
-        self.retina = Retina(calibration)
+        self.buffer = FrameBuffer(calibration)
         self.failure: str | None = None
         """Why there are no pictures now, in a sentence's words."""
         self.ended = False
@@ -170,21 +170,21 @@ class CameraSource:
         if not self._arrived.wait(timeout):
             self.close()
             raise WordwingError(f"no picture came from {self.source} ({self.failure or 'it sends nothing'})")
-        if self.retina.latest() is None:
+        if self.buffer.latest() is None:
             self.close()
             raise WordwingError(f"no picture came from {self.source} ({self.failure})")
 
-    def latest(self) -> Picture | None:
+    def latest(self) -> CameraFrame | None:
         """The newest picture; None before the first."""
-        return self.retina.latest()
+        return self.buffer.latest()
 
     def age(self, now: float) -> float:
         """Seconds since the newest picture was taken."""
-        return self.retina.age(now)
+        return self.buffer.age(now)
 
     def unchanged(self, now: float) -> float:
         """Seconds since what it shows last changed."""
-        return self.retina.unchanged(now)
+        return self.buffer.unchanged(now)
 
     def close(self) -> None:
         """Let go of the camera; may be called twice."""
@@ -192,7 +192,7 @@ class CameraSource:
         if self._thread.is_alive():
             self._thread.join(OPEN_SECONDS + READ_SECONDS)
 
-    def __enter__(self) -> CameraSource:
+    def __enter__(self) -> CameraStream:
         self.start()
         return self
 
@@ -220,7 +220,7 @@ class CameraSource:
         """Take pictures in until there are no more."""
         import av
 
-        calibration = self.retina.calibration
+        calibration = self.buffer.calibration
         options: dict[str, Any] = {"timeout": (OPEN_SECONDS, READ_SECONDS)}
         if self.source.startswith(STREAMS):
             over_tcp = {"rtsp_transport": "tcp"} if self.source.startswith("rtsp") else {}
@@ -233,7 +233,7 @@ class CameraSource:
             stream = container.streams.video[0]
             stream.thread_type = "SLICE"  # threads that share pictures out make each one wait for others
             self.connections += 1
-            self.retina.restart()
+            self.buffer.restart()
             begun: float | None = None
             for frame in container.decode(stream):
                 if self._stopping.is_set():
@@ -242,7 +242,7 @@ class CameraSource:
                 if self._is_film:
                     begun = self._clock.now() - (stamp or 0.0) if begun is None else begun
                     self._clock.sleep(begun + (stamp or 0.0) - self._clock.now())
-                self.retina.put(frame.to_ndarray(format="rgb24"), self._clock.now(), stamp)
+                self.buffer.put(frame.to_ndarray(format="rgb24"), self._clock.now(), stamp)
                 self.failure = None
                 self._arrived.set()
         self.ended = self._is_film

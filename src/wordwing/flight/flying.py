@@ -17,11 +17,11 @@ from wordwing.execution.execution import Execution
 from wordwing.execution.runner import fly
 from wordwing.flight.arena import Arena
 from wordwing.flight.calibration import Calibration
-from wordwing.flight.camera_stream import CameraSource
+from wordwing.flight.camera_stream import CameraStream
 from wordwing.flight.decision_latency import check_latency, decision_latency, one_thread
-from wordwing.flight.guardian.process import Setup
-from wordwing.flight.guardian.protocol import Phase, State
-from wordwing.flight.guardian_client import ProcessHelm
+from wordwing.flight.guardian.process import GuardianConfig
+from wordwing.flight.guardian.protocol import GuardianState, Phase
+from wordwing.flight.guardian_client import ProcessClient
 from wordwing.flight.logs import EVENTS, FlightLog
 from wordwing.flight.mavlink.clock import Clock, SystemClock
 from wordwing.flight.mavlink.link import open_link
@@ -83,8 +83,8 @@ def fly_drone(
     decision_latency(policy, instruction, SystemClock())  # the first decisions of a process take longer
     folder = options.log or out / time.strftime("log-%Y%m%d-%H%M%S", time.gmtime())
     with FlightLog.fresh(folder, record=options.record) as log:
-        helm = ProcessHelm(
-            Setup(
+        guardian = ProcessClient(
+            GuardianConfig(
                 url,
                 arena,
                 options.mocap,
@@ -96,23 +96,23 @@ def fly_drone(
             )
         )
 
-        def check(state: State) -> None:
+        def check(state: GuardianState) -> None:
             """With everything running that runs in flight: camera, sender, and the lab that draws pictures."""
-            check_latency(decision_latency(policy, instruction, helm.clock), lab=state.lab)
+            check_latency(decision_latency(policy, instruction, guardian.clock), lab=state.lab)
             confirm(state, instruction, options)
 
         vehicle = (DryVehicle if options.dry_run else MavlinkVehicle)(
-            helm,
-            CameraSource(options.camera, calibration, helm.clock),
+            guardian,
+            CameraStream(options.camera, calibration, guardian.clock),
             check,
             log=log,
             approve=approve if options.set_parameters else None,
             dry=options.dry_run,
         )
-        log.begin(helm.clock.now(), time.time(), instruction, policy_name, PREFIX + url, arena, layout)
+        log.begin(guardian.clock.now(), time.time(), instruction, policy_name, PREFIX + url, arena, layout)
         try:
             with vehicle:
-                flight = fly_logged(policy, vehicle, _task(instruction, layout), log, helm.clock)
+                flight = fly_logged(policy, vehicle, _task(instruction, layout), log, guardian.clock)
             early = tell(flight, vehicle.state, dry=options.dry_run)
         finally:
             print(f"log: {folder / EVENTS}")
@@ -141,7 +141,7 @@ class DryVehicle(MavlinkVehicle):
     def _check(self) -> None:
         """No guardian ends a dry run, so that a camera that has died would be waited for without end."""
         super()._check()
-        if self._helm.clock.now() - max(self._begun, self._looked_at, self._sent_at) > PATIENCE:
+        if self._guardian.clock.now() - max(self._begun, self._looked_at, self._sent_at) > PATIENCE:
             raise FlightOverError(f"no picture with a pose of its moment has come for {PATIENCE:g} s")
 
 
@@ -156,7 +156,7 @@ def fly_logged(policy: Policy, vehicle: Vehicle, task: Task, log: FlightLog, clo
     return flight
 
 
-def confirm(state: State, instruction: str, options: DroneOptions, ask: Callable[[str], str] = input) -> None:
+def confirm(state: GuardianState, instruction: str, options: DroneOptions, ask: Callable[[str], str] = input) -> None:
     """Have a person at a terminal say that this drone may fly this now; raises if not."""
     if options.speed != 1 and not state.lab:
         raise WordwingError("--speed is for wordwing's lab, and this vehicle does not say that it is the lab")
@@ -172,7 +172,7 @@ def confirm(state: State, instruction: str, options: DroneOptions, ask: Callable
         raise WordwingError("not confirmed; the drone stays on the floor")
 
 
-def _summary(state: State, instruction: str) -> str:
+def _summary(state: GuardianState, instruction: str) -> str:
     battery = "unknown" if state.battery is None else f"{state.battery:.0%}"
     return "\n".join(
         [
@@ -185,7 +185,7 @@ def _summary(state: State, instruction: str) -> str:
     )
 
 
-def _where(state: State | None) -> str:
+def _where(state: GuardianState | None) -> str:
     if state is None or state.pose is None:
         return "an unknown place"
     x, y, z, _roll, _pitch, yaw = state.pose
@@ -199,7 +199,7 @@ def _typed(wanted: str, question: str, ask: Callable[[str], str]) -> bool:
         return False
 
 
-def approve(state: State, ask: Callable[[str], str] = input) -> None:
+def approve(state: GuardianState, ask: Callable[[str], str] = input) -> None:
     """Show which parameters would be written, and ask; raises if they must not be."""
     for finding in state.parameters:
         if not finding.right and finding.value is not None:
@@ -215,7 +215,7 @@ def _task(instruction: str, layout: Layout | None) -> Task:
     return Task(instruction, layout or Layout(()), (0.0, 0.0), 0.0, np.zeros((0, 2)))
 
 
-def tell(flight: Execution, state: State | None, *, dry: bool) -> str | None:
+def tell(flight: Execution, state: GuardianState | None, *, dry: bool) -> str | None:
     """Say what has become of the drone.
 
     Returns:

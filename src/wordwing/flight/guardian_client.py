@@ -13,8 +13,8 @@ from typing import Protocol
 import torch
 
 from wordwing.errors import WordwingError
-from wordwing.flight.guardian.process import PACKET, Setup
-from wordwing.flight.guardian.protocol import Order, State, to_json
+from wordwing.flight.guardian.process import PACKET, GuardianConfig
+from wordwing.flight.guardian.protocol import GuardianState, Order, to_json
 from wordwing.flight.matching import PoseTrack
 from wordwing.flight.mavlink.clock import Clock, SystemClock
 from wordwing.frames import Pose, quaternion_from_euler
@@ -23,14 +23,14 @@ START_SECONDS = 60.0
 """How long a sender may take to load, seconds: a first start compiles."""
 
 
-class ProcessHelm:
+class ProcessClient:
     """Starts a sender and speaks to it. The sender is never killed: it ends by itself when the drone is down."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: GuardianConfig) -> None:
         self.clock = SystemClock(setup.speed)
         self.poses = PoseTrack()
         self._lock = threading.Lock()
-        self._state: State | None = None
+        self._state: GuardianState | None = None
         self._lost: str | None = None
         self._spoke = threading.Event()
         self._socket, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -60,7 +60,7 @@ class ProcessHelm:
         with suppress(OSError):  # `lost` tells
             self._socket.send(json.dumps(to_json(order)).encode(), socket.MSG_DONTWAIT)
 
-    def state(self) -> State | None:
+    def state(self) -> GuardianState | None:
         """The newest that the sender has told."""
         with self._lock:
             return self._state
@@ -90,13 +90,13 @@ class ProcessHelm:
                 self._lost = said["failure"]
                 continue
             with self._lock:
-                self._state = State.from_json(said["state"])
+                self._state = GuardianState.from_json(said["state"])
                 for time, numbers in said["poses"]:
                     self.poses.add(time, pose_from_numbers(numbers))
             self._spoke.set()
 
 
-class Helm(Protocol):
+class GuardianClient(Protocol):
     """A guardian somewhere: in another process (`process_helm`) or in lock-step with a served lab (`lockstep`)."""
 
     @property
@@ -113,7 +113,7 @@ class Helm(Protocol):
         """Ask for something."""
         ...
 
-    def state(self) -> State | None:
+    def state(self) -> GuardianState | None:
         """The newest that is known; None before anything is."""
         ...
 

@@ -10,10 +10,10 @@ import math
 from collections.abc import Sequence
 
 from wordwing.flight.calibration import Calibration
-from wordwing.flight.camera_stream import Picture, Retina
+from wordwing.flight.camera_stream import CameraFrame, FrameBuffer
 from wordwing.flight.guardian.guardian import TICK, Guardian
-from wordwing.flight.guardian.protocol import Gone, Order, State
-from wordwing.flight.guardian.safety import Fence, Limits, Timeouts
+from wordwing.flight.guardian.protocol import GuardianState, Order, PilotDisconnected
+from wordwing.flight.guardian.safety import FenceMargins, FlightLimits, Timeouts
 from wordwing.flight.guardian_client import pose_from_numbers
 from wordwing.flight.matching import PoseTrack
 from wordwing.flight.mavlink.clock import ManualClock
@@ -31,16 +31,16 @@ PILOT = "pilot"
 """Who speaks to the lab."""
 
 
-class LockstepHelm:
+class LockstepClient:
     """Steers a served lab through a guardian. Time passes in `sleep` only."""
 
     def __init__(
         self,
         lab: ServedLab,
-        limits: Limits | None = None,
+        limits: FlightLimits | None = None,
         timeouts: Timeouts | None = None,
         *,
-        fence: Fence | None = None,
+        fence: FenceMargins | None = None,
         dry: bool = False,
         may_set_parameters: bool = False,
     ) -> None:
@@ -71,7 +71,7 @@ class LockstepHelm:
         if not self._closed:
             self.guardian.order(order, self.clock.now())
 
-    def state(self) -> State:
+    def state(self) -> GuardianState:
         """What is known now."""
         return self.guardian.state(self.clock.now())
 
@@ -88,7 +88,7 @@ class LockstepHelm:
     def close(self) -> None:
         """The pilot goes; what becomes of the drone shows as time goes on."""
         if not self._closed:
-            self.order(Gone())
+            self.order(PilotDisconnected())
             self._closed = True
 
     def _advance(self, seconds: float) -> None:
@@ -108,7 +108,7 @@ class LockstepHelm:
             self.poses.add(time, pose_from_numbers(numbers))
 
 
-class LockstepEyes:
+class LockstepCamera:
     """The served lab's camera without an encoder; a picture is drawn when one looks."""
 
     failure: str | None = None
@@ -118,26 +118,26 @@ class LockstepEyes:
         config = lab.config
         self._lab = lab
         self._clock = clock
-        self._retina = Retina(Calibration.of(config.camera.lens, config.image_latency))
+        self._buffer = FrameBuffer(Calibration.of(config.camera.lens, config.image_latency))
         self._shown = -math.inf
 
     def start(self, timeout: float = 0.0) -> None:
         """There is nothing to open."""
 
-    def latest(self) -> Picture | None:
+    def latest(self) -> CameraFrame | None:
         """The newest picture."""
         self._look()
-        return self._retina.latest()
+        return self._buffer.latest()
 
     def age(self, now: float) -> float:
         """Seconds since the newest picture was taken."""
         self._look()
-        return self._retina.age(now)
+        return self._buffer.age(now)
 
     def unchanged(self, now: float) -> float:
         """Seconds since what it shows last changed."""
         self._look()
-        return self._retina.unchanged(now)
+        return self._buffer.unchanged(now)
 
     def close(self) -> None:
         """There is nothing to let go of."""
@@ -147,9 +147,9 @@ class LockstepEyes:
             return
         self._shown = self._lab.time
         raw, taken = self._lab.image()
-        latency = self._retina.calibration.latency
+        latency = self._buffer.calibration.latency
         # The lab's clock and ours both began at zero and have passed the same time.
-        self._retina.put(raw, min(taken + latency, self._clock.now()), taken)
+        self._buffer.put(raw, min(taken + latency, self._clock.now()), taken)
 
 
 def lockstep_vehicle(
@@ -158,5 +158,5 @@ def lockstep_vehicle(
     """The lab over MAVLink in simulated time, as near to the fences as the in-process lab may come."""
     config = LabConfig()
     lab = ServedLab(layout, start_xy, start_yaw, seed=seed, autopilot=autopilot, config=config)
-    helm = LockstepHelm(lab, fence=Fence(config.fence_margin, config.side_margin, edge=0.0))
-    return MavlinkVehicle(helm, LockstepEyes(lab, helm.clock), lambda _state: None, say=lambda _words: None)
+    guardian = LockstepClient(lab, fence=FenceMargins(config.fence_margin, config.side_margin, edge=0.0))
+    return MavlinkVehicle(guardian, LockstepCamera(lab, guardian.clock), lambda _state: None, say=lambda _words: None)

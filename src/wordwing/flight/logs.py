@@ -121,7 +121,7 @@ class FlightLog(EventLog):
 
 
 @dataclass(frozen=True)
-class Entry:
+class LoggedEvent:
     """One line of `events.jsonl`."""
 
     time: float
@@ -131,7 +131,7 @@ class Entry:
     """Counted from 1."""
 
 
-def read_events(folder: str | Path) -> list[Entry]:
+def read_events(folder: str | Path) -> list[LoggedEvent]:
     """The events of a log in the order in which they were written; half a last line is left out.
 
     Args:
@@ -154,7 +154,7 @@ def read_events(folder: str | Path) -> list[Entry]:
             if not line.endswith(b"\n"):  # torn off in the middle of being written
                 break
             raise WordwingError(f"{path}: line {number} is damaged") from None
-        found.append(Entry(time, kind, document, number))
+        found.append(LoggedEvent(time, kind, document, number))
     return found
 
 

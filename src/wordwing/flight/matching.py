@@ -10,7 +10,7 @@ from typing import Protocol
 import torch
 
 from wordwing.errors import WordwingError
-from wordwing.flight.camera_stream import Picture
+from wordwing.flight.camera_stream import CameraFrame
 from wordwing.frames import Pose
 from wordwing.interface import Observation
 
@@ -82,7 +82,7 @@ class PoseTrack:
 class MatchedObservation:
     """A picture and the pose that it was taken at."""
 
-    picture: Picture
+    picture: CameraFrame
     pose: Pose
     """World frame, no batch dimension."""
     gap: float
@@ -95,7 +95,7 @@ class MatchedObservation:
         return Observation(self.picture.image[None], pose, time)
 
 
-def match(picture: Picture | None, poses: Poses, tolerance: float = TOLERANCE) -> MatchedObservation:
+def match(picture: CameraFrame | None, poses: Poses, tolerance: float = TOLERANCE) -> MatchedObservation:
     """Find the pose that a picture was taken at; raises `UnmatchedError` if none is near enough in time.
 
     Args:

@@ -14,21 +14,21 @@ from typing import Protocol
 import torch
 
 from wordwing.errors import WordwingError
-from wordwing.flight.camera_stream import Picture
+from wordwing.flight.camera_stream import CameraFrame
 from wordwing.flight.decision_latency import likely_cause
 from wordwing.flight.guardian.protocol import (
     FINAL,
     GROUND,
-    Alive,
     Decision,
+    GuardianState,
     Hold,
+    KeepAlive,
     Land,
     Phase,
     SetParameters,
-    State,
     TakeOff,
 )
-from wordwing.flight.guardian_client import Helm
+from wordwing.flight.guardian_client import GuardianClient
 from wordwing.flight.logs import FlightLog
 from wordwing.flight.matching import MatchedObservation, UnmatchedError, match
 from wordwing.interface import FLIGHT_HEIGHT, FlightOverError, Observation, Setpoint, Vehicle
@@ -70,7 +70,7 @@ DOWN_WITHIN = 40.0
 """How long to wait for the end of a landing, seconds."""
 
 
-class Eyes(Protocol):
+class VideoSource(Protocol):
     """A camera: `eyes.CameraSource`, or the lab's own."""
 
     failure: str | None
@@ -80,7 +80,7 @@ class Eyes(Protocol):
         """Open it and wait for the first picture."""
         ...
 
-    def latest(self) -> Picture | None:
+    def latest(self) -> CameraFrame | None:
         """The newest picture; None before the first."""
         ...
 
@@ -108,17 +108,17 @@ class MavlinkVehicle(Vehicle):
 
     def __init__(
         self,
-        helm: Helm,
-        eyes: Eyes,
-        confirm: Callable[[State], None],
+        guardian: GuardianClient,
+        camera: VideoSource,
+        confirm: Callable[[GuardianState], None],
         *,
         log: FlightLog | None = None,
         say: Callable[[str], None] = print,
-        approve: Callable[[State], None] | None = None,
+        approve: Callable[[GuardianState], None] | None = None,
         dry: bool = False,
     ) -> None:
-        self._helm = helm
-        self._eyes = eyes
+        self._guardian = guardian
+        self._camera = camera
         self._confirm = confirm
         self._log = log
         self._say = say
@@ -133,12 +133,12 @@ class MavlinkVehicle(Vehicle):
         self._image_age = 0.0
         self._refused = False
         self._looked_at = 0.0
-        self._last_state: State | None = None
+        self._last_state: GuardianState | None = None
         self._closed = False
 
     def connect(self) -> None:
         """Wait until nothing speaks against a flight, have it confirmed, take off and hover."""
-        self._eyes.start()
+        self._camera.start()
         state = self._wait_until_ready()
         if not self._dry:
             self._confirm(state)
@@ -147,28 +147,28 @@ class MavlinkVehicle(Vehicle):
             self._order(TakeOff())
             self._wait_for_hover()
             self._find_height()
-        self._begun = self._helm.clock.now()
+        self._begun = self._guardian.clock.now()
 
     def observe(self) -> Observation:
         """The newest picture with the pose that it was taken at; waits for one that has not been seen yet."""
         while True:
             self._check()
             try:
-                seen = match(self._eyes.latest(), self._helm.poses)
+                seen = match(self._camera.latest(), self._guardian.poses)
             except UnmatchedError:
                 seen = None
             if seen is not None and (self._seen is None or seen.picture.number != self._seen.picture.number):
                 break
             self._pass(LOOK)
         self._seen = seen
-        self._looked_at = self._helm.clock.now()
+        self._looked_at = self._guardian.clock.now()
         if self._log is not None:
             self._log.observation(self._looked_at, seen)
         return seen.observation(self._begun)
 
     def send(self, setpoint: Setpoint) -> Setpoint:
         """Ask the guardian for a setpoint [1], and wait until it has sent what it makes of it."""
-        now = self._helm.clock.now()
+        now = self._guardian.clock.now()
         wanted = setpoint.clamp().to("cpu")
         self._thinking = now - self._looked_at
         self._slowest = max(self._slowest, self._thinking)
@@ -191,29 +191,29 @@ class MavlinkVehicle(Vehicle):
 
     def wait(self, seconds: float) -> None:
         """Until so long after the last decision, less the time that a decision takes: decisions come at even pace."""
-        now = self._helm.clock.now()
+        now = self._guardian.clock.now()
         until = (now if math.isinf(self._sent_at) else self._sent_at) + seconds - self._thinking
-        while (rest := until - self._helm.clock.now()) > TINY:
+        while (rest := until - self._guardian.clock.now()) > TINY:
             self._check()
             self._pass(min(rest, ALIVE_EVERY))
 
     def hover(self, seconds: float) -> None:
         """Stay where it is."""
-        until = self._helm.clock.now() + seconds
-        while (rest := until - self._helm.clock.now()) > TINY:
+        until = self._guardian.clock.now() + seconds
+        while (rest := until - self._guardian.clock.now()) > TINY:
             self._check()
             self._order(Hold())
             self._pass(min(rest, ALIVE_EVERY))
 
     def land(self) -> None:
         """Have the drone land, and wait until it stands, or nobody here can do more."""
-        state = self._helm.state()
+        state = self._guardian.state()
         if self._dry or state is None or state.phase in GROUND or state.done:
             return
         self._order(Land())
-        until = self._helm.clock.now() + DOWN_WITHIN
-        while self._helm.clock.now() < until and self._helm.lost is None:
-            state = self._helm.state()
+        until = self._guardian.clock.now() + DOWN_WITHIN
+        while self._guardian.clock.now() < until and self._guardian.lost is None:
+            state = self._guardian.state()
             if state is not None and state.done:
                 return
             self._pass(ALIVE_EVERY)
@@ -222,21 +222,21 @@ class MavlinkVehicle(Vehicle):
         """Let go of camera and guardian."""
         if not self._closed:
             self._last_state, self._closed = self.state, True
-        self._eyes.close()
-        self._helm.close()
+        self._camera.close()
+        self._guardian.close()
 
     @property
-    def state(self) -> State | None:
+    def state(self) -> GuardianState | None:
         """What the guardian has told last; None if it has gone and left a drone in the air."""
         if self._closed:
             return self._last_state
-        return None if self._left_alone() else self._helm.state()
+        return None if self._left_alone() else self._guardian.state()
 
-    def _wait_until_sent(self, made_at: float) -> State:
+    def _wait_until_sent(self, made_at: float) -> GuardianState:
         """Until the guardian has sent a decision, or has had the time to and has not."""
         while True:
             self._check()
-            state = self._helm.state()
+            state = self._guardian.state()
             if state is not None and (state.decision_time == made_at or state.time > made_at + SENT_WITHIN):
                 return state
             self._pass(LOOK)
@@ -245,12 +245,12 @@ class MavlinkVehicle(Vehicle):
         """When what the last observation shows was seen."""
         if self._seen is None:
             return -math.inf
-        unchanged = self._eyes.unchanged(now)
+        unchanged = self._camera.unchanged(now)
         taken = self._seen.picture.taken
         return min(taken, now - unchanged) if unchanged > FROZEN else taken
 
-    def _wait_until_ready(self) -> State:
-        clock = self._helm.clock
+    def _wait_until_ready(self) -> GuardianState:
+        clock = self._guardian.clock
         began, told, asked = clock.now(), "", False
         while True:
             state = self._told()
@@ -276,12 +276,12 @@ class MavlinkVehicle(Vehicle):
             self._pass(ALIVE_EVERY)
 
     def _wait_for_hover(self) -> None:
-        until = self._helm.clock.now() + TAKEN_WITHIN
+        until = self._guardian.clock.now() + TAKEN_WITHIN
         while True:
             state = self._told()
             if state is not None and state.phase not in (*GROUND, Phase.TAKING_OFF):
                 break
-            if state is not None and state.phase in GROUND and (state.unready or self._helm.clock.now() > until):
+            if state is not None and state.phase in GROUND and (state.unready or self._guardian.clock.now() > until):
                 why = "; ".join(state.unready) or "the order to take off was not taken"
                 raise WordwingError(f"the drone was not armed: {why}")
             self._pass(LOOK)
@@ -289,8 +289,8 @@ class MavlinkVehicle(Vehicle):
 
     def _find_height(self) -> None:
         """Hover until the camera is as high as the policy knows it; a take-off ends a little off."""
-        until = self._helm.clock.now() + HEIGHT_WITHIN
-        while self._helm.clock.now() < until:
+        until = self._guardian.clock.now() + HEIGHT_WITHIN
+        while self._guardian.clock.now() < until:
             state = self._told()
             if state is not None and state.pose is not None and abs(state.pose[2] - FLIGHT_HEIGHT) < LEVEL:
                 return
@@ -304,33 +304,35 @@ class MavlinkVehicle(Vehicle):
             cause = self._cause(state.why, state)
             raise FlightOverError(f"the flight is over, {state.phase.value}: {state.why}{cause}")
 
-    def _cause(self, why: str, state: State) -> str:
-        unchanged = self._eyes.unchanged(self._helm.clock.now())
-        return likely_cause(why, lab=state.lab, latency=self._slowest, unchanged=unchanged, failure=self._eyes.failure)
+    def _cause(self, why: str, state: GuardianState) -> str:
+        unchanged = self._camera.unchanged(self._guardian.clock.now())
+        return likely_cause(
+            why, lab=state.lab, latency=self._slowest, unchanged=unchanged, failure=self._camera.failure
+        )
 
-    def _told(self) -> State | None:
-        if self._helm.lost is not None:
+    def _told(self) -> GuardianState | None:
+        if self._guardian.lost is not None:
             if not self._underway:
-                raise WordwingError(self._helm.lost)
+                raise WordwingError(self._guardian.lost)
             alone = "; the autopilot's own failsafe has the drone now; be ready to take over"
-            raise FlightOverError(f"the flight is over: {self._helm.lost}{alone if self._left_alone() else ''}")
-        return self._helm.state()
+            raise FlightOverError(f"the flight is over: {self._guardian.lost}{alone if self._left_alone() else ''}")
+        return self._guardian.state()
 
     def _left_alone(self) -> bool:
         """Whether nobody speaks to a drone that was last heard of in the air."""
-        state = self._helm.state()
-        return self._helm.lost is not None and state is not None and state.phase not in (*GROUND, *FINAL)
+        state = self._guardian.state()
+        return self._guardian.lost is not None and state is not None and state.phase not in (*GROUND, *FINAL)
 
     def _order(self, order: TakeOff | Decision | Hold | Land | SetParameters) -> None:
-        self._helm.order(order)
-        self._spoke_at = self._helm.clock.now()
+        self._guardian.order(order)
+        self._spoke_at = self._guardian.clock.now()
 
     def _pass(self, seconds: float) -> None:
         """Let time pass, and let the guardian know that someone is here."""
-        if self._helm.clock.now() - self._spoke_at >= ALIVE_EVERY:
-            self._helm.order(Alive())
-            self._spoke_at = self._helm.clock.now()
-        self._helm.sleep(seconds)
+        if self._guardian.clock.now() - self._spoke_at >= ALIVE_EVERY:
+            self._guardian.order(KeepAlive())
+            self._spoke_at = self._guardian.clock.now()
+        self._guardian.sleep(seconds)
 
 
 def _about_parameters(unready: tuple[str, ...], *, allowed: bool) -> str:

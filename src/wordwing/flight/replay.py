@@ -20,7 +20,7 @@ from wordwing.evaluation.demo import ending, write_films
 from wordwing.execution.execution import Execution
 from wordwing.execution.runner import beliefs_of, believed_goals
 from wordwing.execution.verdict import BROKEN_OFF, verdict
-from wordwing.flight.logs import EVENTS, Entry, load_frame, read_events
+from wordwing.flight.logs import EVENTS, LoggedEvent, load_frame, read_events
 from wordwing.frames import Pose
 from wordwing.interface import CONTROL_PERIOD, Observation
 from wordwing.language.out_of_vocabulary import marks
@@ -165,14 +165,14 @@ def think_again(flight: Execution, policy: LearnedPolicy) -> Execution:
     return replace(flight, beliefs=(tuple(beliefs),), goals=torch.stack(goals, dim=1))
 
 
-def _reason(events: list[Entry]) -> str:
+def _reason(events: list[LoggedEvent]) -> str:
     """Why the guardian ended the flight, in its own words, or that the log ends."""
     phases = [str(event.values.get("text")) for event in events if event.kind == "phase"]
     told = [text for text in phases if text.startswith(("landing", "released", "lost"))]
     return told[0] if told else "the log ends"
 
 
-def _setpoints(events: list[Entry], seen: list[Entry], log: Path) -> NDArray[np.float32]:
+def _setpoints(events: list[LoggedEvent], seen: list[LoggedEvent], log: Path) -> NDArray[np.float32]:
     """[T, 2] what was flown between an observation and the next; zero where nothing was."""
     index = -1
     found = np.zeros((len(seen) - 1, 2), np.float32)
@@ -190,18 +190,18 @@ def _layout(document: object, log: Path) -> Layout:
     return Layout.from_json(json.dumps(document), f"{log / EVENTS}: the layout")
 
 
-def _numbers(event: Entry, name: str, count: int, log: Path) -> list[float]:
+def _numbers(event: LoggedEvent, name: str, count: int, log: Path) -> list[float]:
     values = event.values.get(name)
     if not isinstance(values, list) or len(values) != count:
         raise WordwingError(f"{log}: line {event.line} of {EVENTS} has no {name} of {count} numbers")
     return [_finite(value, name, event, log) for value in values]
 
 
-def _number(event: Entry, name: str, log: Path) -> float:
+def _number(event: LoggedEvent, name: str, log: Path) -> float:
     return _finite(event.values.get(name), name, event, log)
 
 
-def _finite(value: object, name: str, event: Entry, log: Path) -> float:
+def _finite(value: object, name: str, event: LoggedEvent, log: Path) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MOST:  # NaN is not, either
         raise WordwingError(f"{log}: line {event.line} of {EVENTS} has no number for {name}")
     return float(value)

@@ -35,7 +35,7 @@ from wordwing.flight.bridge.accept.scenarios import MOCAP_FAULT_FLIGHTS, Scenari
 from wordwing.flight.bridge.accept.script import Script, Step
 from wordwing.flight.bridge.accept.trial import AcceptConfig, Terminal, TrialError
 from wordwing.flight.bridge.bridge import Recording, TruePoint
-from wordwing.flight.logs import Entry
+from wordwing.flight.logs import LoggedEvent
 from wordwing.frames import Pose
 from wordwing.interface import Observation
 
@@ -92,8 +92,8 @@ def test_the_judge_goes_by_the_true_path() -> None:
 
 
 def test_a_flight_that_was_broken_off_before_it_turned_is_not_judged() -> None:
-    ahead = Entry(1.0, "decision", {"forward": 0.5, "yaw_rate": 0.0})
-    end = Entry(2.0, "phase", {"text": "landing: motion capture is lost"})
+    ahead = LoggedEvent(1.0, "decision", {"forward": 0.5, "yaw_rate": 0.0})
+    end = LoggedEvent(2.0, "phase", {"text": "landing: motion capture is lost"})
     with pytest.raises(TrialError, match="landing: motion capture is lost"):
         flown_setpoints(SimpleNamespace(events=lambda: [ahead, end]))  # type: ignore[arg-type]
 

@@ -11,7 +11,7 @@ import torch
 
 from wordwing.flight.guardian import prediction
 from wordwing.flight.guardian.prediction import DroneState, largest_safe_speed
-from wordwing.flight.guardian.safety import AT_A_FENCE, Fence, motion_of
+from wordwing.flight.guardian.safety import AT_A_FENCE, FenceMargins, motion_of
 from wordwing.flight.mavlink.geometry import PlainPose, single
 from wordwing.frames import Pose, quaternion_from_euler
 from wordwing.interface import Setpoint
@@ -88,7 +88,7 @@ def test_it_slows_thousands_of_drones_down_as_the_simulator_does(bound):
 
 def test_its_bounds_are_those_of_the_lab():
     made, asked = fleet(3)
-    rule, fence = lab_safety.SafetyRule(0.5, 0.2), Fence(0.5, 0.2)
+    rule, fence = lab_safety.SafetyRule(0.5, 0.2), FenceMargins(0.5, 0.2)
     poses = Pose(made.position, made.attitude)
     expected = rule.bounds(poses, asked).tolist()
     for drone, yaw_rate, bounds in zip(drones(made), asked.yaw_rate.tolist(), expected, strict=True):

@@ -13,7 +13,7 @@ from served_flight import QUICK, Companion, empty_lab
 from wordwing.bench.flight import free_port
 from wordwing.cli import main
 from wordwing.errors import WordwingError
-from wordwing.flight.checking import places
+from wordwing.flight.arena_check import places
 from wordwing.flight.served.server import LabServer, PlacementReader, parse_placement
 from wordwing.flight.served.vehicle import sample_start
 from wordwing.world.samplers import sample_layout
@@ -100,7 +100,7 @@ def served(monkeypatch):
 
     thread = threading.Thread(target=server.run, args=(carry,))
     thread.start()
-    monkeypatch.setattr("wordwing.flight.checking.measure.__defaults__", (0.5,))
+    monkeypatch.setattr("wordwing.flight.arena_check.measure.__defaults__", (0.5,))
 
     def ask(sentence: str, meanwhile) -> None:
         print(sentence)

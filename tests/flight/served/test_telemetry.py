@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from served_flight import CALM, QUICK, Companion, empty_lab
 from wordwing.flight.arena import Arena
-from wordwing.flight.mocap.relay import Relay, Sample
+from wordwing.flight.mocap.relay import MocapSample, PoseRelay
 from wordwing.flight.served.vehicle import ServedLab
 from wordwing.world.layout import Layout
 
@@ -43,13 +43,13 @@ def test_the_local_position_is_north_east_down_of_its_own_origin(autopilot):
 @BOTH
 def test_an_autopilot_that_is_fed_by_our_adapter_knows_where_it_is(autopilot):
     lab = empty_lab(autopilot, external_mocap=True, config=QUICK)
-    companion, chosen, packer = Companion(lab), Relay(), mavlink.MAVLink(None, 246, 197)
+    companion, chosen, packer = Companion(lab), PoseRelay(), mavlink.MAVLink(None, 246, 197)
     companion.wait(4.0)
     assert lab.autopilot.prearm_failure() == "Need Position Estimate"
     for _ in range(20):
         companion.wait(0.1)
         for pose in lab.mocap.take():
-            message = chosen.hear(Sample(*pose), pose.time)
+            message = chosen.hear(MocapSample(*pose), pose.time)
             if message is not None:
                 lab.receive_mocap(message.pack(packer))
     assert lab.autopilot.prearm_failure() is None

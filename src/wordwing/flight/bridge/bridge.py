@@ -22,7 +22,7 @@ from wordwing.flight.bridge.ground_truth import GroundTruth, TruePose
 from wordwing.flight.bridge.sitl import SitlProcess
 from wordwing.flight.matching import PoseTrack
 from wordwing.flight.mavlink.clock import Clock, SystemClock
-from wordwing.flight.mavlink.link import Link, open_link
+from wordwing.flight.mavlink.link import MavlinkLink, open_link
 from wordwing.flight.mavlink.messages import Codec, Message
 from wordwing.flight.served.autopilot_profile import AutopilotName
 from wordwing.flight.served.camera import ServedCamera, stream_camera
@@ -235,7 +235,7 @@ class Bridge:
             ready: Called once the arena lies around the drone.
         """
         sys.setswitchinterval(SWITCH)
-        link: Link | None = None
+        link: MavlinkLink | None = None
         relay: LinkRelay | None = None
         threads = []
         try:
@@ -272,7 +272,7 @@ class Bridge:
         """End `run`, from another thread."""
         self._stopping.set()
 
-    def _connect(self) -> Link:
+    def _connect(self) -> MavlinkLink:
         until = self.time + CONNECT_SECONDS
         while True:
             try:
@@ -283,7 +283,7 @@ class Bridge:
                     raise
             self._stopping.wait(0.1)
 
-    def _serve(self, link: Link, until: Callable[[], bool]) -> None:
+    def _serve(self, link: MavlinkLink, until: Callable[[], bool]) -> None:
         begun = self.time
         while not self._stopping.is_set() and not until():
             messages = [message for data in link.receive(POLL_SECONDS) for message in self._codec.parse(data)]

@@ -13,7 +13,7 @@ import struct
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from wordwing.flight.bridge.ground_truth import MESSAGES
-from wordwing.flight.mavlink.link import Link
+from wordwing.flight.mavlink.link import MavlinkLink
 from wordwing.flight.served.autopilot_profile import AutopilotName
 
 SYSTEM, COMPONENT = 255, 190
@@ -44,7 +44,7 @@ FORCE_REBOOT = 20190226
 class GroundStation:
     """One ground station with a transmitter beside it."""
 
-    def __init__(self, autopilot: AutopilotName, link: Link, transmitter: int | None) -> None:
+    def __init__(self, autopilot: AutopilotName, link: MavlinkLink, transmitter: int | None) -> None:
         """Nothing is sent yet.
 
         Args:

@@ -15,43 +15,52 @@ import math
 from collections.abc import Sequence
 
 from wordwing.flight.guardian.arena import ArenaFrame
-from wordwing.flight.guardian.pose_history import Estimate
+from wordwing.flight.guardian.pose_history import PoseHistory
 from wordwing.flight.guardian.protocol import (
     AIRBORNE,
     FINAL,
     GROUND,
     Decision,
-    Event,
-    Gone,
+    GuardianEvent,
+    GuardianState,
     Hold,
     Land,
     Order,
     Outbox,
     Phase,
+    PilotDisconnected,
     SetParameters,
-    State,
     TakeOff,
 )
-from wordwing.flight.guardian.safety import Fence, Limits, Motion, Safety, Timeouts
-from wordwing.flight.guardian.setpoints import Steering, Wishes
-from wordwing.flight.guardian.state_estimate import MocapWatch, Whereabouts
-from wordwing.flight.guardian.takeoff_landing import Ascent, Descent
-from wordwing.flight.guardian.watchdogs import Attention, Watch
+from wordwing.flight.guardian.safety import FenceMargins, FlightLimits, Motion, Safety, Timeouts
+from wordwing.flight.guardian.setpoints import SetpointSender, SetpointTimeout
+from wordwing.flight.guardian.state_estimate import MocapMonitor, StateEstimate
+from wordwing.flight.guardian.takeoff_landing import LandingSequence, TakeoffSequence
+from wordwing.flight.guardian.watchdogs import TickWatchdog, Watchdogs
 from wordwing.flight.mavlink.geometry import PlainPose
-from wordwing.flight.mavlink.messages import ARM, HEARTBEAT, REQUEST, Codec, Maker, Message, heartbeat, timesync
-from wordwing.flight.mavlink.parameters import Preparation
-from wordwing.flight.mavlink.parse_message import (
-    Answer,
-    Attitude,
-    Broken,
-    Exchange,
-    Heartbeat,
-    Parameter,
-    Position,
-    Text,
-    read,
+from wordwing.flight.mavlink.messages import (
+    ARM,
+    HEARTBEAT,
+    REQUEST,
+    Codec,
+    Message,
+    MessageFactory,
+    heartbeat,
+    timesync,
 )
-from wordwing.flight.mavlink.vehicle_status import Aircraft
+from wordwing.flight.mavlink.parameters import PreflightRequests
+from wordwing.flight.mavlink.parse_message import (
+    Attitude,
+    CommandAck,
+    Heartbeat,
+    InvalidMessage,
+    ParameterValue,
+    Position,
+    StatusText,
+    TimesyncReply,
+    parse_message,
+)
+from wordwing.flight.mavlink.vehicle_status import VehicleStatus
 
 TICK = 0.05
 """Seconds between two calls of `tick`."""
@@ -87,57 +96,59 @@ class Guardian:
     def __init__(
         self,
         arena: ArenaFrame,
-        limits: Limits | None = None,
+        limits: FlightLimits | None = None,
         timeouts: Timeouts | None = None,
         *,
-        fence: Fence | None = None,
+        fence: FenceMargins | None = None,
         codec: Codec | None = None,
         dry: bool = False,
         may_set_parameters: bool = False,
         now: float = 0.0,
     ) -> None:
-        self.limits, self.timeouts = limits or Limits(), timeouts or Timeouts()
-        fence = fence or Fence(arena.margin, arena.side_margin, min(arena.margin, arena.side_margin) / 2, arena.half)
+        self.limits, self.timeouts = limits or FlightLimits(), timeouts or Timeouts()
+        fence = fence or FenceMargins(
+            arena.margin, arena.side_margin, min(arena.margin, arena.side_margin) / 2, arena.half
+        )
         self.dry = dry
         self.phase = Phase.CONNECTING
         self.why = "waiting for an autopilot"
         self._may_set_parameters = may_set_parameters
         self._out = Outbox(codec or Codec())
-        self._aircraft = Aircraft()
-        self._estimate = Estimate()
-        self._mocap = MocapWatch(self._estimate)
-        self._where = Whereabouts(arena, self._estimate, self._mocap)
-        self._watch = Watch(self.limits, self.timeouts, fence)
-        self._steering = Steering(Safety(self.limits, fence), self._out, now)
-        self._wishes = Wishes(self.timeouts)
-        self._maker: Maker | None = None
-        self._preparation: Preparation | None = None
-        self._ascent: Ascent | None = None
-        self._descent: Descent | None = None
+        self._vehicle = VehicleStatus()
+        self._estimate = PoseHistory()
+        self._mocap = MocapMonitor(self._estimate)
+        self._where = StateEstimate(arena, self._estimate, self._mocap)
+        self._watch = Watchdogs(self.limits, self.timeouts, fence)
+        self._steering = SetpointSender(Safety(self.limits, fence), self._out, now)
+        self._wishes = SetpointTimeout(self.timeouts)
+        self._factory: MessageFactory | None = None
+        self._preparation: PreflightRequests | None = None
+        self._ascent: TakeoffSequence | None = None
+        self._descent: LandingSequence | None = None
         self._unready: Sequence[str] = ("no autopilot has been heard",)
-        self._attention = Attention(self.timeouts, now)
+        self._attention = TickWatchdog(self.timeouts, now)
         self._heartbeat_at = self._asked_at = self._arming_at = -math.inf
         self._took_off_at = math.inf
         self._was_armed = self._rebooted = False
 
     @property
-    def events(self) -> list[Event]:
+    def events(self) -> list[GuardianEvent]:
         """What has happened: each change of phase with its reason, each command, each setpoint; may be cleared."""
         return self._out.events
 
     def receive(self, message: Message, now: float) -> None:
         """Take in a message that `Codec.parse` has made of bytes from the link."""
-        told = read(message)
+        told = parse_message(message)
         if (
             told
             and isinstance(told[0], Heartbeat)
-            and self._aircraft.meet(message.get_srcSystem(), message.get_srcComponent(), told[0])
+            and self._vehicle.meet(message.get_srcSystem(), message.get_srcComponent(), told[0])
         ):
             self._meet(now)
-        if not self._aircraft.is_from(message):
+        if not self._vehicle.is_from(message):
             return
         for item in told:
-            self._aircraft.hear(item, now)
+            self._vehicle.hear(item, now)
             match item:
                 case Position() | Attitude():
                     self._estimate.hear(item, now)
@@ -145,18 +156,18 @@ class Guardian:
                         self._take_hands_off("the autopilot has been started anew", now)
                 case Heartbeat():
                     self._judge_heartbeat(now)
-                case Parameter() if self._preparation is not None:
+                case ParameterValue() if self._preparation is not None:
                     self._preparation.parameters.hear(item)
-                case Exchange():
+                case TimesyncReply():
                     self._estimate.sync.exchange(item.asked, item.boot, now)
-                case Answer() if item.command != REQUEST:
+                case CommandAck() if item.command != REQUEST:
                     self._out.note("told", f"answer {item.result} to command {item.command}", now)
-                    for errand in (self._ascent, self._descent):
-                        if errand is not None:
-                            errand.hear(item, now)
-                case Text():
+                    for retry in (self._ascent, self._descent):
+                        if retry is not None:
+                            retry.hear(item, now)
+                case StatusText():
                     self._out.note("told", item.text, now, severity=item.severity)
-                case Broken():
+                case InvalidMessage():
                     self._estimate.spoilt(f"{item.name} held a number that no drone can have", now)
 
     def hear_mocap(self, time: float, position: Sequence[float], quaternion: Sequence[float], now: float) -> None:
@@ -174,7 +185,7 @@ class Guardian:
     def order(self, order: Order, now: float) -> None:
         """Take in an order of the pilot."""
         note = self._out.note
-        if isinstance(order, Gone):
+        if isinstance(order, PilotDisconnected):
             note("order", "the pilot's connection has closed", now)
         elif self._wishes.gone and self.phase in GROUND:
             self._wishes.return_()
@@ -209,7 +220,7 @@ class Guardian:
             if away is not None:
                 self._out.note("note", away, now)
                 self._wishes.drop(away, now)
-            if self._attention.dazed(self._aircraft.heard_at, now):
+            if self._attention.dazed(self._vehicle.heartbeat_at, now):
                 self._beat(now)
                 return self._out.take()
         motion = self._where.motion()
@@ -228,26 +239,26 @@ class Guardian:
         self._ask_for_heartbeat(now)
         return self._out.take()
 
-    def state(self, now: float) -> State:
+    def state(self, now: float) -> GuardianState:
         """What a pilot may know."""
-        aircraft, age, newest = self._aircraft, self._estimate.age(now), self._where.newest()
-        return State(
+        vehicle, age, newest = self._vehicle, self._estimate.age(now), self._where.newest()
+        return GuardianState(
             time=now,
             phase=self.phase,
             why=self.why,
             done=self._done(now),
             unready=tuple(self._unready) if self.phase in GROUND else (),
-            autopilot=aircraft.dialect.name if aircraft.dialect else None,
-            system=aircraft.system,
-            version=aircraft.version.number if aircraft.version else None,
-            lab=aircraft.is_lab,
-            armed=aircraft.armed,
-            mode=aircraft.mode_name,
-            battery=aircraft.battery,
+            autopilot=vehicle.stack.name if vehicle.stack else None,
+            system=vehicle.system,
+            version=vehicle.version.number if vehicle.version else None,
+            lab=vehicle.is_lab,
+            armed=vehicle.armed,
+            mode=vehicle.mode_name,
+            battery=vehicle.battery,
             pose_time=newest[0] if newest else None,
             pose=newest[1] if newest else None,
             pose_age=None if math.isinf(age) else age,
-            heartbeat_age=None if math.isinf(aircraft.heard_at) else aircraft.silence(now),
+            heartbeat_age=None if math.isinf(vehicle.heartbeat_at) else vehicle.silence(now),
             setpoint=self._steering.setpoint,
             decision_time=self._steering.decision_time,
             parameters=tuple(self._preparation.parameters.findings()) if self._preparation else (),
@@ -270,7 +281,7 @@ class Guardian:
         """Whether nothing is left to be sent: not even heartbeats to a drone that somebody else flies."""
         if self.phase is not Phase.RELEASED:
             return self._done(now)
-        return not self._aircraft.armed or self._aircraft.silence(now) > SWITCHED_OFF
+        return not self._vehicle.armed or self._vehicle.silence(now) > SWITCHED_OFF
 
     def _done(self, now: float) -> bool:
         if self._descent is not None and self._descent.lost_for(now) > GIVEN_UP:
@@ -293,41 +304,41 @@ class Guardian:
 
     def _ask_for_heartbeat(self, now: float) -> None:
         """In the air, where a pilot who takes over must be seen soon."""
-        maker = self._maker
-        if maker is None or not maker.dialect.heartbeat_on_request or self.phase not in (*AIRBORNE, Phase.LANDING):
+        factory = self._factory
+        if factory is None or not factory.stack.heartbeat_on_request or self.phase not in (*AIRBORNE, Phase.LANDING):
             return
         if now - self._asked_at >= HEARTBEAT_WITHIN - TICK / 2:
             self._asked_at = now
-            self._out.send_quietly(maker.request(HEARTBEAT))
+            self._out.send_quietly(factory.request(HEARTBEAT))
 
     def _meet(self, now: float) -> None:
-        aircraft = self._aircraft
-        if aircraft.dialect is not None and aircraft.system is not None:
-            self._maker = Maker(aircraft.dialect, aircraft.system)
-            self._preparation = Preparation(self._maker)
-            self._out.note("note", f"heard {aircraft.dialect.name}, system {aircraft.system}", now)
+        vehicle = self._vehicle
+        if vehicle.stack is not None and vehicle.system is not None:
+            self._factory = MessageFactory(vehicle.stack, vehicle.system)
+            self._preparation = PreflightRequests(self._factory)
+            self._out.note("note", f"heard {vehicle.stack.name}, system {vehicle.system}", now)
 
     def _judge_heartbeat(self, now: float) -> None:
         """Look whether the drone is still ours."""
-        aircraft = self._aircraft
+        vehicle = self._vehicle
         if self.phase in GROUND or self.phase in FINAL:
             return
-        allowed, strange = self._allowed(), f"the mode is {aircraft.mode_name} without our order"
-        self._was_armed |= aircraft.armed
+        allowed, strange = self._allowed(), f"the mode is {vehicle.mode_name} without our order"
+        self._was_armed |= vehicle.armed
         if self._descent is not None:
             if self._descent.see(now):
                 flew = "disarmed; it came down because" if self._was_armed else "never armed:"
                 self._enter(Phase.LANDED, f"{flew} {self._descent.why}", now)
-            elif aircraft.armed and aircraft.mode not in allowed:
+            elif vehicle.armed and vehicle.mode not in allowed:
                 self._take_hands_off(strange, now)
             elif self.phase is Phase.LOST:
                 self._enter(Phase.LANDING, "the autopilot is heard again", now)
-        elif self._was_armed and not aircraft.armed:
+        elif self._was_armed and not vehicle.armed:
             self._take_hands_off("the drone was disarmed without our order", now)
-        elif aircraft.mode not in allowed:
+        elif vehicle.mode not in allowed:
             self._take_hands_off(strange, now)
         elif self._ascent is not None:
-            self._ascent.see(aircraft.mode)
+            self._ascent.see(vehicle.mode)
 
     def _allowed(self) -> tuple[int, ...]:
         """Modes in which the drone may be now, in flight."""
@@ -335,7 +346,7 @@ class Guardian:
             return self._descent.allowed
         if self.phase is Phase.TAKING_OFF and self._ascent is not None:
             return self._ascent.allowed
-        return () if self._maker is None else (self._maker.dialect.flying_mode,)
+        return () if self._factory is None else (self._factory.stack.flying_mode,)
 
     def _take_hands_off(self, why: str, now: float) -> None:
         self._rebooted = self._estimate.rebooted
@@ -346,14 +357,14 @@ class Guardian:
 
     def _look_out(self, motion: Motion | None, now: float) -> None:
         """Change the phase if anything is wrong."""
-        silence = self._aircraft.silence(now)
+        silence = self._vehicle.silence(now)
         if silence > self.timeouts.heartbeat:
             self._land(f"the autopilot has been silent for {silence:.1f} s", now)
             if self._descent is not None:
                 self._descent.lose(now)
             self._enter(Phase.LOST, f"the autopilot has been silent for {silence:.1f} s", now)
         elif self.phase in AIRBORNE:
-            why = self._watch.must_land(self._aircraft, self._estimate, motion, self._took_off_at, now)
+            why = self._watch.must_land(self._vehicle, self._estimate, motion, self._took_off_at, now)
             why = why or self._mocap.must_land(self._took_off_at, now)
             why = why or self._missing_pilot(now)
             if why is not None:
@@ -367,7 +378,7 @@ class Guardian:
 
     def _prepare(self, motion: Motion | None, now: float) -> None:
         if self._preparation is not None:
-            known = self._aircraft.version is not None
+            known = self._vehicle.version is not None
             for message in self._preparation.tick(self.phase is Phase.READY, known, now):
                 self._out.send(message, now)
         self._unready = self._reasons(motion, now)
@@ -378,15 +389,15 @@ class Guardian:
 
     def _reasons(self, motion: Motion | None, now: float) -> list[str]:
         parameters = self._preparation.parameters if self._preparation else None
-        reasons = self._watch.unready(self._aircraft, parameters, self._estimate, motion, now)
-        met = self._aircraft.dialect is not None and self._aircraft.refusal is None
+        reasons = self._watch.unready(self._vehicle, parameters, self._estimate, motion, now)
+        met = self._vehicle.stack is not None and self._vehicle.refusal is None
         return reasons + (self._mocap.unready(now) if met else [])
 
     def _order_parameters(self, now: float) -> None:
         preparation = self._preparation
         if not self._may_set_parameters or self.dry:
             self._out.note("refused", "parameters are not written unless it was asked for (--set-parameters)", now)
-        elif self.phase not in GROUND or self._aircraft.armed or preparation is None:
+        elif self.phase not in GROUND or self._vehicle.armed or preparation is None:
             self._out.note("refused", "parameters are written on the ground only, disarmed", now)
         else:
             for finding in preparation.parameters.write():
@@ -395,59 +406,61 @@ class Guardian:
 
     def _order_take_off(self, now: float) -> None:
         reasons = self._reasons(self._where.motion(), now) if self.phase in GROUND else ["it has taken off already"]
-        if reasons or self._maker is None:
+        if reasons or self._factory is None:
             self._out.note("refused", f"no take-off: {'; '.join(reasons)}", now)
         elif self.dry:
-            steps = ", ".join(self._maker.dialect.takeoff)
+            steps = ", ".join(self._factory.stack.takeoff)
             self._out.note("would send", f"a take-off to {self.limits.height} m: {steps}", now)
         else:
             self._took_off_at = now
-            self._ascent = Ascent(self._aircraft, self._maker, self.limits, self.timeouts, now)
+            self._ascent = TakeoffSequence(self._vehicle, self._factory, self.limits, self.timeouts, now)
             self._enter(Phase.TAKING_OFF, "the pilot ordered it", now)
 
     def _climb(self, motion: Motion | None, now: float) -> None:
         ascent = self._ascent
         assert ascent is not None
-        assert self._maker is not None
+        assert self._factory is not None
         for message in ascent.tick(motion, now):
             if message.get_type() == "COMMAND_LONG" and message.command == ARM:
                 self._arming_at = now
             self._out.send(message, now)
         if ascent.problem is not None:
-            said = f'; it says "{self._aircraft.words}"' if self._aircraft.words else ""
+            said = f'; it says "{self._vehicle.words}"' if self._vehicle.words else ""
             self._land(f"{ascent.problem}{said}", now)
         elif ascent.done:
             self._wishes.begin(now)
             self._enter(Phase.HOLDING, "it has taken off", now)
             self._fly(motion, now)
         elif ascent.streaming and ascent.climbing and motion is not None:
-            self._steering.fly(self._maker, None, motion, self._estimate.age(now), now)
+            self._steering.fly(self._factory, None, motion, self._estimate.age(now), now)
         elif ascent.streaming:
-            self._steering.stand_still(self._maker, now)
+            self._steering.stand_still(self._factory, now)
 
     def _fly(self, motion: Motion | None, now: float) -> None:
         assert motion is not None
-        assert self._maker is not None
+        assert self._factory is not None
         decision = self._wishes.wish(now)
         if decision is None:
             self._enter(Phase.HOLDING, self._wishes.why, now)
         else:
             self._enter(Phase.FLYING, "on a decision", now)
-        self._steering.fly(self._maker, decision, motion, self._estimate.age(now), now)
+        self._steering.fly(self._factory, decision, motion, self._estimate.age(now), now)
 
     def _land(self, why: str, now: float) -> None:
-        if self.phase not in AIRBORNE or self._maker is None:
+        if self.phase not in AIRBORNE or self._factory is None:
             return
         begun, before = self._steering.begun, self._allowed()
-        self._descent = Descent(self._aircraft, self._maker, self.timeouts, why, before, begun, self._arming_at, now)
+        self._descent = LandingSequence(
+            self._vehicle, self._factory, self.timeouts, why, before, begun, self._arming_at, now
+        )
         self._ascent = None
         self._enter(Phase.LANDING, why, now)
 
     def _come_down(self, now: float) -> None:
         assert self._descent is not None
-        assert self._maker is not None
+        assert self._factory is not None
         message = self._descent.tick(now)
         if message is not None:
             self._out.send(message, now)
         if self._descent.hovers(now):
-            self._steering.stand_still(self._maker, now)
+            self._steering.stand_still(self._factory, now)

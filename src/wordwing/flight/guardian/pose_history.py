@@ -87,7 +87,7 @@ class ClockSync:
         return self._least[0][1] if self._least else math.nan
 
 
-class Track:
+class TimeSeries:
     """Numbers over the last seconds, interpolated.
 
     Args:
@@ -139,7 +139,7 @@ class Track:
 
 
 @dataclass(frozen=True)
-class Moment:
+class LocalState:
     """The drone at one time, local frame with z up."""
 
     position: Vector
@@ -152,7 +152,7 @@ class Moment:
     """Body rates, rad/s."""
 
 
-class Estimate:
+class PoseHistory:
     """What the autopilot's positions and attitudes of the last two seconds tell."""
 
     def __init__(self, limits: JumpLimits | None = None) -> None:
@@ -163,8 +163,8 @@ class Estimate:
         self.jump: str | None = None
         """The last jump in words."""
         self.jumped_at = -math.inf
-        self._positions = Track()  # by boot time, so that a better offset moves all of them
-        self._attitudes = Track(angles=(0, 1, 2))
+        self._positions = TimeSeries()  # by boot time, so that a better offset moves all of them
+        self._attitudes = TimeSeries(angles=(0, 1, 2))
         self._boot = -math.inf
         self._backwards = 0
 
@@ -191,7 +191,7 @@ class Estimate:
             return math.inf
         return now - min(position[0], attitude[0]) - self.sync.offset
 
-    def newest(self) -> Moment | None:
+    def newest(self) -> LocalState | None:
         """The newest position and the newest attitude."""
         position, attitude = self._positions.newest, self._attitudes.newest
         return None if position is None or attitude is None else _moment(position[1], attitude[1])
@@ -203,7 +203,7 @@ class Estimate:
             return math.nan
         return min(position[0], attitude[0]) + self.sync.offset
 
-    def pose_at(self, time: float) -> Moment | None:
+    def pose_at(self, time: float) -> LocalState | None:
         """The drone at a time of our clock, interpolated; None if it is not in memory."""
         boot = time - self.sync.offset
         position, attitude = self._positions.at(boot), self._attitudes.at(boot)
@@ -243,8 +243,8 @@ class Estimate:
             self.spoilt(f"the heading jumped by {math.degrees(turned):.0f}° in {told.boot - last[0]:.2f} s", now)
 
 
-def _moment(position: tuple[float, ...], attitude: tuple[float, ...]) -> Moment:
-    return Moment(
+def _moment(position: tuple[float, ...], attitude: tuple[float, ...]) -> LocalState:
+    return LocalState(
         (position[0], position[1], position[2]),
         (position[3], position[4], position[5]),
         (attitude[0], attitude[1], attitude[2]),

@@ -1,8 +1,8 @@
-"""The sender: a process of its own that holds the link and the guardian, and outlives the pilot's process.
+"""The guardian process: it holds the link and the guardian, and outlives the pilot's process.
 
-It has its own session, so that Ctrl-C in the pilot's terminal does not reach it. The two speak over a local socket, in
-packets of JSON: a `Setup` first, then orders one way; state, poses and failures the other. When the pilot's end closes,
-for whatever reason, the guardian brings the drone down.
+It has its own session, so that Ctrl-C in the pilot's terminal does not reach it. The two exchange packets of JSON over
+a local socket: first a `GuardianConfig`, then orders one way; state, poses and failures the other. When the pilot's end
+of the socket closes, for whatever reason, the guardian lands the drone.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from wordwing.errors import WordwingError
 from wordwing.flight.guardian.arena import ArenaFrame
 from wordwing.flight.guardian.event_log import EventLog
 from wordwing.flight.guardian.guardian import TICK, Guardian
-from wordwing.flight.guardian.protocol import Gone, from_json
-from wordwing.flight.guardian.safety import Fence
+from wordwing.flight.guardian.protocol import PilotDisconnected, from_json
+from wordwing.flight.guardian.safety import FenceMargins
 from wordwing.flight.mavlink.clock import SystemClock
-from wordwing.flight.mavlink.link import Link, open_link
+from wordwing.flight.mavlink.link import MavlinkLink, open_link
 from wordwing.flight.mavlink.messages import Codec
 from wordwing.flight.mavlink.signing import UNITS, read_key, signing_time
 from wordwing.flight.mocap.sources import open_source
@@ -48,7 +48,7 @@ STREAMS = ("tcp:", "serial:")
 
 
 @dataclass(frozen=True)
-class Setup:
+class GuardianConfig:
     """One flight's link."""
 
     url: str
@@ -56,7 +56,7 @@ class Setup:
     arena: ArenaFrame
     mocap: str = MOCAP
     """Where the poses of motion capture come to, as `mocap_sources.open_source` takes it."""
-    fence: Fence | None = None
+    fence: FenceMargins | None = None
     """Other margins than the arena's, for the lab."""
     log: str | None = None
     """Folder for `events.jsonl` and `flight.tlog`; None keeps no log."""
@@ -72,29 +72,29 @@ class Setup:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> Setup:
+    def from_json(cls, text: str) -> GuardianConfig:
         """What `to_json` wrote."""
         document: dict[str, Any] = json.loads(text)
         arena = document.pop("arena")
         fence = document.pop("fence")
         return cls(
             arena=ArenaFrame(**{**arena, "fences": tuple(arena["fences"])}),
-            fence=None if fence is None else Fence(**fence),
+            fence=None if fence is None else FenceMargins(**fence),
             **document,
         )
 
 
-class Sender:
+class GuardianProcess:
     """One flight's link, guardian and log, in real time."""
 
-    def __init__(self, pilot: socket.socket, setup: Setup) -> None:
+    def __init__(self, pilot: socket.socket, setup: GuardianConfig) -> None:
         self._pilot = pilot
         self._clock = SystemClock(setup.speed)
         key = None if setup.key is None else read_key(setup.key)
         stream = setup.url.startswith(STREAMS)
         self._codec = Codec(stream=stream, key=key, signed_at=signing_time() / UNITS)
         self._log = None if setup.log is None else EventLog(setup.log, tlog=True)
-        self._link: Link = open_link(setup.url)
+        self._link: MavlinkLink = open_link(setup.url)
         self._mocap = open_source(setup.mocap, self._clock)
         self._guardian = Guardian(
             setup.arena,
@@ -181,7 +181,7 @@ class Sender:
 
     def _leave(self) -> None:
         self._gone = True
-        self._guardian.order(Gone(), self._clock.now())
+        self._guardian.order(PilotDisconnected(), self._clock.now())
 
     def _keep(self, packet: bytes) -> None:
         if self._log is not None:
@@ -221,9 +221,9 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     pilot = socket.socket(fileno=int(sys.argv[1]))
     try:
-        setup = Setup.from_json(pilot.recv(PACKET).decode())
+        setup = GuardianConfig.from_json(pilot.recv(PACKET).decode())
         _make_ready()
-        sender = Sender(pilot, setup)
+        sender = GuardianProcess(pilot, setup)
     except WordwingError as error:
         say(pilot, {"failure": str(error)})
         return

@@ -12,7 +12,7 @@ from typing import Any
 
 from wordwing.errors import WordwingError, shown
 from wordwing.flight.mavlink.messages import Codec, Message
-from wordwing.flight.mavlink.parameters import Finding
+from wordwing.flight.mavlink.parameters import ParameterFinding
 
 
 @dataclass(frozen=True)
@@ -50,16 +50,16 @@ class SetParameters:
 
 
 @dataclass(frozen=True)
-class Alive:
+class KeepAlive:
     """The pilot is there. Say it at least twice a second: without it there is no heartbeat, and then a landing."""
 
 
 @dataclass(frozen=True)
-class Gone:
+class PilotDisconnected:
     """The pilot's connection has closed."""
 
 
-Order = TakeOff | Decision | Hold | Land | SetParameters | Alive | Gone
+Order = TakeOff | Decision | Hold | Land | SetParameters | KeepAlive | PilotDisconnected
 
 KINDS: dict[str, type[Order]] = {
     "take off": TakeOff,
@@ -67,8 +67,8 @@ KINDS: dict[str, type[Order]] = {
     "hold": Hold,
     "land": Land,
     "set parameters": SetParameters,
-    "alive": Alive,
-    "gone": Gone,
+    "alive": KeepAlive,
+    "gone": PilotDisconnected,
 }
 
 
@@ -125,7 +125,7 @@ AIRBORNE = (Phase.TAKING_OFF, Phase.HOLDING, Phase.FLYING)
 
 
 @dataclass(frozen=True)
-class Event:
+class GuardianEvent:
     """Something that a log should hold."""
 
     time: float
@@ -143,7 +143,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class State:
+class GuardianState:
     """What a pilot may know."""
 
     time: float
@@ -177,20 +177,20 @@ class State:
     """Forward m/s, yaw rate rad/s (left positive) and up m/s as last sent, after limits and safety."""
     decision_time: float | None
     """`made_at` of the decision that it came from; None for a hover."""
-    parameters: tuple[Finding, ...]
+    parameters: tuple[ParameterFinding, ...]
 
     def to_json(self) -> dict[str, object]:
         """One JSON object."""
         return {**asdict(self), "phase": self.phase.value}
 
     @classmethod
-    def from_json(cls, document: dict[str, Any]) -> State:
+    def from_json(cls, document: dict[str, Any]) -> GuardianState:
         """What `to_json` wrote, after a way through text."""
         values: dict[str, Any] = {}
         for name, value in document.items():
             values[name] = tuple(value) if isinstance(value, list) else value
         values["phase"] = Phase(document["phase"])
-        values["parameters"] = tuple(Finding(**finding) for finding in document["parameters"])
+        values["parameters"] = tuple(ParameterFinding(**finding) for finding in document["parameters"])
         return cls(**values)
 
 
@@ -198,13 +198,13 @@ class Outbox:
     """Packets until they are taken, events until they are cleared. Nothing is sent without an event."""
 
     def __init__(self, codec: Codec) -> None:
-        self.events: list[Event] = []
+        self.events: list[GuardianEvent] = []
         self._codec = codec
         self._packets: list[bytes] = []
 
     def note(self, kind: str, text: str, now: float, **values: object) -> None:
         """Tell something."""
-        self.events.append(Event(now, kind, text, values))
+        self.events.append(GuardianEvent(now, kind, text, values))
 
     def send(self, message: Message, now: float) -> None:
         """Send a command or a question."""

@@ -1,8 +1,8 @@
 """Safety, before anything is sent: limits, the fence, the paper's forward simulation (paper: Quadcopter Safety).
 
-The paper's rule needs bounds, and a real drone needs them nearer than the fences; `Fence` says where. The in-process
-lab and the `Guardian` of a real drone share it. `Safety` adds what a drone on the wire needs besides: limits of speed
-and acceleration at each tick and a bounded climb to the flight height.
+The paper's rule needs bounds, and a real drone needs them nearer than the fences; `FenceMargins` says where. The
+in-process lab and the `Guardian` of a real drone share it. `Safety` adds what a drone on the wire needs besides: limits
+of speed and acceleration at each tick and a bounded climb to the flight height.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MARGIN = 0.35
 
 
 @dataclass(frozen=True)
-class Limits:
+class FlightLimits:
     """What a drone on the wire may do."""
 
     forward: float = MAX_FORWARD
@@ -117,7 +117,7 @@ class Timeouts:
 
 
 @dataclass(frozen=True)
-class Fence:
+class FenceMargins:
     """How near to the arena's edges a drone may come, metres."""
 
     ahead: float = MARGIN
@@ -177,7 +177,7 @@ class Motion:
 class Safety:
     """What may be sent for what is wished, tick by tick."""
 
-    def __init__(self, limits: Limits, fence: Fence) -> None:
+    def __init__(self, limits: FlightLimits, fence: FenceMargins) -> None:
         self.limits = limits
         self.fence = fence
         self._forward = 0.0

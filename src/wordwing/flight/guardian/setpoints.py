@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from wordwing.flight.guardian.protocol import Decision, Gone, Hold, Order, Outbox
+from wordwing.flight.guardian.protocol import Decision, Hold, Order, Outbox, PilotDisconnected
 from wordwing.flight.guardian.safety import Motion, Safety, Timeouts
 from wordwing.flight.mavlink.geometry import Vector
-from wordwing.flight.mavlink.messages import Maker
+from wordwing.flight.mavlink.messages import MessageFactory
 
 ABSURD = 10.0
 """m/s or rad/s that no sound policy decides on; what is merely too much is flown within the limits."""
@@ -16,7 +16,7 @@ TINY = 1e-6
 """Sums of ticks are not exact, seconds."""
 
 
-class Wishes:
+class SetpointTimeout:
     """The newest decision for as long as it is good; then how long there has been none."""
 
     def __init__(self, timeouts: Timeouts) -> None:
@@ -32,7 +32,7 @@ class Wishes:
 
     def hear(self, order: Order, now: float) -> str | None:
         """Take in an order; the answer says what is wrong with it."""
-        if isinstance(order, Gone):
+        if isinstance(order, PilotDisconnected):
             self._gone_at = min(self._gone_at, now)
             self.drop("the pilot is gone", now)
             return None
@@ -124,7 +124,7 @@ LONGEST_STEP = 0.1
 """Acceleration limits count at most so many seconds between two setpoints."""
 
 
-class Steering:
+class SetpointSender:
     """Sends setpoints through `Safety`, and remembers the last one."""
 
     def __init__(self, safety: Safety, out: Outbox, now: float) -> None:
@@ -142,22 +142,22 @@ class Steering:
         """Whether any setpoint has been sent."""
         return not math.isinf(self._sent_at)
 
-    def stand_still(self, maker: Maker, now: float) -> None:
+    def stand_still(self, factory: MessageFactory, now: float) -> None:
         """Send zero velocity, also vertically: this needs no pose."""
-        self._send(maker, (0.0, 0.0, 0.0), 0.0, None, now)
+        self._send(factory, (0.0, 0.0, 0.0), 0.0, None, now)
 
-    def fly(self, maker: Maker, decision: Decision | None, motion: Motion, age: float, now: float) -> None:
+    def fly(self, factory: MessageFactory, decision: Decision | None, motion: Motion, age: float, now: float) -> None:
         """Send what is granted of a decision, or what holds the drone at its place and at the flight height.
 
         Args:
-            maker: Makes the message.
+            factory: Makes the message.
             decision: What is wished; None to hover.
             motion: The drone `age` seconds ago, world frame.
             age: Seconds.
             now: Seconds.
         """
         granted = self._grant(decision, motion, age, now)
-        self._send(maker, granted, self._safety.climb(motion.height), decision, now)
+        self._send(factory, granted, self._safety.climb(motion.height), decision, now)
 
     def rehearse(self, decision: Decision, motion: Motion | None, age: float, now: float) -> None:
         """Tell what would be sent for a decision here and now."""
@@ -173,9 +173,9 @@ class Steering:
         here, seconds = motion.ahead(max(0.0, age)), min(now - self._sent_at, LONGEST_STEP)
         return self._safety.grant(forward, yaw_rate, here, seconds)
 
-    def _send(self, maker: Maker, granted: Vector, up: float, decision: Decision | None, now: float) -> None:
+    def _send(self, factory: MessageFactory, granted: Vector, up: float, decision: Decision | None, now: float) -> None:
         forward, yaw_rate, left = granted
-        self._out.send_quietly(maker.setpoint(forward, yaw_rate, up, round((now - self._began) * 1000), left))
+        self._out.send_quietly(factory.setpoint(forward, yaw_rate, up, round((now - self._began) * 1000), left))
         self._remember(granted, up, decision, now)
         self._out.note("setpoint", "decision" if decision else "hover", now, **self._values())
 

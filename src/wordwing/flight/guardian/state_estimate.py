@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wordwing.flight.guardian.arena import ArenaFrame
-from wordwing.flight.guardian.pose_history import Estimate, Moment, Track
+from wordwing.flight.guardian.pose_history import LocalState, PoseHistory, TimeSeries
 from wordwing.flight.guardian.safety import Motion, motion_of
 from wordwing.flight.mavlink.geometry import PlainPose, euler_from_quaternion, quaternion_from_euler
 
@@ -57,7 +57,7 @@ class MocapLimits:
     """Radians of heading between the feed and the estimate."""
 
 
-class MocapWatch:
+class MocapMonitor:
     """The poses of the last seconds, and what is wrong with them.
 
     Poses are in the autopilot's local frame with z up: x north, y west.
@@ -67,7 +67,7 @@ class MocapWatch:
         limits: What the feed must keep to.
     """
 
-    def __init__(self, estimate: Estimate, limits: MocapLimits | None = None) -> None:
+    def __init__(self, estimate: PoseHistory, limits: MocapLimits | None = None) -> None:
         self.limits = limits or MocapLimits()
         self.fault: str | None = None
         """The last thing that was wrong, in words."""
@@ -76,7 +76,7 @@ class MocapWatch:
         self.height_bias = 0.0
         """By how much the autopilot's height is more than that of motion capture, metres, over the last second."""
         self._estimate = estimate
-        self._poses = Track(MEMORY, angles=(3,))  # x, y, z, yaw
+        self._poses = TimeSeries(MEMORY, angles=(3,))  # x, y, z, yaw
         self._last: tuple[Sequence[float], Sequence[float]] | None = None
         self._biased_at = -math.inf
 
@@ -218,13 +218,13 @@ class MocapWatch:
         self.fault, self.fault_at = fault, now
 
 
-class Whereabouts:
-    """Reads an `Estimate` through an arena; heights and velocities are those of motion capture.
+class StateEstimate:
+    """Reads an `PoseHistory` through an arena; heights and velocities are those of motion capture.
 
     The autopilot's heights drift, and it may not know how it moves: PX4's simulator was wrong by 0.2 m/s.
     """
 
-    def __init__(self, arena: ArenaFrame, estimate: Estimate, mocap: MocapWatch) -> None:
+    def __init__(self, arena: ArenaFrame, estimate: PoseHistory, mocap: MocapMonitor) -> None:
         self._arena = arena
         self._estimate = estimate
         self._mocap = mocap
@@ -254,11 +254,11 @@ class Whereabouts:
         known = [(then, self._estimate.pose_at(then)) for then in self._estimate.times_since(time)]
         return [(then, self._numbers(moment)) for then, moment in known if moment is not None]
 
-    def _pose(self, moment: Moment) -> PlainPose:
+    def _pose(self, moment: LocalState) -> PlainPose:
         x, y, z = moment.position
         position = (x, y, z - self._mocap.height_bias)
         return self._arena.world_pose(position, quaternion_from_euler(*moment.angles))
 
-    def _numbers(self, moment: Moment) -> tuple[float, ...]:
+    def _numbers(self, moment: LocalState) -> tuple[float, ...]:
         pose = self._pose(moment)
         return (*pose.position, *euler_from_quaternion(pose.quaternion))

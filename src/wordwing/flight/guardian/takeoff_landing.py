@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from wordwing.flight.guardian.safety import Limits, Motion, Timeouts
-from wordwing.flight.mavlink.flight_stacks import Dialect
-from wordwing.flight.mavlink.messages import ARM, SET_MODE, TAKE_OFF, Maker, Message
-from wordwing.flight.mavlink.parse_message import RESULTS, Answer
-from wordwing.flight.mavlink.vehicle_status import Aircraft
+from wordwing.flight.guardian.safety import FlightLimits, Motion, Timeouts
+from wordwing.flight.mavlink.flight_stacks import FlightStack
+from wordwing.flight.mavlink.messages import ARM, SET_MODE, TAKE_OFF, Message, MessageFactory
+from wordwing.flight.mavlink.parse_message import RESULTS, CommandAck
+from wordwing.flight.mavlink.vehicle_status import VehicleStatus
 
 STEADY = 0.1
 """A drone keeps its height if it climbs or sinks by less, m/s."""
@@ -25,21 +25,23 @@ FLYING_STATES = (2, 3)
 """MAV_LANDED_STATE: in the air, taking off."""
 
 
-class Ascent:
+class TakeoffSequence:
     """One take-off. Ask for `allowed` modes and `problem` too; it ends when `done`."""
 
-    def __init__(self, aircraft: Aircraft, maker: Maker, limits: Limits, timeouts: Timeouts, now: float) -> None:
+    def __init__(
+        self, vehicle: VehicleStatus, factory: MessageFactory, limits: FlightLimits, timeouts: Timeouts, now: float
+    ) -> None:
         self.problem: str | None = None
         """Why it has failed."""
         self.done = False
         """Whether the drone hovers in the mode in which it flies setpoints."""
-        self._aircraft, self._maker, self._limits, self._timeouts = aircraft, maker, limits, timeouts
-        self._dialect: Dialect = maker.dialect
-        self._steps = list(self._dialect.takeoff)
-        self._before = aircraft.mode
+        self._vehicle, self._factory, self._limits, self._timeouts = vehicle, factory, limits, timeouts
+        self._stack: FlightStack = factory.stack
+        self._steps = list(self._stack.takeoff)
+        self._before = vehicle.mode
         self._seen_flying = False
         self._stood: float | None = None
-        self._errand: Errand | None = None
+        self._retry: CommandRetry | None = None
         self._since = now
         self._steady_since = math.inf
 
@@ -51,7 +53,7 @@ class Ascent:
     @property
     def streaming(self) -> bool:
         """Whether setpoints are to be sent."""
-        return self.done or self._dialect.stream_seconds > 0
+        return self.done or self._stack.stream_seconds > 0
 
     @property
     def climbing(self) -> bool:
@@ -61,60 +63,60 @@ class Ascent:
     @property
     def allowed(self) -> tuple[int, ...]:
         """Modes in which the drone may be now; in any other, someone else flies it."""
-        flying = self._dialect.flying_mode
+        flying = self._stack.flying_mode
         if self.step == "stream":  # nobody has asked for another yet
             return (self._before,)
         return (flying,) if self._seen_flying else (self._before, flying)
 
     def see(self, mode: int) -> None:
         """A heartbeat in an allowed mode has come."""
-        self._seen_flying |= mode == self._dialect.flying_mode and self.step != "stream"
+        self._seen_flying |= mode == self._stack.flying_mode and self.step != "stream"
 
-    def hear(self, answer: Answer, now: float) -> None:
+    def hear(self, answer: CommandAck, now: float) -> None:
         """An answer to some command."""
-        if self._errand is not None:
-            self._errand.hear(answer, now)
+        if self._retry is not None:
+            self._retry.hear(answer, now)
 
     def tick(self, motion: Motion | None, now: float) -> list[Message]:
         """Messages to send now (setpoints apart, see `streaming`)."""
-        self.see(self._aircraft.mode)
+        self.see(self._vehicle.mode)
         while self._steps and self._finished(motion, now):
             self._steps.pop(0)
-            self._errand, self._since, self._steady_since = None, now, math.inf
+            self._retry, self._since, self._steady_since = None, now, math.inf
         self.done = not self._steps
         if self.done:
             return []
         if self.step in ("hover", "takeoff") and now - self._since > self._timeouts.climb:
             self.problem = f"the drone did not hover within {self._timeouts.climb:g} s"
             return []
-        if self._errand is None:
-            self._errand = self._new_errand()
-        if self._errand is None:
+        if self._retry is None:
+            self._retry = self._new_errand()
+        if self._retry is None:
             return []
-        message = self._errand.due(now, self._aircraft.heard_at)
-        self.problem = self._errand.problem
+        message = self._retry.due(now, self._vehicle.heartbeat_at)
+        self.problem = self._retry.problem
         return [] if message is None else [message]
 
     def _finished(self, motion: Motion | None, now: float) -> bool:
         """Whether the present step has had its effect."""
-        aircraft, dialect = self._aircraft, self._dialect
+        vehicle, stack = self._vehicle, self._stack
         match self.step:
             case "stream":
-                return now - self._since >= dialect.stream_seconds
+                return now - self._since >= stack.stream_seconds
             case "mode":
-                return aircraft.mode == dialect.flying_mode
+                return vehicle.mode == stack.flying_mode
             case "arm":
-                return aircraft.armed
+                return vehicle.armed
             case "takeoff":
                 # Asked a second time it refuses, because it is on its way.
-                return (self._errand is not None and self._errand.accepted) or self._leaves_the_floor(motion)
+                return (self._retry is not None and self._retry.accepted) or self._leaves_the_floor(motion)
         return self._hovers(motion, now)
 
     def _leaves_the_floor(self, motion: Motion | None) -> bool:
         if motion is not None and self._stood is None:
             self._stood = motion.height
         climbs = motion is not None and self._stood is not None and motion.height > self._stood + LIFTED
-        return climbs or self._aircraft.landed_state in FLYING_STATES
+        return climbs or self._vehicle.landed_state in FLYING_STATES
 
     def _hovers(self, motion: Motion | None, now: float) -> bool:
         up = motion is not None and motion.height > 0.5 * self._limits.height
@@ -124,19 +126,19 @@ class Ascent:
         self._steady_since = min(self._steady_since, now)
         return now - self._steady_since >= self._timeouts.hover
 
-    def _new_errand(self) -> Errand | None:
-        maker, dialect = self._maker, self._dialect
+    def _new_errand(self) -> CommandRetry | None:
+        factory, stack = self._factory, self._stack
         match self.step:
             case "mode":
-                mode = dialect.flying_mode
-                return Errand(
-                    f"go to {dialect.mode_name(mode)}", SET_MODE, lambda again: maker.mode(mode, again), self._timeouts
+                mode = stack.flying_mode
+                return CommandRetry(
+                    f"go to {stack.mode_name(mode)}", SET_MODE, lambda again: factory.mode(mode, again), self._timeouts
                 )
             case "arm":
-                return Errand("arm", ARM, maker.arm, self._timeouts)
+                return CommandRetry("arm", ARM, factory.arm, self._timeouts)
             case "takeoff":
                 height = self._limits.height
-                return Errand("take off", TAKE_OFF, lambda again: maker.take_off(height, again), self._timeouts)
+                return CommandRetry("take off", TAKE_OFF, lambda again: factory.take_off(height, again), self._timeouts)
         return None
 
 
@@ -144,7 +146,7 @@ ACCEPTED, IN_PROGRESS = 0, 5
 """MAV_RESULT."""
 
 
-class Errand:
+class CommandRetry:
     """One command until it is answered.
 
     Args:
@@ -165,7 +167,7 @@ class Errand:
         self._sent = 0
         self._sent_at = self._accepted_at = math.inf
 
-    def hear(self, answer: Answer, now: float) -> None:
+    def hear(self, answer: CommandAck, now: float) -> None:
         """An answer of the autopilot to some command."""
         if answer.command != self.command or not self._sent or self.accepted or answer.result == IN_PROGRESS:
             return
@@ -175,7 +177,7 @@ class Errand:
             meaning = RESULTS.get(answer.result, f"result {answer.result}")
             self.problem = f"the autopilot refused to {self.what} ({meaning})"
 
-    def due(self, now: float, heard_at: float) -> Message | None:
+    def due(self, now: float, heartbeat_at: float) -> Message | None:
         """The message if it is to be sent now; `heard_at` is when the newest heartbeat came."""
         if self.problem is not None:
             return None
@@ -184,7 +186,7 @@ class Errand:
                 self.problem = f"the autopilot agreed to {self.what}, but it did not happen"
             return None
         if self._sent:
-            if now - self._sent_at < self._timeouts.answer or heard_at <= self._sent_at:
+            if now - self._sent_at < self._timeouts.answer or heartbeat_at <= self._sent_at:
                 return None
             if self._sent >= self._timeouts.tries:
                 self.problem = f"the autopilot did not answer {self._sent} requests to {self.what}"
@@ -194,7 +196,7 @@ class Errand:
         return message
 
 
-class Descent:
+class LandingSequence:
     """One landing.
 
     Args:
@@ -210,8 +212,8 @@ class Descent:
 
     def __init__(
         self,
-        aircraft: Aircraft,
-        maker: Maker,
+        vehicle: VehicleStatus,
+        factory: MessageFactory,
         timeouts: Timeouts,
         why: str,
         before: Sequence[int],
@@ -219,14 +221,14 @@ class Descent:
         armed_at: float,
         now: float,
     ) -> None:
-        self._aircraft, self._maker, self._timeouts = aircraft, maker, timeouts
+        self._vehicle, self._factory, self._timeouts = vehicle, factory, timeouts
         self.why = why
-        self._land = maker.dialect.land_mode
+        self._land = factory.stack.land_mode
         self._before = tuple(before)
         self._streamed = streamed
         self._asked_to_arm_at = armed_at
         self._seen = False
-        self._was_armed = aircraft.armed
+        self._was_armed = vehicle.armed
         self._since = now
         self._sent_at = self._accepted_at = -math.inf
         self._lost_at = math.inf
@@ -238,15 +240,15 @@ class Descent:
 
     def see(self, now: float) -> bool:
         """A heartbeat in an allowed mode has come; true when it says that the drone is disarmed for good."""
-        aircraft = self._aircraft
-        self._seen |= aircraft.mode == self._land
-        self._was_armed |= aircraft.armed
+        vehicle = self._vehicle
+        self._seen |= vehicle.mode == self._land
+        self._was_armed |= vehicle.armed
         self._lost_at = math.inf
         # A request to arm may still be on its way.
         settled = self._was_armed or now - self._asked_to_arm_at > self._timeouts.heartbeat
-        return not aircraft.armed and settled
+        return not vehicle.armed and settled
 
-    def hear(self, answer: Answer, now: float) -> None:
+    def hear(self, answer: CommandAck, now: float) -> None:
         """An answer to some command."""
         if answer.command == SET_MODE and answer.result == ACCEPTED and not math.isinf(self._sent_at):
             self._accepted_at = now
@@ -261,16 +263,16 @@ class Descent:
 
     def tick(self, now: float) -> Message | None:
         """LAND, if it is to be sent now."""
-        needed = self._aircraft.armed or not math.isinf(self._asked_to_arm_at)
+        needed = self._vehicle.armed or not math.isinf(self._asked_to_arm_at)
         if self._seen or not needed or self.lost_for(now) > self._timeouts.plea:
             return None
-        if self._accepted_at >= max(self._sent_at, self._aircraft.heard_at):
+        if self._accepted_at >= max(self._sent_at, self._vehicle.heartbeat_at):
             return None  # it lands, or a pilot has taken over meanwhile: the next heartbeat tells
-        wait = self._timeouts.answer if self._aircraft.heard_at > self._sent_at else 2 * self._timeouts.answer
+        wait = self._timeouts.answer if self._vehicle.heartbeat_at > self._sent_at else 2 * self._timeouts.answer
         if now - self._sent_at < wait:
             return None
         self._sent_at = now
-        return self._maker.mode(self._land)
+        return self._factory.mode(self._land)
 
     def hovers(self, now: float) -> bool:
         """Whether zero setpoints are to be sent."""
@@ -278,5 +280,5 @@ class Descent:
 
     def insists(self, now: float) -> bool:
         """Whether LAND has not shown for so long, or the link is lost, that all but LAND is left out."""
-        unheard = not self._seen and self._aircraft.armed and now - self._since >= self._timeouts.insist
+        unheard = not self._seen and self._vehicle.armed and now - self._since >= self._timeouts.insist
         return unheard or not math.isinf(self._lost_at)

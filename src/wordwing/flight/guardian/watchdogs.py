@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from wordwing.flight.guardian.pose_history import Estimate
-from wordwing.flight.guardian.safety import MARGIN, Fence, Limits, Motion, Timeouts
+from wordwing.flight.guardian.pose_history import PoseHistory
+from wordwing.flight.guardian.safety import MARGIN, FenceMargins, FlightLimits, Motion, Timeouts
 from wordwing.flight.mavlink.geometry import euler_from_quaternion
-from wordwing.flight.mavlink.parameters import Parameters
-from wordwing.flight.mavlink.vehicle_status import Aircraft
+from wordwing.flight.mavlink.parameters import ParameterCheck
+from wordwing.flight.mavlink.vehicle_status import VehicleStatus
 
 TINY = 1e-6
 """Sums of ticks are not exact, seconds."""
@@ -19,27 +19,32 @@ CALM = 2.0
 
 
 @dataclass(frozen=True)
-class Watch:
+class Watchdogs:
     """All limits together."""
 
-    limits: Limits
+    limits: FlightLimits
     timeouts: Timeouts
-    fence: Fence
+    fence: FenceMargins
 
     def unready(
-        self, aircraft: Aircraft, parameters: Parameters | None, estimate: Estimate, motion: Motion | None, now: float
+        self,
+        vehicle: VehicleStatus,
+        parameters: ParameterCheck | None,
+        estimate: PoseHistory,
+        motion: Motion | None,
+        now: float,
     ) -> list[str]:
         """All that speaks against arming, in words; nothing if the drone may start."""
-        reasons = aircraft.unready(now)
-        if aircraft.dialect is None or aircraft.refusal is not None:
+        reasons = vehicle.unready(now)
+        if vehicle.stack is None or vehicle.refusal is not None:
             return reasons
-        if aircraft.silence(now) > self.timeouts.heartbeat:
-            reasons.append(f"the autopilot has been silent for {aircraft.silence(now):.1f} s")
-        if not aircraft.is_lab and min(self.fence.ahead, self.fence.aside) < MARGIN:
+        if vehicle.silence(now) > self.timeouts.heartbeat:
+            reasons.append(f"the autopilot has been silent for {vehicle.silence(now):.1f} s")
+        if not vehicle.is_lab and min(self.fence.ahead, self.fence.aside) < MARGIN:
             reasons.append(
                 f"margins under {MARGIN} m are for the lab, and this vehicle does not say that it is the lab"
             )
-        battery = aircraft.battery
+        battery = vehicle.battery
         if battery is None:
             reasons.append("the battery's charge is not known")
         elif battery < self.limits.start_battery:
@@ -52,13 +57,13 @@ class Watch:
         return reasons
 
     def must_land(
-        self, aircraft: Aircraft, estimate: Estimate, motion: Motion | None, armed_at: float, now: float
+        self, vehicle: VehicleStatus, estimate: PoseHistory, motion: Motion | None, armed_at: float, now: float
     ) -> str | None:
         """Why the drone must come down now, or None."""
         limits, age = self.limits, estimate.age(now)
         if motion is None or age > self.timeouts.pose + TINY:
             return f"the newest pose is {age:.2f} s old"
-        if aircraft.lost_its_place:
+        if vehicle.lost_its_place:
             return "the autopilot's estimator has lost its position"
         if estimate.jumped_at >= armed_at:
             return estimate.jump
@@ -69,14 +74,14 @@ class Watch:
             return f"the drone is {self.fence.half - motion.reach:.2f} m from a fence"
         if motion.height > limits.ceiling:
             return f"the drone is {motion.height:.2f} m high"
-        battery = aircraft.battery
+        battery = vehicle.battery
         if battery is not None and battery < limits.battery:
             return f"the battery has {battery:.0%}"
         if now - armed_at > limits.flight_time:
             return f"it has been flying for {limits.flight_time:g} s"
         return None
 
-    def _badly_placed(self, estimate: Estimate, motion: Motion | None, now: float) -> list[str]:
+    def _badly_placed(self, estimate: PoseHistory, motion: Motion | None, now: float) -> list[str]:
         age = estimate.age(now)
         if motion is None or math.isinf(age):
             return ["there is no local position and attitude yet"]
@@ -100,7 +105,7 @@ class Watch:
         return reasons
 
 
-class Attention:
+class TickWatchdog:
     """Whether the guardian itself was away: a computer that is busy, stopped or asleep."""
 
     def __init__(self, timeouts: Timeouts, now: float) -> None:
@@ -115,12 +120,12 @@ class Attention:
             self._woke_at = now
         return f"the guardian was away for {gap:.2f} s" if gap > self._timeouts.tick else None
 
-    def dazed(self, heard_at: float, now: float) -> bool:
+    def dazed(self, heartbeat_at: float, now: float) -> bool:
         """Whether somebody else may have the drone by now, because no heartbeat has come since a long absence.
 
         Those that had been waiting may be old: buffers that were full have lost the newer ones.
         """
-        return heard_at <= self._woke_at and now - self._woke_at <= self._timeouts.heartbeat
+        return heartbeat_at <= self._woke_at and now - self._woke_at <= self._timeouts.heartbeat
 
 
 def _tilt(motion: Motion) -> float:

@@ -43,7 +43,7 @@ Step = Literal["stream", "mode", "arm", "takeoff", "hover"]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RequiredParameter:
     """A parameter that must be right before arming."""
 
     name: str
@@ -80,7 +80,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Dialect:
+class FlightStack:
     """How to speak to one kind of autopilot."""
 
     name: str
@@ -110,7 +110,7 @@ class Dialect:
     """Whether heartbeats come oftener than once a second only if each is asked for."""
     rates: dict[int, float]
     """Message ids that are asked for, and how often a second."""
-    wanted: tuple[Wanted, ...]
+    wanted: tuple[RequiredParameter, ...]
     frame: int = BODY_NED
     type_mask: int = VELOCITY_AND_YAW_RATE
 
@@ -141,11 +141,11 @@ def _px4_mode(main: int, sub: int = 0) -> int:
     return main << 16 | sub << 24
 
 
-def _exactly(name: str, value: float, why: str, **more: object) -> Wanted:
-    return Wanted(name, value, value, value, why, integer=True, **more)  # type: ignore[arg-type]
+def _exactly(name: str, value: float, why: str, **more: object) -> RequiredParameter:
+    return RequiredParameter(name, value, value, value, why, integer=True, **more)  # type: ignore[arg-type]
 
 
-ARDUPILOT = Dialect(
+ARDUPILOT = FlightStack(
     name="ArduPilot",
     autopilot=3,
     modes={
@@ -176,12 +176,12 @@ ARDUPILOT = Dialect(
     heartbeat_on_request=False,
     rates={**MESSAGE_RATES, 193: 5.0},  # EKF_STATUS_REPORT
     wanted=(
-        Wanted("GUID_TIMEOUT", 0.1, 0.5, 0.5, "it must stop soon after the last setpoint"),
+        RequiredParameter("GUID_TIMEOUT", 0.1, 0.5, 0.5, "it must stop soon after the last setpoint"),
         _exactly("FS_GCS_ENABLE", 5, "it must land when our heartbeats stop"),
-        Wanted("FS_GCS_TIMEOUT", 1.0, 3.0, 3.0, "it must land soon after our last heartbeat"),
+        RequiredParameter("FS_GCS_TIMEOUT", 1.0, 3.0, 3.0, "it must land soon after our last heartbeat"),
         _exactly("MAV_GCS_SYSID", OUR_SYSTEM, "it must watch our heartbeats", older=(("SYSID_MYGCS", 1.0),)),
         # Above MAV_GCS_SYSID it is the end of a range: a ground station's heartbeats would count as ours.
-        Wanted(
+        RequiredParameter(
             "MAV_GCS_SYSID_HI", 0, OUR_SYSTEM, 0, "it must watch no other heartbeats than ours", optional=True
         ),  # 4.7 and newer
         _exactly("FS_OPTIONS", 16, "our silence must not take it from a pilot who has taken over"),
@@ -192,11 +192,11 @@ ARDUPILOT = Dialect(
         _exactly("FS_DR_ENABLE", 1, "it must land, not climb and return, on dead reckoning", optional=True),  # 4.3
         _exactly("FENCE_ENABLE", 0, "a fence of its own would make it climb and return"),
         _exactly("WP_YAW_BEHAVIOR", 0, "it must not turn by itself"),
-        Wanted("LAND_SPD_MS", 0.2, 0.3, 0.3, "it must come down gently", older=(("LAND_SPEED", 100.0),)),
+        RequiredParameter("LAND_SPD_MS", 0.2, 0.3, 0.3, "it must come down gently", older=(("LAND_SPEED", 100.0),)),
     ),
 )
 
-PX4 = Dialect(
+PX4 = FlightStack(
     name="PX4",
     autopilot=12,
     modes={
@@ -226,32 +226,34 @@ PX4 = Dialect(
     heartbeat_on_request=True,
     rates={**MESSAGE_RATES, 230: 5.0},  # ESTIMATOR_STATUS
     wanted=(
-        Wanted("COM_OF_LOSS_T", 0.0, 0.5, 0.5, "it must notice soon that setpoints have stopped"),
+        RequiredParameter("COM_OF_LOSS_T", 0.0, 0.5, 0.5, "it must notice soon that setpoints have stopped"),
         _exactly("COM_OBL_RC_ACT", 4, "it must land when setpoints stop"),
-        Wanted(
+        RequiredParameter(
             "COM_FAIL_ACT_T", 0.0, 0.5, 0.0, "it must not wait long before a failsafe", optional=True
         ),  # 1.14 and newer
         _exactly("NAV_RCL_ACT", 3, "it must land when the pilot's transmitter is lost"),
         _exactly("COM_RCL_EXCEPT", 0, "a lost transmitter must count in each mode", optional=True),  # 1.12 and newer
         _exactly("COM_LOW_BAT_ACT", 2, "it must land when its battery is low"),
-        Wanted("NAV_DLL_ACT", 0, 1, 0, "it must not climb and return when a ground station goes"),
-        Wanted("GF_ACTION", 0, 2, 1, "a fence of its own must not make it climb and return", optional=True),
+        RequiredParameter("NAV_DLL_ACT", 0, 1, 0, "it must not climb and return when a ground station goes"),
+        RequiredParameter("GF_ACTION", 0, 2, 1, "a fence of its own must not make it climb and return", optional=True),
         # Microseconds. On dead reckoning it does not notice the floor, and leans after a position that runs away.
-        Wanted("EKF2_NOAID_TOUT", 5e5, 1e6, 1e6, "it must come down level soon after motion capture is lost"),
-        Wanted("COM_DISARM_LAND", 0.1, 5.0, 2.0, "it must disarm by itself after a landing"),
-        Wanted("MPC_LAND_SPEED", 0.2, 0.7, 0.6, "it must come down gently"),
+        RequiredParameter(
+            "EKF2_NOAID_TOUT", 5e5, 1e6, 1e6, "it must come down level soon after motion capture is lost"
+        ),
+        RequiredParameter("COM_DISARM_LAND", 0.1, 5.0, 2.0, "it must disarm by itself after a landing"),
+        RequiredParameter("MPC_LAND_SPEED", 0.2, 0.7, 0.6, "it must come down gently"),
     ),
 )
 
-DIALECTS = (ARDUPILOT, PX4)
+FLIGHT_STACKS = (ARDUPILOT, PX4)
 
 INVALID = 8
 """MAV_AUTOPILOT_INVALID: a ground station, a camera, a companion; not an autopilot."""
 
 
-def recognise(autopilot: int) -> Dialect:
+def flight_stack(autopilot: int) -> FlightStack:
     """The dialect for a heartbeat's autopilot field (MAV_AUTOPILOT)."""
-    for dialect in DIALECTS:
-        if dialect.autopilot == autopilot:
-            return dialect
+    for stack in FLIGHT_STACKS:
+        if stack.autopilot == autopilot:
+            return stack
     raise WordwingError(f"the autopilot is of kind {autopilot}; wordwing flies ArduPilot (3) and PX4 (12)")

@@ -52,7 +52,7 @@ MOST = 256
 EXTRA = "serial links need pyserial, which is not installed; run: pip install 'wordwing[flight]'"
 
 
-class Link(Protocol):
+class MavlinkLink(Protocol):
     """Bytes to and from an autopilot."""
 
     lost: str | None
@@ -71,7 +71,7 @@ class Link(Protocol):
         ...
 
 
-def open_link(url: str) -> Link:
+def open_link(url: str) -> MavlinkLink:
     """Open a link; a wrong URL or one that cannot be opened gives a `WordwingError`."""
     scheme, colon, rest = url.partition(":")
     if not colon or scheme not in SCHEMES:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wordwing.errors import WordwingError
-from wordwing.flight.mavlink.flight_stacks import OUR_COMPONENT, OUR_SYSTEM, Dialect
+from wordwing.flight.mavlink.flight_stacks import OUR_COMPONENT, OUR_SYSTEM, FlightStack
 from wordwing.flight.mavlink.geometry import to_ned
 from wordwing.flight.mavlink.signing import UNITS, Verifier
 
@@ -77,10 +77,10 @@ class Codec:
 
 
 @dataclass(frozen=True)
-class Maker:
+class MessageFactory:
     """Makes our messages for one autopilot."""
 
-    dialect: Dialect
+    stack: FlightStack
     system: int
     component: int = 1
 
@@ -102,8 +102,8 @@ class Maker:
             time_boot_ms=boot_ms % 2**32,
             target_system=self.system,
             target_component=self.component,
-            coordinate_frame=self.dialect.frame,
-            type_mask=self.dialect.type_mask,
+            coordinate_frame=self.stack.frame,
+            type_mask=self.stack.type_mask,
             x=0.0,
             y=0.0,
             z=0.0,
@@ -119,7 +119,7 @@ class Maker:
 
     def mode(self, custom_mode: int, again: int = 0) -> Message:
         """Ask for a mode; `again` counts repetitions."""
-        return self._command(SET_MODE, *self.dialect.mode_parameters(custom_mode), again=again)
+        return self._command(SET_MODE, *self.stack.mode_parameters(custom_mode), again=again)
 
     def arm(self, again: int = 0) -> Message:
         """Ask to arm, with all of the autopilot's checks: parameter 2 stays 0, never 21196."""
@@ -143,7 +143,7 @@ class Maker:
 
     def write_parameter(self, name: str, value: float, kind: int) -> Message:
         """Set a parameter of a MAV_PARAM_TYPE."""
-        encoded = self.dialect.encode(value, kind)
+        encoded = self.stack.encode(value, kind)
         return mavlink.MAVLink_param_set_message(self.system, self.component, name.encode(), encoded, kind)
 
     def _command(

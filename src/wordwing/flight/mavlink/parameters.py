@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from wordwing.flight.mavlink.flight_stacks import Dialect, Wanted
-from wordwing.flight.mavlink.messages import AUTOPILOT_VERSION, GLOBAL_ORIGIN, Maker, Message
-from wordwing.flight.mavlink.parse_message import Parameter
+from wordwing.flight.mavlink.flight_stacks import FlightStack, RequiredParameter
+from wordwing.flight.mavlink.messages import AUTOPILOT_VERSION, GLOBAL_ORIGIN, Message, MessageFactory
+from wordwing.flight.mavlink.parse_message import ParameterValue
 
 EVERY = 0.4
 """Seconds before an unanswered request is sent again."""
@@ -23,7 +23,7 @@ AT_A_TIME = 4
 
 
 @dataclass(frozen=True)
-class Finding:
+class ParameterFinding:
     """One parameter as it is and as it should be."""
 
     name: str
@@ -42,41 +42,41 @@ class Finding:
         return f"parameter {self.name} {found}; it must be {self.wanted}, because {self.why}"
 
 
-class Parameters:
+class ParameterCheck:
     """Asks for all wanted parameters under all their names, and remembers what comes."""
 
-    def __init__(self, dialect: Dialect) -> None:
-        self._dialect = dialect
+    def __init__(self, stack: FlightStack) -> None:
+        self._stack = stack
         self._told: dict[str, tuple[float, int]] = {}
         self._asked: dict[str, int] = {}
         self._last: dict[str, float] = {}
         self._writing: dict[str, float] = {}
         self._written: dict[str, int] = {}
 
-    def hear(self, told: Parameter) -> None:
+    def hear(self, told: ParameterValue) -> None:
         """A parameter's value has come, asked for or not."""
-        value = self._dialect.decode(told.field, told.kind)
+        value = self._stack.decode(told.field, told.kind)
         if math.isfinite(value):
             self._told[told.name] = (value, told.kind)
             wanted = self._writing.get(told.name)
             if wanted is not None and abs(value - wanted) < 1e-4 * max(1.0, abs(wanted)):
                 del self._writing[told.name]
 
-    def due(self, maker: Maker, now: float) -> list[Message]:
+    def due(self, factory: MessageFactory, now: float) -> list[Message]:
         """Requests to send now, and writes if these have been ordered."""
         messages = []
         for name, value in self._writing.items():
             if self._ready(name, now, self._written, TRIES):
-                messages.append(maker.write_parameter(name, value, self._told[name][1]))
-        for wanted in self._dialect.wanted:
+                messages.append(factory.write_parameter(name, value, self._told[name][1]))
+        for wanted in self._stack.wanted:
             if self._known(wanted) is None:
                 tries = OPTIONAL_TRIES if wanted.optional else TRIES
                 for name in wanted.names:
                     if len(messages) < AT_A_TIME and self._ready(name, now, self._asked, tries):
-                        messages.append(maker.read_parameter(name))
+                        messages.append(factory.read_parameter(name))
         return messages
 
-    def write(self) -> list[Finding]:
+    def write(self) -> list[ParameterFinding]:
         """Begin to write what is wrong and known.
 
         Returns:
@@ -91,29 +91,31 @@ class Parameters:
     @property
     def complete(self) -> bool:
         """Whether all have been told, or asked for often enough, and nothing is being written."""
-        given_up = all(self._known(w) is not None or self._asked_enough(w) for w in self._dialect.wanted)
+        given_up = all(self._known(w) is not None or self._asked_enough(w) for w in self._stack.wanted)
         return given_up and all(self._written.get(name, 0) >= TRIES for name in self._writing)
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[ParameterFinding]:
         """All that matter, one each."""
         found = []
-        for wanted in self._dialect.wanted:
+        for wanted in self._stack.wanted:
             name = self._known(wanted)
             if name is None:
                 if not wanted.optional:
-                    found.append(Finding(wanted.name, None, wanted.range, wanted.write, False, wanted.why))
+                    found.append(ParameterFinding(wanted.name, None, wanted.range, wanted.write, False, wanted.why))
                 continue
             value, scale = self._told[name][0], wanted.scale(name)
-            scaled = Wanted(name, wanted.least * scale, wanted.most * scale, wanted.write * scale, wanted.why)
+            scaled = RequiredParameter(
+                name, wanted.least * scale, wanted.most * scale, wanted.write * scale, wanted.why
+            )
             right = wanted.accepts(name, value)
-            found.append(Finding(name, value, scaled.range, scaled.write, right, wanted.why))
+            found.append(ParameterFinding(name, value, scaled.range, scaled.write, right, wanted.why))
         return found
 
-    def _known(self, wanted: Wanted) -> str | None:
+    def _known(self, wanted: RequiredParameter) -> str | None:
         """The name under which it has been told."""
         return next((name for name in wanted.names if name in self._told), None)
 
-    def _asked_enough(self, wanted: Wanted) -> bool:
+    def _asked_enough(self, wanted: RequiredParameter) -> bool:
         tries = OPTIONAL_TRIES if wanted.optional else TRIES
         return all(self._asked.get(name, 0) >= tries for name in wanted.names)
 
@@ -133,18 +135,18 @@ ROUNDS = 3
 """How often messages are asked for in any case; more often only while something is missing."""
 
 
-class Preparation:
+class PreflightRequests:
     """Asks again while packets may have been lost."""
 
-    def __init__(self, maker: Maker) -> None:
-        self.parameters = Parameters(maker.dialect)
-        self._maker = maker
+    def __init__(self, factory: MessageFactory) -> None:
+        self.parameters = ParameterCheck(factory.stack)
+        self._factory = factory
         self._rounds = 0
         self._asked_at = -math.inf
 
     def tick(self, ready: bool, version_known: bool, now: float) -> list[Message]:
         """Requests to send now."""
-        return self._messages(ready, version_known, now) + self.parameters.due(self._maker, now)
+        return self._messages(ready, version_known, now) + self.parameters.due(self._factory, now)
 
     def _messages(self, ready: bool, version_known: bool, now: float) -> list[Message]:
         first = self._rounds < ROUNDS
@@ -152,7 +154,7 @@ class Preparation:
             return []
         self._rounds += 1
         self._asked_at = now
-        wanted = [self._maker.interval(kind, hertz) for kind, hertz in self._maker.dialect.rates.items()]
-        if not self._maker.dialect.lands_with_an_origin:
-            wanted.append(self._maker.request(GLOBAL_ORIGIN))
-        return wanted if version_known else [*wanted, self._maker.request(AUTOPILOT_VERSION)]
+        wanted = [self._factory.interval(kind, hertz) for kind, hertz in self._factory.stack.rates.items()]
+        if not self._factory.stack.lands_with_an_origin:
+            wanted.append(self._factory.request(GLOBAL_ORIGIN))
+        return wanted if version_known else [*wanted, self._factory.request(AUTOPILOT_VERSION)]

@@ -88,7 +88,7 @@ class Estimator:
 
 
 @dataclass(frozen=True)
-class Landed:
+class LandedState:
     """MAV_LANDED_STATE: 1 on the ground, 2 in the air, 3 taking off, 4 landing, 0 unknown."""
 
     state: int
@@ -110,7 +110,7 @@ class GlobalOrigin:
 
 
 @dataclass(frozen=True)
-class Parameter:
+class ParameterValue:
     """A parameter's value, still encoded as the dialect has it."""
 
     name: str
@@ -120,7 +120,7 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Answer:
+class CommandAck:
     """COMMAND_ACK to us."""
 
     command: int
@@ -129,7 +129,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Exchange:
+class TimesyncReply:
     """TIMESYNC that answers ours."""
 
     asked: float
@@ -139,7 +139,7 @@ class Exchange:
 
 
 @dataclass(frozen=True)
-class Text:
+class StatusText:
     """What the autopilot says to people."""
 
     severity: int
@@ -147,27 +147,27 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Broken:
+class InvalidMessage:
     """A pose with a number that is not finite, or that no drone can have; none of its fields is used."""
 
     name: str
 
 
-Told = (
+ParsedMessage = (
     Heartbeat
     | Position
     | Attitude
     | SystemStatus
     | Battery
     | Estimator
-    | Landed
+    | LandedState
     | Version
     | GlobalOrigin
-    | Parameter
-    | Answer
-    | Exchange
-    | Text
-    | Broken
+    | ParameterValue
+    | CommandAck
+    | TimesyncReply
+    | StatusText
+    | InvalidMessage
 )
 
 RESULTS = {
@@ -197,14 +197,14 @@ PREARM_BIT = 1 << 28
 """MAV_SYS_STATUS_PREARM_CHECK."""
 
 
-def read(message: Message) -> list[Told]:
+def parse_message(message: Message) -> list[ParsedMessage]:
     """What a message says, or nothing for one that does not matter here."""
     name = message.get_type()
     reader = _READERS.get(name)
     if reader is None:
         return []
     if name in POSES and not all(abs(value) < ABSURD for value in _floats(message)):  # NaN is not, either
-        return [Broken(name)]
+        return [InvalidMessage(name)]
     return list(reader(message))
 
 
@@ -215,20 +215,20 @@ def _floats(message: Message) -> Iterable[float]:
             yield from value if isinstance(value, list | tuple) else (value,)
 
 
-def _heartbeat(m: Message) -> Iterable[Told]:
+def _heartbeat(m: Message) -> Iterable[ParsedMessage]:
     yield Heartbeat(m.type, m.autopilot, bool(m.base_mode & ARMED), m.custom_mode, m.system_status)
 
 
-def _local_position(m: Message) -> Iterable[Told]:
+def _local_position(m: Message) -> Iterable[ParsedMessage]:
     yield Position(m.time_boot_ms / 1000, to_ned((m.x, m.y, m.z)), to_ned((m.vx, m.vy, m.vz)))
 
 
-def _attitude(m: Message) -> Iterable[Told]:
+def _attitude(m: Message) -> Iterable[ParsedMessage]:
     rates = to_ned((m.rollspeed, m.pitchspeed, m.yawspeed))
     yield Attitude(m.time_boot_ms / 1000, (m.roll, -m.pitch, -m.yaw), rates)
 
 
-def _odometry(m: Message) -> Iterable[Told]:
+def _odometry(m: Message) -> Iterable[ParsedMessage]:
     """Position and velocity; the attitude comes from ATTITUDE."""
     if m.frame_id != LOCAL_NED or m.child_frame_id != BODY_FRD:
         return
@@ -240,26 +240,26 @@ def _share(percent: int) -> float | None:
     return percent / 100 if 0 <= percent <= 100 else None
 
 
-def _sys_status(m: Message) -> Iterable[Told]:
+def _sys_status(m: Message) -> Iterable[ParsedMessage]:
     there = bool(m.onboard_control_sensors_present & PREARM_BIT)
     good = bool(m.onboard_control_sensors_health & PREARM_BIT)
     yield SystemStatus(good if there else None, _share(m.battery_remaining))
 
 
-def _version(m: Message) -> Iterable[Told]:
+def _version(m: Message) -> Iterable[ParsedMessage]:
     number = ".".join(str(m.flight_sw_version >> shift & 0xFF) for shift in (24, 16, 8))
     yield Version(bytes(m.flight_custom_version) == LAB, number)
 
 
-def _answer(m: Message) -> Iterable[Told]:
+def _answer(m: Message) -> Iterable[ParsedMessage]:
     # Older autopilots leave the addressee 0.
     if m.target_system in (0, OUR_SYSTEM) and m.target_component in (0, OUR_COMPONENT):
-        yield Answer(m.command, m.result)
+        yield CommandAck(m.command, m.result)
 
 
-def _timesync(m: Message) -> Iterable[Told]:
+def _timesync(m: Message) -> Iterable[ParsedMessage]:
     if m.tc1 > 0:  # 0 is a question of somebody's
-        yield Exchange(m.ts1 / 1e9, m.tc1 / 1e9)
+        yield TimesyncReply(m.ts1 / 1e9, m.tc1 / 1e9)
 
 
 _READERS = {
@@ -271,11 +271,11 @@ _READERS = {
     "BATTERY_STATUS": lambda m: [Battery(m.id, _share(m.battery_remaining))],
     "EKF_STATUS_REPORT": lambda m: [Estimator(m.flags, m.pos_horiz_variance)],
     "ESTIMATOR_STATUS": lambda m: [Estimator(m.flags, m.pos_horiz_ratio)],
-    "EXTENDED_SYS_STATE": lambda m: [Landed(m.landed_state)],
+    "EXTENDED_SYS_STATE": lambda m: [LandedState(m.landed_state)],
     "AUTOPILOT_VERSION": _version,
     "GPS_GLOBAL_ORIGIN": lambda _m: [GlobalOrigin()],
-    "PARAM_VALUE": lambda m: [Parameter(m.param_id, m.param_value, m.param_type)],
+    "PARAM_VALUE": lambda m: [ParameterValue(m.param_id, m.param_value, m.param_type)],
     "COMMAND_ACK": _answer,
     "TIMESYNC": _timesync,
-    "STATUSTEXT": lambda m: [Text(m.severity, m.text)],
+    "STATUSTEXT": lambda m: [StatusText(m.severity, m.text)],
 }

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 
 from wordwing.errors import WordwingError
-from wordwing.flight.mavlink.flight_stacks import INVALID, MULTICOPTERS, PX4, Dialect, recognise
+from wordwing.flight.mavlink.flight_stacks import INVALID, MULTICOPTERS, PX4, FlightStack, flight_stack
 from wordwing.flight.mavlink.messages import Message
 from wordwing.flight.mavlink.parse_message import (
     Battery,
     Estimator,
     GlobalOrigin,
     Heartbeat,
-    Landed,
+    LandedState,
+    ParsedMessage,
+    StatusText,
     SystemStatus,
-    Text,
-    Told,
     Version,
 )
 
@@ -35,19 +35,19 @@ UNINIT, STANDBY, ACTIVE = 0, 3, 4
 """MAV_STATE; in the last two a vehicle is well; before them it boots or calibrates, after them it is in trouble."""
 
 
-class Aircraft:
+class VehicleStatus:
     """The one vehicle on the link."""
 
     def __init__(self) -> None:
         self.system: int | None = None
         """MAVLink system id."""
-        self.dialect: Dialect | None = None
+        self.stack: FlightStack | None = None
         self.refusal: str | None = None
         """Why this vehicle cannot be flown at all."""
         self.armed = False
         self.mode = -1
         """custom_mode of the newest heartbeat."""
-        self.heard_at = -math.inf
+        self.heartbeat_at = -math.inf
         """When the newest heartbeat came."""
         self.landed_state = 0
         """MAV_LANDED_STATE."""
@@ -81,7 +81,7 @@ class Aircraft:
             return False
         self.system = system
         try:
-            self.dialect = recognise(told.autopilot)
+            self.stack = flight_stack(told.autopilot)
         except WordwingError as error:
             self.refusal = str(error)
             return True
@@ -89,11 +89,11 @@ class Aircraft:
             self.refusal = f"the vehicle is of type {told.kind}; wordwing flies multicopters"
         return True
 
-    def hear(self, told: Told, now: float) -> None:
+    def hear(self, told: ParsedMessage, now: float) -> None:
         """Remember what it says of itself."""
         match told:
             case Heartbeat():
-                self.armed, self.mode, self._status, self.heard_at = told.armed, told.mode, told.status, now
+                self.armed, self.mode, self._status, self.heartbeat_at = told.armed, told.mode, told.status, now
             case SystemStatus():
                 self.prearm, self._prearm_at = told.prearm, now
                 self._note_battery(-1, told.battery)
@@ -106,11 +106,11 @@ class Aircraft:
                 self._was_placed |= self._placed
             case GlobalOrigin():
                 self._has_origin = True
-            case Landed():
+            case LandedState():
                 self.landed_state = told.state
             case Version():
                 self.version = told
-            case Text():
+            case StatusText():
                 self.words = told.text
 
     @property
@@ -126,11 +126,11 @@ class Aircraft:
     @property
     def mode_name(self) -> str:
         """Of the newest heartbeat."""
-        return "unknown" if self.dialect is None or self.mode < 0 else self.dialect.mode_name(self.mode)
+        return "unknown" if self.stack is None or self.mode < 0 else self.stack.mode_name(self.mode)
 
     def silence(self, now: float) -> float:
         """Seconds since the newest heartbeat."""
-        return now - self.heard_at
+        return now - self.heartbeat_at
 
     @property
     def lost_its_place(self) -> bool:
@@ -144,33 +144,33 @@ class Aircraft:
 
     @property
     def _placed(self) -> bool:
-        flags = self.dialect.wants_estimator_flags if self.dialect else 0
+        flags = self.stack.wants_estimator_flags if self.stack else 0
         return self._estimator.flags & flags == flags and not math.isnan(self._estimator.fit)
 
     def unready(self, now: float) -> list[str]:
         """What its own reports say against arming."""
-        dialect = self.dialect
+        stack = self.stack
         if self.refusal is not None:
             return [self.refusal]
-        if dialect is None:
+        if stack is None:
             return ["no autopilot has been heard"]
         reasons = []
         if self.armed:
             reasons.append("the drone is armed already; disarm it")
-        if self._has_origin and not dialect.lands_with_an_origin:
+        if self._has_origin and not stack.lands_with_an_origin:
             reasons.append(
-                f"{dialect.name} has a global origin, with which its land mode may fly away on motion capture; "
+                f"{stack.name} has a global origin, with which its land mode may fly away on motion capture; "
                 "restart it, and set no origin in a ground station"
             )
         if self._status not in (STANDBY, ACTIVE):
             reasons.append(
                 f"the autopilot is in system state {self._status}; it must be standby (3) or active (4){self._hint()}"
             )
-        flags = dialect.wants_estimator_flags
+        flags = stack.wants_estimator_flags
         if flags and (now - self._estimator_at > FRESH or self._estimator.flags & flags != flags):
             reasons.append(f"the autopilot's estimator has flags {self._estimator.flags}; it needs {flags}")
         checked = self.prearm is not None and now - self._prearm_at <= FRESH
-        if self.prearm is False or (dialect.wants_prearm_bit and not checked):
+        if self.prearm is False or (stack.wants_prearm_bit and not checked):
             said = f' ("{self.words}")' if self.words else ""
             reasons.append(f"the autopilot's own checks before arming are not passed{said}")
         if self.version is None:  # by which the lab is known from a real drone
@@ -179,7 +179,7 @@ class Aircraft:
 
     def _hint(self) -> str:
         """What helps a PX4 that says of itself that it has not started: it does so while its checks are not passed."""
-        if self._status != UNINIT or self.dialect is not PX4:
+        if self._status != UNINIT or self.stack is not PX4:
             return ""
         if self.mode_name != "AUTO.LOITER":
             return f": its own checks for {self.mode_name} are not passed; a ground station shows which"

@@ -20,7 +20,7 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 from wordwing.errors import WordwingError
 from wordwing.flight.mavlink.clock import Clock
 from wordwing.flight.mavlink.geometry import Quaternion, Vector, conjugate, euler_from_quaternion, rotate, to_ned
-from wordwing.flight.mavlink.link import Link
+from wordwing.flight.mavlink.link import MavlinkLink
 from wordwing.flight.mavlink.messages import Codec, Message
 from wordwing.flight.mavlink.vehicle_status import AUTOPILOT
 
@@ -51,7 +51,7 @@ FAR = 1000.0
 
 
 @dataclass(frozen=True)
-class Sample:
+class MocapSample:
     """Where motion capture saw the drone, in its own frame."""
 
     time: float
@@ -62,7 +62,7 @@ class Sample:
     """(w, x, y, z), body to frame."""
 
 
-class Source(Protocol):
+class MocapSource(Protocol):
     """A motion-capture system."""
 
     ended: bool
@@ -70,7 +70,7 @@ class Source(Protocol):
     broken: int
     """How much has come that is no pose."""
 
-    def read(self, timeout: float) -> list[Sample]:
+    def read(self, timeout: float) -> list[MocapSample]:
         """What has come, oldest first; waits for it up to some seconds."""
         ...
 
@@ -79,7 +79,7 @@ class Source(Protocol):
         ...
 
 
-class Relay:
+class PoseRelay:
     """Chooses which poses are sent on, and as what; knows neither sockets nor clocks."""
 
     def __init__(self, kind: Kind = "odometry", rate: float = 40.0, *, y_up: bool = False) -> None:
@@ -94,11 +94,11 @@ class Relay:
         self.sent = 0
         self.dropped: Counter[str] = Counter()
         """Why poses were not sent, and how many."""
-        self._last: Sample | None = None
+        self._last: MocapSample | None = None
         self._due = -math.inf
         self._way: deque[tuple[float, Vector]] = deque()  # times and places of the last good poses
 
-    def hear(self, sample: Sample, now: float) -> Message | None:
+    def hear(self, sample: MocapSample, now: float) -> Message | None:
         """The message for a pose; None if it must not be sent, or is not due."""
         why = self._wrong(sample, now)
         if why is not None:
@@ -120,12 +120,12 @@ class Relay:
             return _vision(sample.time, position, quaternion)
         return _odometry(sample.time, position, quaternion, velocity)
 
-    def upright(self, sample: Sample) -> bytes:
+    def upright(self, sample: MocapSample) -> bytes:
         """A pose with z up as JSON, as `mocap_sources` reads it."""
         position, quaternion = self._turned(sample)
         return json.dumps({"time": sample.time, "position": position, "quaternion": quaternion}).encode()
 
-    def _wrong(self, sample: Sample, now: float) -> str | None:
+    def _wrong(self, sample: MocapSample, now: float) -> str | None:
         numbers = (sample.time, *sample.position, *sample.quaternion)
         if not all(math.isfinite(number) for number in numbers):
             return "not finite"
@@ -145,7 +145,7 @@ class Relay:
             return "the same as the last"
         return None
 
-    def _turned(self, sample: Sample) -> tuple[Vector, Quaternion]:
+    def _turned(self, sample: MocapSample) -> tuple[Vector, Quaternion]:
         """Position and quaternion with z up, x forward, y left."""
         length = math.sqrt(sum(number * number for number in sample.quaternion))
         w, x, y, z = (number / length for number in sample.quaternion)
@@ -206,14 +206,14 @@ def _to_ned(quaternion: Quaternion) -> Quaternion:
 
 
 def relay(
-    source: Source,
-    link: Link,
-    chosen: Relay,
+    source: MocapSource,
+    link: MavlinkLink,
+    chosen: PoseRelay,
     clock: Clock,
     say: Callable[[str], None] = lambda sentence: None,
     every: float = 5.0,
-    origin: Origin | None = None,
-    guardian: Link | None = None,
+    origin: OriginSender | None = None,
+    guardian: MavlinkLink | None = None,
 ) -> None:
     """Send poses on until the source ends or the link is lost.
 
@@ -254,7 +254,7 @@ def relay(
     say(report(chosen, None, source.broken) + ("" if link.lost is None else f"; the link was lost ({link.lost})"))
 
 
-def report(chosen: Relay, rate: float | None = None, broken: int = 0) -> str:
+def report(chosen: PoseRelay, rate: float | None = None, broken: int = 0) -> str:
     """How a relay does, in a sentence; `broken` is how much came that is no pose."""
     counts = {**chosen.dropped, **({"that are no poses": broken} if broken else {})}
     dropped = ", ".join(f"{count} {why}" for why, count in counts.items())
@@ -267,7 +267,7 @@ PERIOD = 1.0
 """How often it is told, seconds, until the autopilot says that it knows: it does not listen before it is aligned."""
 
 
-class Origin:
+class OriginSender:
     """Tells a disarmed autopilot where the room lies, until it says so itself."""
 
     def __init__(self, latitude: float, longitude: float, altitude: float = 0.0) -> None:
@@ -286,7 +286,7 @@ class Origin:
         self._due = -math.inf
 
     @classmethod
-    def read(cls, text: str) -> Origin:
+    def read(cls, text: str) -> OriginSender:
         """From "LATITUDE,LONGITUDE" or "LATITUDE,LONGITUDE,ALTITUDE"; each mistake gives one sentence."""
         wanted = "it must be LATITUDE,LONGITUDE or LATITUDE,LONGITUDE,ALTITUDE, as in 52.5,13.4,40"
         try:

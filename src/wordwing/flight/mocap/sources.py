@@ -26,7 +26,7 @@ from wordwing.files import read_text
 from wordwing.flight.guardian.pose_history import ClockSync
 from wordwing.flight.mavlink.clock import Clock
 from wordwing.flight.mavlink.link import open_link
-from wordwing.flight.mocap.relay import Sample, Source
+from wordwing.flight.mocap.relay import MocapSample, MocapSource
 
 SCHEMES = ("udp", "file", "motioncapture")
 
@@ -39,7 +39,7 @@ MOST = 10**18
 EXTRA = "this source needs the package motioncapture, which is not installed; run: pip install motioncapture"
 
 
-def open_source(source: str, clock: Clock, body: str | None = None) -> Source:
+def open_source(source: str, clock: Clock, body: str | None = None) -> MocapSource:
     """Open a source; a wrong one gives a `WordwingError`.
 
     Args:
@@ -65,7 +65,7 @@ def open_source(source: str, clock: Clock, body: str | None = None) -> Source:
     return PackageSource(kind, host, clock, body)
 
 
-def parse(text: str | bytes, body: str | None) -> tuple[float | None, Sample] | None:
+def parse(text: str | bytes, body: str | None) -> tuple[float | None, MocapSample] | None:
     """An object's own time and its pose, with time 0; None for another body.
 
     A mistake gives a `ValueError`; numbers that are not finite do not, since they are dropped, and counted, later.
@@ -79,7 +79,7 @@ def parse(text: str | bytes, body: str | None) -> tuple[float | None, Sample] | 
     if time is not None and (not _is_number(time) or not math.isfinite(time)):
         raise ValueError('"time" must be a number of seconds')
     position, quaternion = _numbers(document, "position", 3), _numbers(document, "quaternion", 4)
-    return time, Sample(0.0, (position[0], position[1], position[2]), (*quaternion,))  # type: ignore[arg-type]
+    return time, MocapSample(0.0, (position[0], position[1], position[2]), (*quaternion,))  # type: ignore[arg-type]
 
 
 def _numbers(document: dict[str, Any], name: str, count: int) -> list[float]:
@@ -96,8 +96,8 @@ def _is_number(value: object) -> bool:
     return isinstance(value, float) or abs(value) < MOST
 
 
-def _at(sample: Sample, time: float) -> Sample:
-    return Sample(time, sample.position, sample.quaternion)
+def _at(sample: MocapSample, time: float) -> MocapSample:
+    return MocapSample(time, sample.position, sample.quaternion)
 
 
 class UdpSource:
@@ -110,7 +110,7 @@ class UdpSource:
         self._link = open_link(f"udpin:{place}")
         self._sync = ClockSync()
 
-    def read(self, timeout: float) -> list[Sample]:
+    def read(self, timeout: float) -> list[MocapSample]:
         """Poses that have come; one whose own time shows that it waited somewhere is as old as it is."""
         found = []
         for data in self._link.receive(timeout):
@@ -143,7 +143,7 @@ class FileSource:
         self._begun: float | None = None
         self._next = 0
 
-    def read(self, timeout: float) -> list[Sample]:
+    def read(self, timeout: float) -> list[MocapSample]:
         """Poses whose time has come."""
         if self._next == len(self._rows):
             self.ended = True
@@ -168,7 +168,7 @@ class FileSource:
         self.ended = True
 
 
-def _rows(path: Path, body: str | None) -> Iterator[tuple[float, Sample]]:
+def _rows(path: Path, body: str | None) -> Iterator[tuple[float, MocapSample]]:
     last = -math.inf
     text = read_text(path, MAX_BYTES, "recording of motion capture")
     for number, line in enumerate(text.splitlines(), start=1):
@@ -205,7 +205,7 @@ class PackageSource:
             raise WordwingError(f"motion capture at {host} cannot be reached ({error})") from None
         self.ended, self.broken = False, 0
         self._clock, self._body = clock, body
-        self._found: deque[Sample] = deque(maxlen=100)
+        self._found: deque[MocapSample] = deque(maxlen=100)
         self._failure: str | None = None
         self._arrived = threading.Event()
         threading.Thread(target=self._run, name="motion capture", daemon=True).start()
@@ -220,14 +220,14 @@ class PackageSource:
                     x, y, z = (float(value) for value in seen.position)
                     turn = seen.rotation
                     quaternion = float(turn.w), float(turn.x), float(turn.y), float(turn.z)
-                    self._found.append(Sample(now, (x, y, z), quaternion))
+                    self._found.append(MocapSample(now, (x, y, z), quaternion))
             except Exception as error:  # what it raises depends on which system it is
                 self._failure = str(error) or type(error).__name__
                 break
             finally:
                 self._arrived.set()
 
-    def read(self, timeout: float) -> list[Sample]:
+    def read(self, timeout: float) -> list[MocapSample]:
         """Poses that have come; a `WordwingError` when the system has gone away."""
         self._arrived.wait(timeout)
         self._arrived.clear()

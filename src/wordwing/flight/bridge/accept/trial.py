@@ -19,14 +19,14 @@ from wordwing.flight.bridge.accept.script import Step, save
 from wordwing.flight.bridge.bridge import Bridge, TruePoint
 from wordwing.flight.bridge.sitl import ORIGIN, SitlProcess
 from wordwing.flight.calibration import Calibration
-from wordwing.flight.logs import EVENTS, Entry, read_events
-from wordwing.flight.mavlink.flight_stacks import ARDUPILOT, PX4, Dialect
+from wordwing.flight.logs import EVENTS, LoggedEvent, read_events
+from wordwing.flight.mavlink.flight_stacks import ARDUPILOT, PX4, FlightStack
 from wordwing.flight.mocap.relay import Kind
 from wordwing.flight.options import PREFIX, DroneOptions
 from wordwing.flight.served.autopilot_profile import AutopilotName
 from wordwing.world.layout import Layout
 
-DIALECTS: dict[AutopilotName, Dialect] = {"ardupilot": ARDUPILOT, "px4": PX4}
+DIALECTS: dict[AutopilotName, FlightStack] = {"ardupilot": ARDUPILOT, "px4": PX4}
 
 QUESTION = re.compile(rb'Type "(write|fly \d+)" to ')
 """Answered by what it says in quotes."""
@@ -268,7 +268,7 @@ class Trial:
 
         return self.wait("the drone flies on decisions", flying, seconds)
 
-    def events(self) -> list[Entry]:
+    def events(self) -> list[LoggedEvent]:
         """The log of the newest flight as far as it is written."""
         return read_events(self.log) if (self.log / EVENTS).exists() else []
 

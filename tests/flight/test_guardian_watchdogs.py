@@ -8,8 +8,17 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from hand_made_autopilot import TICK, HandMadeAutopilot
 from wordwing.flight.guardian.guardian import Guardian
-from wordwing.flight.guardian.protocol import Alive, Decision, Gone, Hold, Land, Phase, SetParameters, TakeOff
-from wordwing.flight.guardian.safety import Limits
+from wordwing.flight.guardian.protocol import (
+    Decision,
+    Hold,
+    KeepAlive,
+    Land,
+    Phase,
+    PilotDisconnected,
+    SetParameters,
+    TakeOff,
+)
+from wordwing.flight.guardian.safety import FlightLimits
 
 BOTH = pytest.mark.parametrize("kind", ["ardupilot", "px4"])
 
@@ -187,8 +196,8 @@ def test_a_drone_that_is_carried_away_is_landed(axis, target, why):
 
 
 def test_a_flight_has_an_end():
-    assert Limits().flight_time == 120.0
-    autopilot = HandMadeAutopilot("ardupilot", limits=Limits(flight_time=10.0))
+    assert FlightLimits().flight_time == 120.0
+    autopilot = HandMadeAutopilot("ardupilot", limits=FlightLimits(flight_time=10.0))
     autopilot.fly()
     took_off = next(event.time for event in autopilot.guardian.events if event.text.startswith("taking off"))
     while autopilot.guardian.phase is Phase.FLYING:
@@ -216,7 +225,7 @@ def test_a_pilot_that_is_gone_stops_the_drone_at_once_and_lands_it_after_a_secon
     autopilot.fly()
     autopilot.pilot = False
     gone_at = autopilot.now
-    came = autopilot.tick(Gone())
+    came = autopilot.tick(PilotDisconnected())
     assert autopilot.setpoints(came)[0][0] == 0.0
     came += autopilot.ticks(0.95)
     assert autopilot.guardian.phase is Phase.HOLDING
@@ -517,7 +526,7 @@ def test_whatever_comes_nothing_goes_out_that_must_not(seed):
         if rng.random() < 0.05 and not took_off:
             order, took_off = TakeOff(), autopilot.guardian.phase is Phase.READY
         elif rng.random() < 0.01:
-            order = [Hold(), Land(), Alive(), SetParameters(), TakeOff()][int(rng.integers(5))]
+            order = [Hold(), Land(), KeepAlive(), SetParameters(), TakeOff()][int(rng.integers(5))]
         ordered |= isinstance(order, TakeOff)
         came = autopilot.tick(order)
         for message in came:
@@ -536,7 +545,7 @@ def test_whatever_comes_nothing_goes_out_that_must_not(seed):
 
 def test_the_guardian_needs_no_autopilot_to_be_asked():
     guardian = Guardian(HandMadeAutopilot().guardian._where._arena)
-    for order in (Alive(), TakeOff(), Hold(), Land(), SetParameters(), Decision(1, 1, 0, 0), Gone()):
+    for order in (KeepAlive(), TakeOff(), Hold(), Land(), SetParameters(), Decision(1, 1, 0, 0), PilotDisconnected()):
         guardian.order(order, 0.0)
     assert guardian.tick(0.05) == []
     state = guardian.state(0.05)

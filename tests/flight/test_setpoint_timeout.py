@@ -5,13 +5,22 @@ import math
 import pytest
 
 from wordwing.errors import WordwingError
-from wordwing.flight.guardian.protocol import KINDS, Alive, Decision, Gone, Hold, TakeOff, from_json, to_json
+from wordwing.flight.guardian.protocol import (
+    KINDS,
+    Decision,
+    Hold,
+    KeepAlive,
+    PilotDisconnected,
+    TakeOff,
+    from_json,
+    to_json,
+)
 from wordwing.flight.guardian.safety import Timeouts
-from wordwing.flight.guardian.setpoints import Wishes
+from wordwing.flight.guardian.setpoints import SetpointTimeout
 from wordwing.flight.mavlink.flight_stacks import ARDUPILOT, PX4
-from wordwing.flight.mavlink.messages import Maker
-from wordwing.flight.mavlink.parameters import Parameters
-from wordwing.flight.mavlink.parse_message import Parameter
+from wordwing.flight.mavlink.messages import MessageFactory
+from wordwing.flight.mavlink.parameters import ParameterCheck
+from wordwing.flight.mavlink.parse_message import ParameterValue
 
 
 def test_orders_come_back_from_json():
@@ -42,7 +51,7 @@ def test_other_json_is_refused_in_a_sentence(document, sentence):
 
 
 def test_a_wish_is_the_newest_decision_until_it_is_too_old():
-    wishes = Wishes(Timeouts())
+    wishes = SetpointTimeout(Timeouts())
     wishes.begin(0.0)
     assert wishes.wish(0.0) is None
     first, second = Decision(0.1, 0, 0.9, 1.0), Decision(0.2, 0, 1.1, 1.2)
@@ -55,7 +64,7 @@ def test_a_wish_is_the_newest_decision_until_it_is_too_old():
 
 
 def test_broken_decisions_do_not_prolong_a_hover():
-    wishes = Wishes(Timeouts())
+    wishes = SetpointTimeout(Timeouts())
     wishes.begin(0.0)
     for tick in range(59):
         assert wishes.hear(Decision(0.5, 0, 0.0, math.nan), 0.05 * tick) is not None
@@ -64,7 +73,7 @@ def test_broken_decisions_do_not_prolong_a_hover():
 
 
 def test_a_decision_ends_a_hover_on_purpose():
-    wishes = Wishes(Timeouts())
+    wishes = SetpointTimeout(Timeouts())
     wishes.begin(0.0)
     for second in range(29):
         wishes.hear(Hold(), float(second))
@@ -74,16 +83,16 @@ def test_a_decision_ends_a_hover_on_purpose():
 
 
 def test_a_pilot_is_present_for_a_second_after_its_last_word():
-    wishes = Wishes(Timeouts())
+    wishes = SetpointTimeout(Timeouts())
     assert not wishes.present(0.0)
     wishes.hear(TakeOff(), 5.0)
     assert wishes.present(5.99)
     assert wishes.absent(5.99) is None
     assert not wishes.present(6.0)
     assert wishes.absent(6.0) == "the pilot has been silent for 1.0 s"
-    wishes.hear(Alive(), 6.5)
+    wishes.hear(KeepAlive(), 6.5)
     assert wishes.present(6.6)
-    wishes.hear(Gone(), 6.7)
+    wishes.hear(PilotDisconnected(), 6.7)
     assert not wishes.present(6.7)
     assert wishes.absent(7.69) is None
     assert wishes.absent(7.7) == "the pilot is gone"
@@ -94,20 +103,20 @@ def names(messages) -> list[str]:
 
 
 def test_parameters_are_asked_for_a_few_at_a_time_and_again():
-    parameters, maker = Parameters(ARDUPILOT), Maker(ARDUPILOT, 1)
-    asked = names(parameters.due(maker, 0.0))
+    parameters, factory = ParameterCheck(ARDUPILOT), MessageFactory(ARDUPILOT, 1)
+    asked = names(parameters.due(factory, 0.0))
     assert asked == ["GUID_TIMEOUT", "FS_GCS_ENABLE", "FS_GCS_TIMEOUT", "MAV_GCS_SYSID"]
-    asked += [name for now in (0.05, 0.1, 0.15) for name in names(parameters.due(maker, now))]
+    asked += [name for now in (0.05, 0.1, 0.15) for name in names(parameters.due(factory, now))]
     assert len(asked) == len(set(asked)) == len(ARDUPILOT.wanted) + 2  # two have an older name
-    assert parameters.due(maker, 0.3) == []
-    parameters.hear(Parameter("GUID_TIMEOUT", 0.5, 9))
-    assert "GUID_TIMEOUT" not in names(parameters.due(maker, 0.45))
+    assert parameters.due(factory, 0.3) == []
+    parameters.hear(ParameterValue("GUID_TIMEOUT", 0.5, 9))
+    assert "GUID_TIMEOUT" not in names(parameters.due(factory, 0.45))
     assert not parameters.complete
 
 
 def test_a_finding_says_what_is_and_what_must_be():
-    parameters = Parameters(PX4)
-    parameters.hear(Parameter("COM_OF_LOSS_T", 1.0, 9))
+    parameters = ParameterCheck(PX4)
+    parameters.hear(ParameterValue("COM_OF_LOSS_T", 1.0, 9))
     found = {finding.name: finding for finding in parameters.findings()}
     assert str(found["COM_OF_LOSS_T"]) == (
         "parameter COM_OF_LOSS_T is 1; it must be from 0 to 0.5, "
@@ -118,14 +127,14 @@ def test_a_finding_says_what_is_and_what_must_be():
 
 
 def test_writes_are_in_the_units_of_the_name_that_the_autopilot_has():
-    parameters, maker = Parameters(ARDUPILOT), Maker(ARDUPILOT, 1)
-    parameters.hear(Parameter("LAND_SPEED", 50.0, 4))
+    parameters, factory = ParameterCheck(ARDUPILOT), MessageFactory(ARDUPILOT, 1)
+    parameters.hear(ParameterValue("LAND_SPEED", 50.0, 4))
     (finding,) = parameters.write()
     assert (finding.name, finding.value, finding.write, finding.wanted) == ("LAND_SPEED", 50.0, 30.0, "from 20 to 30")
-    writes = [m for m in parameters.due(maker, 0.0) if m.get_type() == "PARAM_SET"]
+    writes = [m for m in parameters.due(factory, 0.0) if m.get_type() == "PARAM_SET"]
     assert [(m.param_id, m.param_value, m.param_type) for m in writes] == [("LAND_SPEED", 30.0, 4)]
     for _ in range(20):
-        writes += [m for m in parameters.due(maker, 0.5 * len(writes)) if m.get_type() == "PARAM_SET"]
+        writes += [m for m in parameters.due(factory, 0.5 * len(writes)) if m.get_type() == "PARAM_SET"]
     assert len(writes) == 6
-    parameters.hear(Parameter("LAND_SPEED", 30.0, 4))
+    parameters.hear(ParameterValue("LAND_SPEED", 30.0, 4))
     assert parameters.write() == []

@@ -6,7 +6,7 @@ import pytest
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from hand_made_autopilot import TICK, HandMadeAutopilot
-from wordwing.flight.guardian.protocol import Gone, Hold, Land, Phase, TakeOff
+from wordwing.flight.guardian.protocol import Hold, Land, Phase, PilotDisconnected, TakeOff
 
 BOTH = pytest.mark.parametrize("kind", ["ardupilot", "px4"])
 QUIET = {"HEARTBEAT", "TIMESYNC"}
@@ -26,7 +26,7 @@ def test_while_a_person_thinks_about_the_confirmation_heartbeats_go_on():
     autopilot.until(Phase.READY)
     autopilot.pilot = False  # the pilot waits for the terminal; its connection is open
     assert kinds(autopilot.ticks(10.0)).count("HEARTBEAT") == 20
-    autopilot.guardian.order(Gone(), autopilot.now)
+    autopilot.guardian.order(PilotDisconnected(), autopilot.now)
     assert "HEARTBEAT" not in kinds(autopilot.ticks(3.0))
 
 
@@ -39,7 +39,7 @@ def test_a_pilot_that_is_gone_before_the_drone_is_armed_leaves_it_disarmed(kind,
     autopilot.tick(TakeOff())
     autopilot.ticks(later * TICK)
     autopilot.pilot = False
-    autopilot.guardian.order(Gone(), autopilot.now)
+    autopilot.guardian.order(PilotDisconnected(), autopilot.now)
     autopilot.deaf = set()
     autopilot.ticks(5.0)
     assert 400 not in [command for command, *_ in autopilot.commands()]
@@ -54,7 +54,7 @@ def test_a_pilot_that_is_gone_during_the_climb_is_landed_at_once():
     autopilot.ticks(0.4)
     assert autopilot.armed
     autopilot.pilot = False
-    assert autopilot.mode_command("LAND") in autopilot.commands(autopilot.tick(Gone()))
+    assert autopilot.mode_command("LAND") in autopilot.commands(autopilot.tick(PilotDisconnected()))
 
 
 @BOTH
@@ -193,7 +193,7 @@ def test_after_a_takeover_heartbeats_go_on_without_the_pilots_process_until_the_
     autopilot.tick()
     assert autopilot.guardian.phase is Phase.RELEASED
     autopilot.pilot = False
-    autopilot.tick(Gone())
+    autopilot.tick(PilotDisconnected())
     came = autopilot.ticks(30.0)
     assert {message.get_type() for message in came} == {"HEARTBEAT"}
     assert len(came) == pytest.approx(60, abs=1)

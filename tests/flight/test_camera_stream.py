@@ -18,7 +18,7 @@ from scipy.spatial.transform import Rotation, Slerp
 from wordwing.camera import Camera
 from wordwing.errors import WordwingError
 from wordwing.flight.calibration import Calibration
-from wordwing.flight.camera_stream import CameraSource, Picture, Retina
+from wordwing.flight.camera_stream import CameraFrame, CameraStream, FrameBuffer
 from wordwing.flight.matching import PoseTrack, UnmatchedError, match
 from wordwing.flight.mavlink.clock import ManualClock, SystemClock
 from wordwing.frames import Pose
@@ -46,98 +46,98 @@ def film(path: Path, colours: list[int], rate: int = 20, size: tuple[int, int] =
 
 
 def test_before_the_first_picture_nothing_is_seen_and_it_is_infinitely_old():
-    retina = Retina(PLAIN)
-    assert retina.latest() is None
-    assert (retina.age(5.0), retina.unchanged(5.0)) == (math.inf, math.inf)
+    buffer = FrameBuffer(PLAIN)
+    assert buffer.latest() is None
+    assert (buffer.age(5.0), buffer.unchanged(5.0)) == (math.inf, math.inf)
 
 
 def test_a_picture_is_as_old_as_its_arrival_and_the_stated_latency(rng):
-    retina = Retina(PLAIN)
+    buffer = FrameBuffer(PLAIN)
     raw = noise(rng)
-    retina.put(raw, arrived=10.0)
-    seen = retina.latest()
+    buffer.put(raw, arrived=10.0)
+    seen = buffer.latest()
     assert seen.taken == pytest.approx(9.94)
-    assert retina.age(10.5) == pytest.approx(0.56)
+    assert buffer.age(10.5) == pytest.approx(0.56)
     assert seen.image.dtype == torch.uint8
     assert np.abs(seen.image.numpy().astype(int) - raw).max() <= 1
 
 
 def test_only_the_newest_picture_is_seen(rng):
-    retina = Retina(PLAIN)
+    buffer = FrameBuffer(PLAIN)
     for number in range(5):
-        retina.put(np.full((72, 128, 3), 50 * number, np.uint8), arrived=number / 10)
-    assert retina.latest().number == 5
-    assert retina.latest().image.unique().tolist() == [200]
+        buffer.put(np.full((72, 128, 3), 50 * number, np.uint8), arrived=number / 10)
+    assert buffer.latest().number == 5
+    assert buffer.latest().image.unique().tolist() == [200]
 
 
 def test_pictures_that_queue_up_on_the_way_show_their_age(rng):
-    retina = Retina(PLAIN)
+    buffer = FrameBuffer(PLAIN)
     ages = []
     # 10 pictures a second by the camera's clock; from the fourth on each comes 0.2 s later than it should.
     for number in range(8):
         stamp = 100.0 + number / 10
         arrived = 7.0 + number / 10 + 0.2 * max(0, number - 3)
-        retina.put(noise(rng), arrived, stamp)
-        ages.append(retina.age(arrived))
+        buffer.put(noise(rng), arrived, stamp)
+        ages.append(buffer.age(arrived))
     assert ages == pytest.approx([0.06] * 4 + [0.26, 0.46, 0.66, 0.86])
 
 
 def test_a_slow_first_picture_is_forgiven_when_a_quicker_one_comes(rng):
-    retina = Retina(PLAIN)
-    retina.put(noise(rng), 5.5, 0.0)  # came half a second late, but nobody can know
-    retina.put(noise(rng), 5.6, 0.6)
-    assert retina.age(5.6) == pytest.approx(0.06)
-    retina.put(noise(rng), 5.8, 0.7)
-    assert retina.age(5.8) == pytest.approx(0.16)
+    buffer = FrameBuffer(PLAIN)
+    buffer.put(noise(rng), 5.5, 0.0)  # came half a second late, but nobody can know
+    buffer.put(noise(rng), 5.6, 0.6)
+    assert buffer.age(5.6) == pytest.approx(0.06)
+    buffer.put(noise(rng), 5.8, 0.7)
+    assert buffer.age(5.8) == pytest.approx(0.16)
 
 
 def test_the_quickest_way_is_forgotten_after_ten_seconds(rng):
-    retina = Retina(PLAIN)
-    retina.put(noise(rng), 0.0, 0.0)
+    buffer = FrameBuffer(PLAIN)
+    buffer.put(noise(rng), 0.0, 0.0)
     ages = []
     for second in range(1, 13):
-        retina.put(noise(rng), second + 0.3, float(second))  # a way 0.3 s longer, for good
-        ages.append(round(retina.age(second + 0.3), 6))
+        buffer.put(noise(rng), second + 0.3, float(second))  # a way 0.3 s longer, for good
+        ages.append(round(buffer.age(second + 0.3), 6))
     assert ages[:9] == [0.36] * 9
     assert ages[-2:] == [0.06] * 2
 
 
 @pytest.mark.parametrize("anew", [True, False])
 def test_a_camera_that_counts_anew_is_not_taken_for_old(anew, rng):
-    retina = Retina(PLAIN)
-    retina.put(noise(rng), 50.0, 50.0)
+    buffer = FrameBuffer(PLAIN)
+    buffer.put(noise(rng), 50.0, 50.0)
     if anew:
-        retina.restart()
-    retina.put(noise(rng), 51.0, 0.0)
-    assert retina.age(51.0) == pytest.approx(0.06)
+        buffer.restart()
+    buffer.put(noise(rng), 51.0, 0.0)
+    assert buffer.age(51.0) == pytest.approx(0.06)
 
 
 def test_a_hanging_camera_that_sends_the_same_picture_is_noticed(rng):
-    retina = Retina(PLAIN)
+    buffer = FrameBuffer(PLAIN)
     frozen = noise(rng)
-    retina.put(noise(rng), 0.0)
+    buffer.put(noise(rng), 0.0)
     for number in range(1, 11):
-        retina.put(frozen, number / 10)
-    assert retina.age(1.0) == pytest.approx(0.06)
-    assert retina.unchanged(1.0) == pytest.approx(0.96)
+        buffer.put(frozen, number / 10)
+    assert buffer.age(1.0) == pytest.approx(0.06)
+    assert buffer.unchanged(1.0) == pytest.approx(0.96)
     hardly = frozen.copy()
     hardly[0, 0] ^= 1  # what an encoder may do
-    retina.put(hardly, 1.1)
-    assert retina.unchanged(1.1) == pytest.approx(1.06)
+    buffer.put(hardly, 1.1)
+    assert buffer.unchanged(1.1) == pytest.approx(1.06)
     grain = rng.integers(-3, 4, frozen.shape)  # what a sensor does
-    retina.put(np.clip(frozen + grain, 0, 255).astype(np.uint8), 1.2)
-    assert retina.unchanged(1.2) == pytest.approx(0.06)
+    buffer.put(np.clip(frozen + grain, 0, 255).astype(np.uint8), 1.2)
+    assert buffer.unchanged(1.2) == pytest.approx(0.06)
 
 
 def test_a_picture_of_another_size_is_refused():
     with pytest.raises(WordwingError, match=r"pictures are 64×36; camera\.json is for 128×72"):
-        Retina(PLAIN).put(np.zeros((36, 64, 3), np.uint8), 0.0)
+        FrameBuffer(PLAIN).put(np.zeros((36, 64, 3), np.uint8), 0.0)
 
 
 def test_a_film_is_played_at_its_own_pace_and_ends(tmp_path):
     path = film(tmp_path / "flight.mp4", [40, 80, 120, 160, 200])
     clock = ManualClock(100.0)
-    camera = CameraSource(path, PLAIN, clock)
+    camera = CameraStream(path, PLAIN, clock)
     camera.start()
     camera._thread.join(10.0)
     assert camera.ended
@@ -168,7 +168,7 @@ def test_a_stream_that_breaks_off_is_opened_again(tmp_path):
         thread = threading.Thread(target=serve, args=(server,), daemon=True)
         thread.start()
         port = server.getsockname()[1]
-        with CameraSource(f"tcp://127.0.0.1:{port}", PLAIN, SystemClock()) as camera:
+        with CameraStream(f"tcp://127.0.0.1:{port}", PLAIN, SystemClock()) as camera:
             first = camera.latest().number
             for _ in range(200):
                 if camera.connections >= 2 and camera.latest().number > first:
@@ -223,7 +223,7 @@ def test_a_stream_that_does_not_come_gets_our_words_and_not_ffmpegs(scheme, answ
     monkeypatch.setattr("wordwing.flight.camera_stream.OPEN_SECONDS", 0.5)
     monkeypatch.setattr("wordwing.flight.camera_stream.READ_SECONDS", 0.5)
     with answering(None if answer is None else answer.encode()) as place:
-        camera = CameraSource(f"{scheme}://{place}/front", PLAIN)
+        camera = CameraStream(f"{scheme}://{place}/front", PLAIN)
         with pytest.raises(WordwingError) as error:
             camera.start(timeout=1.5)
         assert str(error.value) == f"no picture came from {scheme}://{place}/front ({sentence})"
@@ -239,7 +239,7 @@ def test_a_stream_that_does_not_come_gets_our_words_and_not_ffmpegs(scheme, answ
     ],
 )
 def test_a_camera_that_is_not_there_gets_one_sentence(source, sentence, tmp_path):
-    camera = CameraSource(source if "/" in source else tmp_path / source, PLAIN)
+    camera = CameraStream(source if "/" in source else tmp_path / source, PLAIN)
     with pytest.raises(WordwingError, match=rf"no picture came from .*{source.split('/')[-1]} \({sentence}"):
         camera.start(timeout=0.4)
 
@@ -247,17 +247,17 @@ def test_a_camera_that_is_not_there_gets_one_sentence(source, sentence, tmp_path
 def test_a_film_that_is_none_and_one_of_another_size_get_one_sentence(tmp_path):
     (tmp_path / "text.mp4").write_text("no film")
     with pytest.raises(WordwingError, match=r"no picture came from .*\(it is no video that can be read\)"):
-        CameraSource(tmp_path / "text.mp4", PLAIN).start()
+        CameraStream(tmp_path / "text.mp4", PLAIN).start()
     path = film(tmp_path / "large.mp4", [1, 2], size=(256, 144))
     with pytest.raises(WordwingError, match=r"pictures are 256×144; camera\.json is for 128×72"):
-        CameraSource(path, PLAIN).start()
+        CameraStream(path, PLAIN).start()
 
 
 def test_a_film_that_is_none_is_told_at_once(tmp_path):
     clock = SystemClock()
     began = clock.now()
     with pytest.raises(WordwingError, match=r"no picture came from .*\(is a directory"):
-        CameraSource(tmp_path, PLAIN).start()
+        CameraStream(tmp_path, PLAIN).start()
     assert clock.now() - began < 5
 
 
@@ -296,8 +296,8 @@ def test_a_track_forgets_and_takes_nothing_that_is_older():
     assert track.pose_at(9.0).position[0].item() == pytest.approx(1.5)
 
 
-def picture(taken: float) -> Picture:
-    return Picture(torch.full((72, 128, 3), 7, dtype=torch.uint8), taken, 1)
+def picture(taken: float) -> CameraFrame:
+    return CameraFrame(torch.full((72, 128, 3), 7, dtype=torch.uint8), taken, 1)
 
 
 def test_a_picture_goes_with_the_pose_of_its_moment_and_not_with_the_newest():

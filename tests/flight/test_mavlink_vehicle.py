@@ -10,8 +10,8 @@ import torch
 from served_flight import CALM, QUICK
 from wordwing.errors import WordwingError
 from wordwing.execution.runner import fly
-from wordwing.flight.guardian.protocol import Land, Phase, State, TakeOff
-from wordwing.flight.lockstep import LockstepEyes, LockstepHelm
+from wordwing.flight.guardian.protocol import GuardianState, Land, Phase, TakeOff
+from wordwing.flight.lockstep import LockstepCamera, LockstepClient
 from wordwing.flight.logs import FlightLog, read_events
 from wordwing.flight.mavlink_vehicle import MavlinkVehicle
 from wordwing.flight.served import faults
@@ -43,11 +43,11 @@ class Ahead:
         return Action(Setpoint(torch.tensor([0.4]), torch.tensor([0.0])), torch.tensor([self.left < 0]))
 
 
-def vehicle_of(lab: ServedLab, **options) -> tuple[MavlinkVehicle, LockstepHelm]:
-    helm = LockstepHelm(lab, dry=options.get("dry", False), may_set_parameters=options.get("approve") is not None)
+def vehicle_of(lab: ServedLab, **options) -> tuple[MavlinkVehicle, LockstepClient]:
+    guardian = LockstepClient(lab, dry=options.get("dry", False), may_set_parameters=options.get("approve") is not None)
     confirm = options.pop("confirm", lambda state: None)
-    made = MavlinkVehicle(helm, LockstepEyes(lab, helm.clock), confirm, say=lambda words: None, **options)
-    return made, helm
+    made = MavlinkVehicle(guardian, LockstepCamera(lab, guardian.clock), confirm, say=lambda words: None, **options)
+    return made, guardian
 
 
 def served(autopilot: str = "ardupilot", config: LabConfig = QUICK, layout: Layout = BOXES, **options) -> ServedLab:
@@ -61,12 +61,12 @@ def task() -> Task:
 @pytest.mark.parametrize("autopilot", ["ardupilot", "px4"])
 def test_a_flight_takes_off_flies_stops_and_lands(autopilot):
     lab = served(autopilot)
-    vehicle, helm = vehicle_of(lab)
+    vehicle, guardian = vehicle_of(lab)
     with vehicle:
         assert lab.motors_on
         [flight] = fly(Ahead(), vehicle, [task()])
     assert (flight.ended_by[0], flight.end, flight.interrupted) == ("stop", 5, None)
-    assert helm.guardian.phase is Phase.LANDED
+    assert guardian.guardian.phase is Phase.LANDED
     assert not lab.armed
     moved = flight.positions[-1, :2] - flight.positions[0, :2]
     along = moved @ [math.cos(START[2]), math.sin(START[2])]
@@ -78,7 +78,7 @@ def test_a_flight_takes_off_flies_stops_and_lands(autopilot):
 def test_an_observation_shows_where_it_was_seen_from():
     quiet = LabCameraConfig(exposure_spread=0.0, flicker=0.0, read_noise=0.0, shot_noise=0.0, exposure_time=0.0)
     lab = served(config=replace(CALM, camera=quiet))
-    vehicle, _helm = vehicle_of(lab)
+    vehicle, _guardian = vehicle_of(lab)
     with vehicle:
         vehicle.observe()
         for _ in range(6):
@@ -95,12 +95,12 @@ def test_an_observation_shows_where_it_was_seen_from():
 
 def test_decisions_are_a_control_period_apart_and_what_was_sent_comes_back():
     lab = served()
-    vehicle, helm = vehicle_of(lab)
+    vehicle, guardian = vehicle_of(lab)
     times, sent = [], []
     with vehicle:
         vehicle.observe()
         for _ in range(5):
-            times.append(helm.clock.now())
+            times.append(guardian.clock.now())
             sent.append(float(vehicle.send(Setpoint(torch.tensor([2.0]), torch.tensor([0.0]))).forward[0]))
             vehicle.wait(0.3)
             vehicle.observe()
@@ -113,7 +113,7 @@ def test_decisions_are_a_control_period_apart_and_what_was_sent_comes_back():
 
 
 def test_a_drone_is_not_armed_unless_that_is_confirmed():
-    def refuse(state: State) -> None:
+    def refuse(state: GuardianState) -> None:
         assert state.lab
         assert state.phase is Phase.READY
         assert state.pose is not None
@@ -121,10 +121,10 @@ def test_a_drone_is_not_armed_unless_that_is_confirmed():
         raise WordwingError("not today")
 
     lab = served()
-    vehicle, helm = vehicle_of(lab, confirm=refuse)
+    vehicle, guardian = vehicle_of(lab, confirm=refuse)
     with pytest.raises(WordwingError, match="not today"), vehicle:
         pass
-    helm.sleep(3.0)
+    guardian.sleep(3.0)
     assert not lab.armed
     assert not [command for command in lab.commands if command.number == 400]
 
@@ -132,8 +132,8 @@ def test_a_drone_is_not_armed_unless_that_is_confirmed():
 def test_a_reason_to_wait_is_told_once_however_its_numbers_change(monkeypatch):
     monkeypatch.setattr("wordwing.flight.mavlink_vehicle.READY_WITHIN", 6.0)
     lab, said = ServedLab(BOXES, (2.1, 0.0), 0.0, config=QUICK), []
-    helm = LockstepHelm(lab)
-    vehicle = MavlinkVehicle(helm, LockstepEyes(lab, helm.clock), lambda state: None, say=said.append)
+    guardian = LockstepClient(lab)
+    vehicle = MavlinkVehicle(guardian, LockstepCamera(lab, guardian.clock), lambda state: None, say=said.append)
     with pytest.raises(WordwingError, match=r"not ready after 6 s: the drone is at \(2\.\d\d, -?0\.0\d\)"), vehicle:
         pass
     assert len([words for words in said if "the drone is at" in words]) == 1
@@ -141,8 +141,8 @@ def test_a_reason_to_wait_is_told_once_however_its_numbers_change(monkeypatch):
 
 def test_a_guardian_that_is_gone_before_the_take_off_has_refused_a_flight_and_not_aborted_one():
     lab = served()
-    vehicle, helm = vehicle_of(lab)
-    helm._closed = True
+    vehicle, guardian = vehicle_of(lab)
+    guardian._closed = True
     with pytest.raises(WordwingError, match="it was closed") as refusal, vehicle:
         pass
     assert refusal.value.status == 2
@@ -150,29 +150,29 @@ def test_a_guardian_that_is_gone_before_the_take_off_has_refused_a_flight_and_no
 
 
 def test_a_take_off_order_that_is_lost_does_not_make_the_pilot_wait_for_ever():
-    vehicle, helm = vehicle_of(served())
-    order = helm.order
-    helm.order = lambda wish: None if isinstance(wish, TakeOff) else order(wish)
+    vehicle, guardian = vehicle_of(served())
+    order = guardian.order
+    guardian.order = lambda wish: None if isinstance(wish, TakeOff) else order(wish)
     with pytest.raises(WordwingError, match="not armed: the order to take off was not taken"), vehicle:
         pass
-    assert helm.guardian.phase is Phase.READY
+    assert guardian.guardian.phase is Phase.READY
 
 
 def test_a_guardian_that_dies_in_the_air_is_told_and_its_last_words_are_not_taken_for_the_drones_state():
     lab = served()
-    vehicle, helm = vehicle_of(lab)
+    vehicle, guardian = vehicle_of(lab)
     vehicle.connect()
     assert vehicle.state is not None
-    helm._closed = True  # no order, no packet: as if it had been killed
+    guardian._closed = True  # no order, no packet: as if it had been killed
     with pytest.raises(FlightOverError, match=r"own failsafe has the drone now; be ready to take over"):
         vehicle.observe()
     assert vehicle.state is None
 
 
 def test_a_vehicle_that_is_let_go_of_while_it_lands_still_says_so():
-    vehicle, helm = vehicle_of(served())
+    vehicle, guardian = vehicle_of(served())
     vehicle.connect()
-    helm.order(Land())
+    guardian.order(Land())
     vehicle.close()
     assert vehicle.state is not None
     assert vehicle.state.phase is Phase.LANDING
@@ -180,7 +180,7 @@ def test_a_vehicle_that_is_let_go_of_while_it_lands_still_says_so():
 
 def test_a_refused_arming_is_told_in_the_autopilots_own_words():
     lab = served(faults=[faults.RefusedArming(0.0, why="Compasses inconsistent")])
-    vehicle, _helm = vehicle_of(lab)
+    vehicle, _guardian = vehicle_of(lab)
     with pytest.raises(WordwingError, match=r"refused to arm.*Compasses inconsistent"), vehicle:
         pass
     assert not lab.armed
@@ -188,12 +188,12 @@ def test_a_refused_arming_is_told_in_the_autopilots_own_words():
 
 @pytest.mark.parametrize("autopilot", ["ardupilot", "px4"])
 def test_wrong_failsafe_parameters_keep_it_on_the_floor_until_they_are_written(autopilot):
-    vehicle, _helm = vehicle_of(served(autopilot, factory=True))
+    vehicle, _guardian = vehicle_of(served(autopilot, factory=True))
     with pytest.raises(WordwingError, match=r"it must be.*--set-parameters"), vehicle:
         pass
-    shown: list[State] = []
+    shown: list[GuardianState] = []
     lab = served(autopilot, factory=True)
-    vehicle, _helm = vehicle_of(lab, approve=shown.append)
+    vehicle, _guardian = vehicle_of(lab, approve=shown.append)
     with vehicle:
         assert lab.motors_on
     names = {finding.name for finding in shown[0].parameters if not finding.right}
@@ -202,32 +202,32 @@ def test_wrong_failsafe_parameters_keep_it_on_the_floor_until_they_are_written(a
 
 def test_a_takeover_ends_the_flight_with_a_record_of_what_was_flown():
     lab = served(faults=[faults.Takeover(9.0)])
-    vehicle, helm = vehicle_of(lab)
+    vehicle, guardian = vehicle_of(lab)
     with vehicle:
         [flight] = fly(Ahead(100), vehicle, [task()])
     assert flight.interrupted is not None
     assert "without our order" in flight.interrupted
     assert len(flight.positions) == len(flight.setpoints) + 1 == flight.end + 1
-    assert helm.guardian.phase is Phase.RELEASED
+    assert guardian.guardian.phase is Phase.RELEASED
     assert lab.mode == "LOITER"
 
 
 def test_a_dry_run_decides_and_never_arms():
     lab = served()
-    vehicle, helm = vehicle_of(lab, dry=True)
+    vehicle, guardian = vehicle_of(lab, dry=True)
     with vehicle:
         [flight] = fly(Ahead(), vehicle, [task()])
     assert flight.end == 5
     assert flight.setpoints[:5, 0].max() > 0.1
     assert not lab.accepted
     assert not [command for command in lab.commands if command.number in (400, 176, 22)]
-    assert any(event.kind == "would send" for event in helm.guardian.events)
+    assert any(event.kind == "would send" for event in guardian.guardian.events)
 
 
 def test_the_log_holds_each_observation_decision_and_what_became_of_it(tmp_path):
     lab = served()
     with FlightLog.fresh(tmp_path / "log") as log:
-        vehicle, helm = vehicle_of(lab, log=log)
+        vehicle, guardian = vehicle_of(lab, log=log)
         with vehicle:
             [flight] = fly(Ahead(), vehicle, [task()])
     events = read_events(tmp_path / "log")
@@ -238,11 +238,11 @@ def test_the_log_holds_each_observation_decision_and_what_became_of_it(tmp_path)
     assert seen[-1].values["position"] == pytest.approx(flight.positions[-1].tolist(), abs=1e-5)
     assert all(event.values["frame"] is None for event in seen)
     assert not (tmp_path / "log" / "frames").exists()
-    assert helm.guardian.phase is Phase.LANDED
+    assert guardian.guardian.phase is Phase.LANDED
 
 
 def test_nothing_can_be_flown_after_the_landing():
-    vehicle, _helm = vehicle_of(served())
+    vehicle, _guardian = vehicle_of(served())
     with vehicle:
         vehicle.observe()
         vehicle.land()

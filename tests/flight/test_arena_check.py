@@ -21,10 +21,10 @@ from wordwing.bench.flight import free_port
 from wordwing.cli import main
 from wordwing.errors import WordwingError
 from wordwing.flight.arena import Arena
-from wordwing.flight.checking import (
+from wordwing.flight.arena_check import (
     MavlinkDrone,
     MovedError,
-    Reading,
+    PoseReading,
     compare,
     fitted,
     measure,
@@ -64,13 +64,13 @@ class Hands:
         self.drift = 0.0
         self.count = 40
 
-    def readings(self, seconds: float) -> list[Reading]:
+    def readings(self, seconds: float) -> list[PoseReading]:
         found = []
         for k in range(self.count):
             x, y, z = local(*self.at)
             noise = 0.003 * self.rng.normal(size=3)
             place = (x + noise[0] + self.drift * k / self.count, y + noise[1], z + noise[2])
-            found.append(Reading(place, self.nose - math.radians(30), self.armed))
+            found.append(PoseReading(place, self.nose - math.radians(30), self.armed))
         return found
 
 
@@ -147,7 +147,7 @@ def test_the_fitted_arena_is_the_true_one(hands):
 
 def test_no_arena_fits_a_frame_that_is_mirrored(hands):
     mirrored = [
-        (place, Reading((reading.position[0], -reading.position[1], reading.position[2]), -reading.yaw, False))
+        (place, PoseReading((reading.position[0], -reading.position[1], reading.position[2]), -reading.yaw, False))
         for place, reading in carry(hands)
     ]
     assert wrong(compare(fitted(mirrored, 0.1), mirrored, 0.1)) is not None
@@ -178,11 +178,11 @@ def test_a_drone_that_moves_is_asked_for_again_and_in_the_end_refused(hands, cap
 
 def test_a_drone_that_turns_is_moving_too(hands):
     found = hands.readings(2.0)
-    turning = [Reading(r.position, 3.1 + 0.002 * k, False) for k, r in enumerate(found)]  # through south
+    turning = [PoseReading(r.position, 3.1 + 0.002 * k, False) for k, r in enumerate(found)]  # through south
     hands.readings = lambda seconds: turning
     with pytest.raises(MovedError, match=r"and 4\.5°"):
         measure(hands)
-    still = [Reading(r.position, math.pi * (-1) ** k, False) for k, r in enumerate(found)]  # the same heading
+    still = [PoseReading(r.position, math.pi * (-1) ** k, False) for k, r in enumerate(found)]  # the same heading
     hands.readings = lambda seconds: still
     assert abs(measure(hands).yaw) == pytest.approx(math.pi)
 
@@ -237,13 +237,13 @@ class Crowd(LabLink):
     def receive(self, timeout: float = 0.0) -> list[bytes]:
         found = super().receive(timeout)
         for system, component in ((2, 1), (1, 100)):
-            maker = mavlink.MAVLink(None, system, component)
+            factory = mavlink.MAVLink(None, system, component)
             for message in (
                 mavlink.MAVLink_heartbeat_message(2, 12, 128, 0, 4, 3),
                 mavlink.MAVLink_attitude_message(9, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0),
                 mavlink.MAVLink_local_position_ned_message(9, 9.0, 9.0, 9.0, 0.0, 0.0, 0.0),
             ):
-                found.append(bytes(message.pack(maker)))
+                found.append(bytes(message.pack(factory)))
         return found if timeout > 0 else []
 
 
@@ -281,8 +281,8 @@ class Heartbeats(Silent):
 
     def receive(self, timeout: float = 0.0) -> list[bytes]:
         super().receive(timeout)
-        maker = mavlink.MAVLink(None, 1, 1)
-        return [bytes(mavlink.MAVLink_heartbeat_message(2, self.autopilot, 0, 0, 3, 3).pack(maker))]
+        factory = mavlink.MAVLink(None, 1, 1)
+        return [bytes(mavlink.MAVLink_heartbeat_message(2, self.autopilot, 0, 0, 3, 3).pack(factory))]
 
 
 def test_an_autopilot_that_is_not_there_or_does_not_know_where_it_is_gets_a_sentence():
@@ -299,7 +299,7 @@ def serve(port_found: list, stop: threading.Event, spots: list, mocap: int) -> N
     made.bind(("127.0.0.1", 0))
     made.settimeout(0.02)
     port_found.append(made.getsockname()[1])
-    maker = mavlink.MAVLink(None, 1, 1)
+    factory = mavlink.MAVLink(None, 1, 1)
     companion, boot = None, 0
     while not stop.is_set():
         with suppress(TimeoutError):
@@ -313,7 +313,7 @@ def serve(port_found: list, stop: threading.Event, spots: list, mocap: int) -> N
             mavlink.MAVLink_attitude_message(boot, 0.0, 0.0, -yaw, 0.0, 0.0, 0.0),
             mavlink.MAVLink_local_position_ned_message(boot, x, -y, -z - 0.08, 0.0, 0.0, 0.0),
         ):
-            made.sendto(message.pack(maker), companion)
+            made.sendto(message.pack(factory), companion)
         made.sendto(json.dumps({"position": [x, y, z], "quaternion": [1, 0, 0, 0]}).encode(), ("127.0.0.1", mocap))
     made.close()
 
@@ -327,7 +327,7 @@ def autopilot(monkeypatch):
     spots.insert(0, spots[0])
     thread = threading.Thread(target=serve, args=(port, stop, spots, mocap), daemon=True)
     thread.start()
-    monkeypatch.setattr("wordwing.flight.checking.measure.__defaults__", (0.8,))
+    monkeypatch.setattr("wordwing.flight.arena_check.measure.__defaults__", (0.8,))
 
     def ask(sentence: str, meanwhile) -> None:
         print(sentence)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation, Slerp
 
-from wordwing.flight.guardian.pose_history import ClockSync, Estimate, Track
+from wordwing.flight.guardian.pose_history import ClockSync, PoseHistory, TimeSeries
 from wordwing.flight.mavlink.parse_message import Attitude, Position
 
 STILL = (0.0, 0.0, 0.0)
 
 
-def feed(estimate: Estimate, boot: float, now: float, position=STILL, yaw: float = 0.0) -> None:
+def feed(estimate: PoseHistory, boot: float, now: float, position=STILL, yaw: float = 0.0) -> None:
     estimate.hear(Position(boot, position, (0.1, 0.2, 0.3)), now)
     estimate.hear(Attitude(boot, (0.0, 0.0, yaw), (0.4, 0.5, 0.6)), now)
 
@@ -37,7 +37,7 @@ def test_a_delay_is_forgotten_after_the_window(rng):
 
 
 def test_what_has_queued_up_shows_as_old():
-    estimate = Estimate()
+    estimate = PoseHistory()
     assert estimate.age(0.0) == math.inf
     assert estimate.newest() is None
     feed(estimate, 10.0, 50.01)
@@ -48,7 +48,7 @@ def test_what_has_queued_up_shows_as_old():
 
 
 def test_the_age_is_that_of_the_older_of_position_and_attitude():
-    estimate = Estimate()
+    estimate = PoseHistory()
     feed(estimate, 10.0, 20.0)
     estimate.hear(Position(10.5, STILL, STILL), 20.5)
     assert estimate.age(20.5) == pytest.approx(0.5)
@@ -57,7 +57,7 @@ def test_the_age_is_that_of_the_older_of_position_and_attitude():
 
 
 def test_poses_are_interpolated_in_our_time():
-    estimate = Estimate()
+    estimate = PoseHistory()
     for step in range(11):
         feed(estimate, 3.0 + 0.1 * step, 13.0 + 0.1 * step, (0.2 * step, -0.1 * step, 1.0), 0.05 * step)
     moment = estimate.pose_at(13.47)
@@ -73,7 +73,7 @@ def test_poses_are_interpolated_in_our_time():
 
 
 def test_headings_are_interpolated_the_short_way_round_as_scipy_does():
-    estimate = Estimate()
+    estimate = PoseHistory()
     for step, yaw in enumerate((3.0, -3.1)):
         feed(estimate, float(step), float(step), yaw=yaw)
     for share in (0.1, 0.5, 0.9):
@@ -83,7 +83,7 @@ def test_headings_are_interpolated_the_short_way_round_as_scipy_does():
 
 
 def test_two_seconds_are_remembered_and_overtaken_packets_are_not():
-    track = Track(memory=2.0)
+    track = TimeSeries(memory=2.0)
     for step in range(100):
         assert track.add(0.1 * step, (float(step),))
     assert not track.add(9.0, (0.0,))
@@ -94,7 +94,7 @@ def test_two_seconds_are_remembered_and_overtaken_packets_are_not():
 
 def test_a_jump_is_more_than_a_drone_can_do():
     for distance, jumps in ((0.35, False), (0.37, True)):  # 0.3 m and 3 m/s for 0.02 s
-        estimate = Estimate()
+        estimate = PoseHistory()
         feed(estimate, 1.0, 1.0)
         feed(estimate, 1.02, 1.02, (0.0, distance, 0.0))
         assert (estimate.jump is not None) == jumps
@@ -104,14 +104,14 @@ def test_a_jump_is_more_than_a_drone_can_do():
 
 def test_a_long_gap_allows_a_longer_way():
     for distance, jumps in ((1.7, False), (1.9, True)):
-        estimate = Estimate()
+        estimate = PoseHistory()
         feed(estimate, 1.0, 1.0)
         feed(estimate, 1.5, 1.5, (distance, 0.0, 0.0))
         assert (estimate.jump is not None) == jumps
 
 
 def test_a_heading_that_flips_is_a_jump_but_not_one_that_passes_south():
-    estimate = Estimate()
+    estimate = PoseHistory()
     feed(estimate, 1.0, 1.0, yaw=3.1)
     feed(estimate, 1.02, 1.02, yaw=-3.1)
     assert estimate.jump is None
@@ -120,7 +120,7 @@ def test_a_heading_that_flips_is_a_jump_but_not_one_that_passes_south():
 
 
 def test_an_autopilot_that_starts_anew_is_noticed_and_a_late_packet_is_not_one():
-    estimate = Estimate()
+    estimate = PoseHistory()
     feed(estimate, 100.0, 10.0)
     estimate.hear(Position(98.0, STILL, STILL), 10.05)
     feed(estimate, 100.1, 10.1)

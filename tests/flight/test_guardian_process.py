@@ -11,10 +11,10 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 from wordwing.bench.flight import free_port
 from wordwing.flight.arena import Arena
 from wordwing.flight.guardian import process as module
-from wordwing.flight.guardian.process import Sender, Setup
-from wordwing.flight.guardian.protocol import Alive, to_json
+from wordwing.flight.guardian.process import GuardianConfig, GuardianProcess
+from wordwing.flight.guardian.protocol import KeepAlive, to_json
 
-ALIVE = json.dumps(to_json(Alive())).encode()
+ALIVE = json.dumps(to_json(KeepAlive())).encode()
 
 
 class Line:
@@ -61,8 +61,8 @@ def line(monkeypatch) -> Line:
     return made
 
 
-def setup() -> Setup:
-    return Setup("udp:127.0.0.1:1", Arena(), f"udp:127.0.0.1:{free_port(socket.SOCK_DGRAM)}")
+def setup() -> GuardianConfig:
+    return GuardianConfig("udp:127.0.0.1:1", Arena(), f"udp:127.0.0.1:{free_port(socket.SOCK_DGRAM)}")
 
 
 def heartbeats(count: int) -> list[bytes]:
@@ -78,7 +78,7 @@ def test_nothing_is_sent_while_words_of_the_autopilot_wait_unread(line):
     line.batches = [heartbeats(3) for _ in range(5)]
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.send(ALIVE)
-    sender = Sender(theirs, setup())
+    sender = GuardianProcess(theirs, setup())
     threading.Timer(0.3, ours.close).start()
     sender.run()
     assert line.waiting_when_sent
@@ -89,7 +89,7 @@ def test_words_that_never_end_do_not_stop_the_ticks(line):
     line.receive = lambda timeout=0.0: heartbeats(1)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.send(ALIVE)
-    sender = Sender(theirs, setup())
+    sender = GuardianProcess(theirs, setup())
     threading.Timer(0.3, ours.close).start()
     sender.run()
     assert line.waiting_when_sent
@@ -99,6 +99,6 @@ def test_a_pilot_that_babbles_does_not_stop_the_ticks(line):
     pilot = Babbler(500)
     heard: list[int] = []
     line.send = lambda data: heard.append(500 - pilot.left)
-    Sender(pilot, setup()).run()
+    GuardianProcess(pilot, setup()).run()
     assert heard
     assert heard[0] < 200

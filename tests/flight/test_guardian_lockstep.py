@@ -6,7 +6,7 @@ import pytest
 
 from guarded_flight import GuardedFlight, square
 from served_flight import CALM
-from wordwing.flight.guardian.protocol import Gone, Land, Phase, SetParameters, TakeOff
+from wordwing.flight.guardian.protocol import Land, Phase, PilotDisconnected, SetParameters, TakeOff
 from wordwing.flight.served import faults
 
 BOTH = pytest.mark.parametrize("autopilot", ["ardupilot", "px4"])
@@ -88,7 +88,7 @@ def test_brake_is_not_turned_into_a_landing_by_our_silence():
     flight.lab.autopilot.enter(flight.lab.profile.mode("BRAKE"))
     flight.until_phase(Phase.RELEASED)
     flight.alive = False
-    flight.tick(Gone())
+    flight.tick(PilotDisconnected())
     for _ in range(200):
         flight.tick()
     assert flight.lab.mode == "BRAKE"
@@ -158,7 +158,7 @@ def test_a_dead_pilot_ends_on_the_floor(autopilot):
     flight.take_off()
     flight.fly(0.5, 0.2, 1.5)
     flight.alive = False
-    flight.tick(Gone())
+    flight.tick(PilotDisconnected())
     flight.until_phase(Phase.LANDED)
     assert "the pilot is gone" in flight.guardian.why
 

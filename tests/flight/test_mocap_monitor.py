@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from hand_made_autopilot import HandMadeAutopilot
-from wordwing.flight.guardian.pose_history import Estimate
+from wordwing.flight.guardian.pose_history import PoseHistory
 from wordwing.flight.guardian.protocol import Phase, TakeOff
-from wordwing.flight.guardian.state_estimate import MocapWatch
+from wordwing.flight.guardian.state_estimate import MocapMonitor
 from wordwing.flight.mavlink.parse_message import Attitude, Position
 
 BOTH = pytest.mark.parametrize("kind", ["ardupilot", "px4"])
@@ -111,8 +111,8 @@ class Path:
     """A feed and an estimate at 50 Hz, flown as the rotors' lean commands, which a test may break."""
 
     def __init__(self) -> None:
-        self.estimate = Estimate()
-        self.watch = MocapWatch(self.estimate)
+        self.estimate = PoseHistory()
+        self.watch = MocapMonitor(self.estimate)
         self.time = 0.0
         self.position, self.velocity = np.zeros(3), np.zeros(3)
         self.rng = np.random.default_rng(3)
@@ -153,7 +153,7 @@ def test_a_feed_that_stands_still_while_the_drone_leans_is_not_believed():
 
 
 def test_velocities_are_those_of_the_path():
-    watch = MocapWatch(Estimate())
+    watch = MocapMonitor(PoseHistory())
     assert watch.velocity() is None
     for time in np.arange(0.0, 0.5, 0.025):
         assert (watch.velocity() is None) == (time <= 0.15 + 1e-9)

@@ -7,18 +7,18 @@ from pymavlink import mavutil
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from wordwing.errors import WordwingError
-from wordwing.flight.mavlink.flight_stacks import ARDUPILOT, DIALECTS, PX4, VELOCITY_AND_YAW_RATE, recognise
+from wordwing.flight.mavlink.flight_stacks import ARDUPILOT, FLIGHT_STACKS, PX4, VELOCITY_AND_YAW_RATE, flight_stack
 
 
-def wanted(dialect, name):
-    return next(entry for entry in dialect.wanted if entry.name == name)
+def wanted(stack, name):
+    return next(entry for entry in stack.wanted if entry.name == name)
 
 
 def test_autopilots_are_recognised_by_their_heartbeat():
-    assert recognise(mavlink.MAV_AUTOPILOT_ARDUPILOTMEGA) is ARDUPILOT
-    assert recognise(mavlink.MAV_AUTOPILOT_PX4) is PX4
+    assert flight_stack(mavlink.MAV_AUTOPILOT_ARDUPILOTMEGA) is ARDUPILOT
+    assert flight_stack(mavlink.MAV_AUTOPILOT_PX4) is PX4
     with pytest.raises(WordwingError, match=r"of kind 0; wordwing flies ArduPilot \(3\) and PX4 \(12\)"):
-        recognise(mavlink.MAV_AUTOPILOT_GENERIC)
+        flight_stack(mavlink.MAV_AUTOPILOT_GENERIC)
 
 
 def test_modes_of_arducopter_have_the_numbers_of_pymavlink():
@@ -61,9 +61,9 @@ def test_px4_has_the_bytes_of_an_integer_in_the_float_field_and_ardupilot_its_va
     assert ARDUPILOT.decode(3.0, mavlink.MAV_PARAM_TYPE_INT8) == 3.0
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_what_is_written_is_what_is_wanted(dialect):
-    for entry in dialect.wanted:
+@pytest.mark.parametrize("stack", FLIGHT_STACKS)
+def test_what_is_written_is_what_is_wanted(stack):
+    for entry in stack.wanted:
         assert entry.accepts(entry.name, entry.write)
         assert len(entry.name) <= 16
         for name, scale in entry.older:
@@ -81,9 +81,9 @@ def test_time_outs_are_at_most_half_a_second():
 def test_actions_on_losses_are_to_land():
     land = {"FS_GCS_ENABLE": 5, "FS_THR_ENABLE": 3, "BATT_FS_LOW_ACT": 1, "FS_EKF_ACTION": 1}
     land_on_px4 = {"COM_OBL_RC_ACT": 4, "NAV_RCL_ACT": 3, "COM_LOW_BAT_ACT": 2}
-    for dialect, actions in ((ARDUPILOT, land), (PX4, land_on_px4)):
+    for stack, actions in ((ARDUPILOT, land), (PX4, land_on_px4)):
         for name, number in actions.items():
-            assert [value for value in range(8) if wanted(dialect, name).accepts(name, value)] == [number]
+            assert [value for value in range(8) if wanted(stack, name).accepts(name, value)] == [number]
 
 
 def test_our_silence_does_not_take_the_drone_from_a_pilot_and_a_lost_transmitter_is_no_reason_to_fly_on():

@@ -12,7 +12,7 @@ from served_flight import QUICK
 from wordwing.errors import WordwingError
 from wordwing.flight.flying import fly_logged
 from wordwing.flight.guardian.protocol import Decision, Phase, from_json, to_json
-from wordwing.flight.lockstep import LockstepEyes, LockstepHelm
+from wordwing.flight.lockstep import LockstepCamera, LockstepClient
 from wordwing.flight.logs import FlightLog
 from wordwing.flight.mavlink_vehicle import MavlinkVehicle
 from wordwing.flight.served.vehicle import ServedLab
@@ -49,21 +49,23 @@ def test_the_guardian_refuses_it_and_lands_if_nothing_better_comes(number, which
     assert autopilot.guardian.phase is Phase.LANDING
 
 
-def connected(lab: ServedLab) -> tuple[MavlinkVehicle, LockstepHelm]:
-    helm = LockstepHelm(lab)
-    return MavlinkVehicle(helm, LockstepEyes(lab, helm.clock), lambda state: None, say=lambda words: None), helm
+def connected(lab: ServedLab) -> tuple[MavlinkVehicle, LockstepClient]:
+    guardian = LockstepClient(lab)
+    return MavlinkVehicle(
+        guardian, LockstepCamera(lab, guardian.clock), lambda state: None, say=lambda words: None
+    ), guardian
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, 1e30])
 def test_the_pilot_does_not_make_a_sound_decision_of_it(number):
     lab = ServedLab(Layout(()), (0.0, 0.0), 0.0, autopilot="ardupilot", config=QUICK)
-    vehicle, helm = connected(lab)
+    vehicle, guardian = connected(lab)
     with vehicle:
         vehicle.observe()
         flown = vehicle.send(Setpoint(torch.tensor([number]), torch.zeros(1)))
     assert abs(float(flown.forward[0])) < 0.05  # it holds its place
     assert float(flown.yaw_rate[0]) == 0.0
-    assert any("no sound policy decides" in event.text for event in helm.guardian.events if event.kind == "refused")
+    assert any("no sound policy decides" in event.text for event in guardian.guardian.events if event.kind == "refused")
 
 
 class Breaking:
@@ -83,11 +85,11 @@ class Breaking:
 
 def test_a_policy_that_breaks_in_the_air_aborts_the_flight_and_the_drone_lands(tmp_path):
     lab = ServedLab(Layout(()), (0.0, 0.0), 0.0, autopilot="ardupilot", config=QUICK)
-    vehicle, helm = connected(lab)
+    vehicle, guardian = connected(lab)
     task = Task("go", Layout(()), (0.0, 0.0), 0.0, np.zeros((0, 2)))
     raises = pytest.raises(FlightOverError, match="makes no sense")
     with FlightLog.fresh(tmp_path / "log") as log, raises as over, vehicle:
-        fly_logged(Breaking(), vehicle, task, log, helm.clock)
+        fly_logged(Breaking(), vehicle, task, log, guardian.clock)
     assert over.value.status == 3
-    assert helm.guardian.phase is Phase.LANDED
+    assert guardian.guardian.phase is Phase.LANDED
     assert not lab.armed

@@ -17,12 +17,12 @@ import torch
 from wordwing.errors import WordwingError
 from wordwing.flight.arena import Arena
 from wordwing.flight.mavlink.clock import Clock
-from wordwing.flight.mavlink.flight_stacks import INVALID, recognise
-from wordwing.flight.mavlink.link import Link
-from wordwing.flight.mavlink.messages import Codec, Maker, heartbeat
-from wordwing.flight.mavlink.parse_message import Attitude, Heartbeat, Position, read
+from wordwing.flight.mavlink.flight_stacks import INVALID, flight_stack
+from wordwing.flight.mavlink.link import MavlinkLink
+from wordwing.flight.mavlink.messages import Codec, MessageFactory, heartbeat
+from wordwing.flight.mavlink.parse_message import Attitude, Heartbeat, Position, parse_message
 from wordwing.flight.mavlink.vehicle_status import AUTOPILOT
-from wordwing.flight.mocap.relay import Source
+from wordwing.flight.mocap.relay import MocapSource
 from wordwing.frames import ARENA_HALF, quaternion_from_euler, wrap_angle
 
 TOLERANCE = 0.1
@@ -46,7 +46,7 @@ class MovedError(WordwingError):
 
 
 @dataclass(frozen=True)
-class Reading:
+class PoseReading:
     """What the autopilot says of itself at one moment, local frame with z up."""
 
     position: tuple[float, float, float]
@@ -59,13 +59,13 @@ class Reading:
 class Carried(Protocol):
     """A drone in somebody's hands."""
 
-    def readings(self, seconds: float) -> list[Reading]:
+    def readings(self, seconds: float) -> list[PoseReading]:
         """What it says during the next seconds."""
         ...
 
 
 @dataclass(frozen=True)
-class Place:
+class CheckPoint:
     """Where the operator puts the drone."""
 
     name: str
@@ -76,18 +76,18 @@ class Place:
     """Metres, world frame."""
 
 
-def places(inset: float) -> tuple[Place, ...]:
+def places(inset: float) -> tuple[CheckPoint, ...]:
     """The centre and two corners; there the drone stands so many metres from both fences."""
     near = ARENA_HALF - inset
     away = f"{inset:.2f} m from both fences" if inset else "where the fences meet"
     return (
-        Place("centre", "the centre of the arena", 0.0, 0.0),
-        Place("red-yellow corner", f"the corner of the red and the yellow fence, {away}", near, near),
-        Place("red-white corner", f"the corner of the red and the white fence, {away}", near, -near),
+        CheckPoint("centre", "the centre of the arena", 0.0, 0.0),
+        CheckPoint("red-yellow corner", f"the corner of the red and the yellow fence, {away}", near, near),
+        CheckPoint("red-white corner", f"the corner of the red and the white fence, {away}", near, -near),
     )
 
 
-def measure(drone: Carried, seconds: float = SECONDS) -> Reading:
+def measure(drone: Carried, seconds: float = SECONDS) -> PoseReading:
     """The mean of some seconds of a drone that stands still and is not armed; else a `WordwingError`."""
     found = drone.readings(seconds)
     if any(reading.armed for reading in found):
@@ -109,14 +109,14 @@ def measure(drone: Carried, seconds: float = SECONDS) -> Reading:
             f"the drone moved by {moved:.3f} m and {math.degrees(turned):.1f}°; put it down and let go of it"
         )
     x, y, z = positions.mean(axis=0).tolist()
-    return Reading((x, y, z), mean, armed=False)
+    return PoseReading((x, y, z), mean, armed=False)
 
 
 @dataclass(frozen=True)
-class Row:
+class PointError:
     """One place, as it should be and as it is."""
 
-    place: Place
+    place: CheckPoint
     found: tuple[float, float, float]
     """Metres, world frame."""
     error: float
@@ -125,7 +125,7 @@ class Row:
     """Radians from the direction of the red fence."""
 
 
-def compare(arena: Arena, visited: Sequence[tuple[Place, Reading]], stand: float) -> list[Row]:
+def compare(arena: Arena, visited: Sequence[tuple[CheckPoint, PoseReading]], stand: float) -> list[PointError]:
     """What an arena makes of readings.
 
     Args:
@@ -140,11 +140,11 @@ def compare(arena: Arena, visited: Sequence[tuple[Place, Reading]], stand: float
         pose = arena.pose(position, quaternion_from_euler(zero, zero, yaw))
         x, y, z = pose.position.tolist()
         error = math.dist((x, y, z), (place.x, place.y, stand))
-        rows.append(Row(place, (x, y, z), error, float(wrap_angle(pose.yaw))))
+        rows.append(PointError(place, (x, y, z), error, float(wrap_angle(pose.yaw))))
     return rows
 
 
-def wrong(rows: Sequence[Row]) -> str | None:
+def wrong(rows: Sequence[PointError]) -> str | None:
     """What is worst about rows that are not all good, in a few words; None if they are."""
     far, turned = max(rows, key=lambda row: row.error), max(rows, key=lambda row: abs(row.heading))
     if far.error > TOLERANCE:
@@ -155,14 +155,14 @@ def wrong(rows: Sequence[Row]) -> str | None:
     return None
 
 
-def fitted(visited: Sequence[tuple[Place, Reading]], stand: float, like: Arena | None = None) -> Arena:
+def fitted(visited: Sequence[tuple[CheckPoint, PoseReading]], stand: float, like: Arena | None = None) -> Arena:
     """The arena that fits readings best, rounded as a person would write it."""
     known = [(place.x, place.y, stand) for place, _ in visited]
     arena, _residuals = Arena.fit(known, [reading.position for _, reading in visited], like)
     return arena.rounded()
 
 
-def table(rows: Sequence[Row], stand: float) -> str:
+def table(rows: Sequence[PointError], stand: float) -> str:
     """What was found, for people."""
     lines = [f"{'place':<18} {'should be (x, y, z)':>22} {'is':>22} {'off by':>8} {'nose off':>9}"]
     for row in rows:
@@ -175,8 +175,12 @@ def table(rows: Sequence[Row], stand: float) -> str:
 
 
 def visit(
-    drone: Carried, where: Sequence[Place], ask: Callable[[str], None], say: Callable[[str], None], attempts: int = 3
-) -> list[tuple[Place, Reading]]:
+    drone: Carried,
+    where: Sequence[CheckPoint],
+    ask: Callable[[str], None],
+    say: Callable[[str], None],
+    attempts: int = 3,
+) -> list[tuple[CheckPoint, PoseReading]]:
     """Have the operator carry the drone from place to place.
 
     Args:
@@ -203,7 +207,9 @@ def visit(
 class MavlinkDrone:
     """A drone on a link. It is only listened to, and asked to say more often where it is."""
 
-    def __init__(self, link: Link, clock: Clock, codec: Codec | None = None, mocap: Source | None = None) -> None:
+    def __init__(
+        self, link: MavlinkLink, clock: Clock, codec: Codec | None = None, mocap: MocapSource | None = None
+    ) -> None:
         """Nothing is sent yet.
 
         Args:
@@ -216,7 +222,7 @@ class MavlinkDrone:
         self._link, self._clock, self._mocap = link, clock, mocap
         self._height: float | None = None
         self._codec = codec or Codec()
-        self._maker: Maker | None = None
+        self._factory: MessageFactory | None = None
         self._system: int | None = None  # of the first autopilot that is heard
         self._beat = -math.inf
         self._armed = False
@@ -226,13 +232,13 @@ class MavlinkDrone:
         """Wait for the autopilot and for where it is; a `WordwingError` says what did not come."""
         end = self._clock.now() + timeout
         found = False
-        while self._clock.now() < end and not (found and self._maker is not None):
+        while self._clock.now() < end and not (found and self._factory is not None):
             found |= bool(self._listen(0.1))
-        if self._maker is None:
+        if self._factory is None:
             raise WordwingError(f"no autopilot was heard for {timeout:g} s ({self._link.lost or 'nothing came'})")
         if not found:
             raise WordwingError(
-                f"{self._maker.dialect.name} gives no local position and attitude; is motion capture on?"
+                f"{self._factory.stack.name} gives no local position and attitude; is motion capture on?"
                 if self._mocap is None or self._height is not None
                 else "no motion capture was heard; wordwing flight mocap must run, and send it where --mocap says"
             )
@@ -241,7 +247,7 @@ class MavlinkDrone:
         """Keep the link alive while the operator walks, and forget what was said meanwhile."""
         self._listen(0.0)
 
-    def readings(self, seconds: float) -> list[Reading]:
+    def readings(self, seconds: float) -> list[PoseReading]:
         """What it says during the next seconds."""
         for _bite in range(1000):  # what came while the operator walked
             if not self._link.receive():
@@ -252,14 +258,14 @@ class MavlinkDrone:
             found += self._listen(min(0.1, end - self._clock.now()))
         return found + self._listen(0.0)  # what has come while this process had to wait
 
-    def _listen(self, timeout: float) -> list[Reading]:
+    def _listen(self, timeout: float) -> list[PoseReading]:
         now = self._clock.now()
         if now >= self._beat + 1.0:
             self._beat = now
             self._link.send(self._codec.pack(heartbeat()))
-            if self._maker is not None:  # again and again: a packet may get lost
+            if self._factory is not None:  # again and again: a packet may get lost
                 for message in (32, 30):  # LOCAL_POSITION_NED, ATTITUDE
-                    self._link.send(self._codec.pack(self._maker.interval(message, 20.0)))
+                    self._link.send(self._codec.pack(self._factory.interval(message, 20.0)))
         found = []
         for pose in self._mocap.read(0.0) if self._mocap is not None else ():
             self._height = pose.position[2]
@@ -268,11 +274,11 @@ class MavlinkDrone:
                 system = message.get_srcSystem()
                 if message.get_srcComponent() != AUTOPILOT or self._system not in (None, system):
                     continue  # a camera, or another drone
-                for told in read(message):
+                for told in parse_message(message):
                     if isinstance(told, Heartbeat) and told.autopilot != INVALID:
                         self._armed = told.armed
-                        if self._maker is None:
-                            self._maker = Maker(recognise(told.autopilot), system)
+                        if self._factory is None:
+                            self._factory = MessageFactory(flight_stack(told.autopilot), system)
                             self._system, self._beat = system, -math.inf
                     elif isinstance(told, Attitude) and self._system is not None:
                         self._yaw = told.angles[2]
@@ -280,5 +286,5 @@ class MavlinkDrone:
                         x, y, z = told.position
                         if self._mocap is None or self._height is not None:
                             height = z if self._height is None else self._height
-                            found.append(Reading((x, y, height), self._yaw, self._armed))
+                            found.append(PoseReading((x, y, height), self._yaw, self._armed))
         return found

@@ -10,7 +10,7 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from wordwing.errors import WordwingError
 from wordwing.flight.mavlink.clock import ManualClock
-from wordwing.flight.mocap.relay import Origin, Relay, Sample, relay
+from wordwing.flight.mocap.relay import MocapSample, OriginSender, PoseRelay, relay
 
 
 class Autopilot:
@@ -39,7 +39,7 @@ class Seconds:
     def __init__(self, seconds: int, clock: ManualClock) -> None:
         self.left, self.clock, self.ended, self.broken = seconds, clock, False, 0
 
-    def read(self, timeout: float) -> list[Sample]:
+    def read(self, timeout: float) -> list[MocapSample]:
         self.clock.sleep(0.5)
         self.left -= 0.5
         self.ended = self.left <= 0
@@ -56,7 +56,7 @@ def heartbeat(armed: bool = False) -> mavlink.MAVLink_message:
 def told(autopilot: Autopilot) -> list[tuple[int, ...]]:
     """Latitude, longitude, altitude and target of each SET_GPS_GLOBAL_ORIGIN (48) that was sent."""
     clock = ManualClock()
-    relay(Seconds(4, clock), autopilot, Relay(), clock, origin=Origin(52.5, -13.25, 40.5))
+    relay(Seconds(4, clock), autopilot, PoseRelay(), clock, origin=OriginSender(52.5, -13.25, 40.5))
     found = []
     for packet in autopilot.packets:
         assert packet[0] == 0xFD
@@ -86,10 +86,10 @@ def test_nobody_else_is_told_anything(autopilot):
 @pytest.mark.parametrize("text", ["", "52.5", "north,east", "52.5,nan", "91,0", "0,181", "0,0,20000", "1,2,3,4"])
 def test_a_place_that_is_none_gets_one_sentence(text):
     with pytest.raises(WordwingError, match=r"--origin is .*; it must be LATITUDE,LONGITUDE"):
-        Origin.read(text)
+        OriginSender.read(text)
 
 
 def test_a_place_is_read_with_and_without_its_altitude():
-    place = Origin.read("52.5,-13.25,40.5")
+    place = OriginSender.read("52.5,-13.25,40.5")
     assert (place.latitude, place.longitude, place.altitude) == (52.5, -13.25, 40.5)
-    assert Origin.read("52.5,-13.25").altitude == 0
+    assert OriginSender.read("52.5,-13.25").altitude == 0

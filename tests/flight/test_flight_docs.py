@@ -11,8 +11,8 @@ from wordwing.flight.arena import Arena
 from wordwing.flight.calibration import Calibration
 from wordwing.flight.decision_latency import DECISIONS
 from wordwing.flight.flying import STEPS
-from wordwing.flight.guardian.safety import Limits, Timeouts
-from wordwing.flight.mavlink.flight_stacks import DIALECTS, OUR_COMPONENT, OUR_SYSTEM
+from wordwing.flight.guardian.safety import FlightLimits, Timeouts
+from wordwing.flight.mavlink.flight_stacks import FLIGHT_STACKS, OUR_COMPONENT, OUR_SYSTEM
 from wordwing.flight.mavlink.link import LOCAL_PORTS
 from wordwing.interface import CONTROL_PERIOD, FlightOverError
 
@@ -20,17 +20,17 @@ DOCS = Path(__file__).parent.parent.parent / "docs"
 PAGE = (DOCS / "flight.md").read_text("utf-8")
 
 
-def parameter_rows(dialect: str) -> list[tuple[str, str, str]]:
+def parameter_rows(stack: str) -> list[tuple[str, str, str]]:
     """Name, range and reason of the rows of a table of parameters."""
-    table = PAGE.partition(f"\n**{dialect}**\n")[2].strip().split("\n\n")[0]
+    table = PAGE.partition(f"\n**{stack}**\n")[2].strip().split("\n\n")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
     return [(re.match(r"`(\w+)`", name)[1], wanted, why) for name, wanted, why in rows]
 
 
-@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
-def test_the_tables_of_parameters_are_what_is_checked_before_arming(dialect):
-    assert parameter_rows(dialect.name) == [(entry.name, entry.range, entry.why) for entry in dialect.wanted]
-    for entry in dialect.wanted:
+@pytest.mark.parametrize("stack", FLIGHT_STACKS, ids=lambda stack: stack.name)
+def test_the_tables_of_parameters_are_what_is_checked_before_arming(stack):
+    assert parameter_rows(stack.name) == [(entry.name, entry.range, entry.why) for entry in stack.wanted]
+    for entry in stack.wanted:
         for name, _scale in entry.older:
             assert f"(older: `{name}`" in PAGE
 
@@ -49,7 +49,7 @@ def test_the_files_that_are_shown_can_be_read():
 
 
 def test_the_times_and_limits_of_the_failsafes_are_the_guardians():
-    times, limits = Timeouts(), Limits()
+    times, limits = Timeouts(), FlightLimits()
     for said in (
         f"a decision is older than {times.decision:g} s",
         f"after {times.hold:g} s more: land",

@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("pymavlink")
 
 from wordwing.flight.mavlink.parse_message import Heartbeat
-from wordwing.flight.mavlink.vehicle_status import Aircraft
+from wordwing.flight.mavlink.vehicle_status import VehicleStatus
 
 PX4, ARDUPILOT, QUADROTOR = 12, 3, 2
 HOLD, POSCTL = 4 << 16 | 3 << 24, 3 << 16
@@ -14,11 +14,11 @@ UNINIT, STANDBY = 0, 3
 
 def about_state(autopilot: int, mode: int, status: int) -> str:
     """What is said of the system state of an autopilot on the floor; nothing if it is well."""
-    aircraft = Aircraft()
+    vehicle = VehicleStatus()
     beat = Heartbeat(kind=QUADROTOR, autopilot=autopilot, armed=False, mode=mode, status=status)
-    assert aircraft.meet(1, 1, beat)
-    aircraft.hear(beat, 5.0)
-    return "".join(reason for reason in aircraft.unready(5.0) if "system state" in reason)
+    assert vehicle.meet(1, 1, beat)
+    vehicle.hear(beat, 5.0)
+    return "".join(reason for reason in vehicle.unready(5.0) if "system state" in reason)
 
 
 def test_a_px4_that_waits_in_hold_is_told_what_it_lacks():
