@@ -49,8 +49,7 @@ def write_log(folder: Path, observations: int, width: int, height: int) -> None:
 
 def write_archive(path: Path, rows: int) -> None:
     """A file of demonstrations with so many rows of zeros."""
-    from wordwing.data.demonstrations.archive import Header
-    from wordwing.data.demonstrations.records import Demonstrations
+    from wordwing.data.demonstrations.archive import Demonstrations, Header
 
     header = Header("sim", "cage", "0", "train", 50)
     one = np.zeros(1, np.int32)
@@ -81,7 +80,7 @@ def read(what: str, path: Path) -> None:
 
         read_flight(path)
     elif what == "demonstrations":
-        from wordwing.data.demonstrations.records import Demonstrations
+        from wordwing.data.demonstrations.archive import Demonstrations
 
         Demonstrations.load(path)
     elif what == "vocabulary":
@@ -111,7 +110,7 @@ if __name__ == "__main__":
     # All that is imported comes before what is measured.
     import torch
 
-    import wordwing.data.demonstrations.records
+    import wordwing.data.demonstrations.archive
     import wordwing.flight.replay
     import wordwing.model.checkpoint  # noqa: F401
 

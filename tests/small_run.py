@@ -11,8 +11,8 @@ from torch import Tensor
 
 from small_policy import CONFIG
 from wordwing.data.dataset import Dataset, Source, write_dataset
-from wordwing.data.demonstrations.records import Demonstrations
-from wordwing.data.demonstrations.sim import fly_sim
+from wordwing.data.demonstrations.archive import Demonstrations
+from wordwing.data.demonstrations.flying import fly_sim
 from wordwing.data.generating import Chunk, Generated, make
 from wordwing.data.scenes import Scene
 from wordwing.data.schema import Paragraph, Segment, Window

@@ -14,9 +14,8 @@ from torch import Tensor
 
 from interrupting import wait_for
 from wordwing.data.dataset import DERIVED, Dataset
-from wordwing.data.demonstrations.archive import Header, fingerprint
-from wordwing.data.demonstrations.records import LabDemonstrations, encode
-from wordwing.data.demonstrations.sim import fly_sim
+from wordwing.data.demonstrations.archive import Demonstrations, Header, encode
+from wordwing.data.demonstrations.flying import fly_sim
 from wordwing.learning.runtime.checkpoints import is_saved, load_state
 from wordwing.learning.runtime.config import RunConfig
 from wordwing.learning.runtime.recipes import ablated, changed, quick
@@ -105,8 +104,8 @@ def with_lab(cage: Path, folder: Path) -> Path:
     pictures = [encode(rng.integers(0, 256, (72, 128, 3), np.uint8), 50) for _row in flown.rows]
     names = [paragraph.id for paragraph in paragraphs]
     subsets = {"half": names[:3], "tenth": names[:1]}
-    header = Header("lab", dataset.name, fingerprint(dataset), "train", dataset.steps, 0, 50, subsets)
-    LabDemonstrations(
+    header = Header("lab", dataset.name, dataset.fingerprint, "train", dataset.steps, 0, 50, subsets)
+    Demonstrations(
         header,
         flown.ids,
         flown.decisions,

@@ -9,7 +9,7 @@ import numpy as np
 
 from wordwing.data.corpora import corpus
 from wordwing.data.dataset import Dataset
-from wordwing.data.demonstrations.sim import fly_sim, mean_action
+from wordwing.data.demonstrations.flying import fly_sim, mean_action
 from wordwing.execution.metrics import emd, final_distance, succeeded
 from wordwing.execution.runner import fly
 from wordwing.interface import Policy

@@ -11,8 +11,8 @@ import sys
 from dataclasses import asdict
 
 from wordwing.data.corpora import corpus
-from wordwing.data.demonstrations.records import Demonstrations, LabDemonstrations
-from wordwing.data.demonstrations.summary import summarise
+from wordwing.data.demonstrations.archive import Demonstrations
+from wordwing.data.demonstrations.flying import summarise
 from wordwing.data.judging import Rate, judge_rates
 from wordwing.data.statistics import describe
 
@@ -70,8 +70,8 @@ def demonstrations() -> None:
         dataset = corpus(name)
         for split in dataset.splits if domain == "sim" else ["train"]:
             file = dataset.folder / "demonstrations" / f"{domain}-{split}.npz"
-            kind = Demonstrations if domain == "sim" else LabDemonstrations
-            flights = kind.load(file, dataset)
+
+            flights = Demonstrations.load(file, dataset, domain)
             known = {entry.id: entry for entry in dataset.instructions(split)}
             found = summarise(flights, [known[name] for name in flights.ids])
             low, high = found.interval

@@ -15,8 +15,8 @@ import numpy as np
 import tyro
 
 from wordwing.data.dataset import Dataset
-from wordwing.data.demonstrations.lab import flight_seed
 from wordwing.evaluation.evaluate import Settings
+from wordwing.execution.environments import flight_seed
 from wordwing.execution.execution import Execution
 from wordwing.execution.runner import fly
 from wordwing.interface import Domain, Observation

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from wordwing.camera import Camera
 from wordwing.data.dataset import Dataset
-from wordwing.data.demonstrations import Demonstrations
+from wordwing.data.demonstrations.archive import Demonstrations
 from wordwing.errors import WordwingError
 from wordwing.evaluation.report.bootstrap import Resampling
 from wordwing.execution.metrics import wilson

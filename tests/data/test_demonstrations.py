@@ -12,9 +12,9 @@ import torch
 
 from wordwing.commands.build import demonstrate
 from wordwing.data.dataset import Dataset, Source, write_dataset
-from wordwing.data.demonstrations import Demonstrations, LabDemonstrations, sim
-from wordwing.data.demonstrations.sim import fly_sim
-from wordwing.data.demonstrations.summary import summarise
+from wordwing.data.demonstrations import flying
+from wordwing.data.demonstrations.archive import Demonstrations
+from wordwing.data.demonstrations.flying import fly_sim, summarise
 from wordwing.data.generating import Chunk, make
 from wordwing.data.schema import Paragraph, Segment
 from wordwing.errors import WordwingError
@@ -139,11 +139,10 @@ def test_a_flight_that_runs_out_of_steps_has_no_decision_at_its_last_pose(datase
     late = np.flatnonzero(~flown.stopped)
     assert len(late) > 5
     assert set(flown.decisions[late]) == {6}
-    batch = flown.batch(late)
-    assert batch.mask.shape == (len(late), 7)
-    assert batch.mask[:, :6].all()
-    assert not batch.mask[:, 6].any()
-    assert not batch.stop.any()
+    packed = flown.packed(late)
+    assert packed.poses.shape == (len(late), 7, 6)
+    assert packed.lengths.tolist() == [7] * len(late)
+    assert not packed.stopped.any()
     flown.save(tmp_path / "late.npz")
     assert not Demonstrations.load(tmp_path / "late.npz", short).stopped[late].any()
 
@@ -212,7 +211,7 @@ def test_the_same_dataset_gives_the_same_file(dataset, instructions, file, tmp_p
 
 
 def test_a_flight_does_not_depend_on_those_beside_it(dataset, instructions, flown, monkeypatch):
-    monkeypatch.setitem(sim.WORLDS, "cpu", 7)
+    monkeypatch.setitem(flying.WORLDS, "cpu", 7)
     ended: list[int] = []
     few = fly_sim(dataset, instructions[3:30], tick=ended.append)
     assert ended == [7, 7, 7, 6]
@@ -227,27 +226,30 @@ def test_flights_on_cuda_are_those_on_the_cpu(dataset, instructions, flown):
     same = other.decisions == flown.decisions
     assert same.mean() > 0.95  # a rounding may tip a decision
     assert np.abs(other.rests[same, :2].astype(int) - flown.rests[same, :2]).max() < 100
-    assert other.batch([0, 1], "cuda").pose.position.is_cuda
+    assert other.packed([0, 1]).to("cuda").poses.is_cuda
 
 
-def test_a_batch_holds_each_flight_and_says_where_it_ends(flown):
+def test_packed_flights_hold_each_flight_and_say_where_it_ends(flown):
     indices = [5, 0, 17, 5]
-    batch = flown.batch(indices)
-    assert batch.mask.shape == (4, flown.decisions[indices].max() + 1)
+    packed = flown.packed(indices)
+    assert packed.poses.shape == (4, flown.decisions[indices].max() + 1, 6)
+    pose, setpoint = unpack_pose(packed.poses), unpack_setpoint(packed.setpoints)
     for row, index in enumerate(indices):
         t = int(flown.decisions[index])
         poses, setpoints = flown.poses(index), flown.setpoints(index)
         assert len(poses) == t + 1
         assert len(setpoints.forward) == t
-        assert torch.equal(batch.pose.position[row, : t + 1], poses.position)
-        assert torch.equal(batch.pose.quaternion[row, : t + 1], poses.quaternion)
-        assert torch.equal(batch.setpoint.forward[row, :t], setpoints.forward)
-        assert torch.equal(batch.setpoint.yaw_rate[row, :t], setpoints.yaw_rate)
-        assert batch.stop[row].nonzero().flatten().tolist() == [t]
-        assert batch.mask[row].nonzero().flatten().tolist() == list(range(t + 1))
-        assert not batch.setpoint.forward[row, t:].any()
-        assert (batch.pose.position[row, t:] == poses.position[-1]).all()
-    assert torch.equal(flown.batch(torch.tensor(indices)).pose.position, batch.pose.position)
+        assert torch.equal(pose.position[row, : t + 1], poses.position)
+        assert torch.equal(pose.quaternion[row, : t + 1], poses.quaternion)
+        assert torch.equal(setpoint.forward[row, :t], setpoints.forward)
+        assert torch.equal(setpoint.yaw_rate[row, :t], setpoints.yaw_rate)
+        assert (int(packed.lengths[row]), bool(packed.stopped[row])) == (t + 1, True)
+        assert not setpoint.forward[row, t:].any()
+        assert (pose.position[row, t:] == poses.position[-1]).all()
+    assert torch.equal(flown.packed(np.array(indices)).poses, packed.poses)
+    few = flown.packed(indices, most=3)
+    assert torch.equal(few.poses, packed.poses[:, :3])
+    assert few.lengths.tolist() == [3] * 4
 
 
 def test_flights_are_counted_from_either_end_and_no_further(flown):
@@ -297,7 +299,7 @@ def test_a_missing_file_says_how_to_make_one(tmp_path):
 
 def test_sim_flights_are_not_taken_for_lab_flights(file):
     with pytest.raises(WordwingError, match="these are sim demonstrations; lab ones are wanted"):
-        LabDemonstrations.load(file)
+        Demonstrations.load(file, domain="lab")
 
 
 def rewritten(file: Path, **changes: object) -> None:
@@ -318,11 +320,11 @@ def rewritten(file: Path, **changes: object) -> None:
     ("key", "value", "sentence"),
     [
         ("version", 2, "the file's version is 2; this version of wordwing reads 1"),
-        ("version", None, "the file's version is None"),
+        ("version", None, "the file's version is null"),
         ("format", "holiday pictures", "not a file of demonstrations"),
-        ("steps", "50", "\"steps\" of the header is '50'"),
+        ("steps", "50", 'the header: "steps" is "50"; it must be a whole number'),
         ("steps", 3, "more than 3 steps"),
-        ("subsets", {"half": 3}, "must be a list of paragraphs"),
+        ("subsets", {"half": 3}, 'the header: "subsets": "half" is 3; it must be a list'),
     ],
 )
 def test_a_header_with_a_mistake_is_refused(file, key, value, sentence):
@@ -342,7 +344,7 @@ def test_a_header_with_a_mistake_is_refused(file, key, value, sentence):
         ("rows", lambda a: a[:-1], "its rows are"),
         ("rows", lambda a: np.full_like(a, -1), "a setpoint is out of its limits"),
         ("rests", lambda a: a[:, :3], "its rows are"),
-        ("ids", lambda a: a[:-1], '"ids" must be a list'),
+        ("ids", lambda a: a[:-1], '"ids": not valid JSON'),
         ("ids", lambda a: np.frombuffer(b'["a","a"]', np.uint8), "twice"),
     ],
 )

@@ -12,13 +12,14 @@ import torch
 
 from wordwing.commands.build import demonstrate
 from wordwing.data.dataset import Dataset, Source, write_dataset
-from wordwing.data.demonstrations import LabDemonstrations, lab
-from wordwing.data.demonstrations.choosing import Choice, _Block, _Entry, _exactly, choose
-from wordwing.data.demonstrations.lab import fly_lab, single_segments
-from wordwing.data.demonstrations.records import decode, encode
+from wordwing.data.demonstrations import flying
+from wordwing.data.demonstrations.archive import Demonstrations, decode, encode
+from wordwing.data.demonstrations.flying import fly_lab, single_segments
+from wordwing.data.demonstrations.selection import Selection, _Block, _Entry, _exactly, select
 from wordwing.data.generating import Chunk, make
 from wordwing.data.schema import Paragraph, Segment, length
 from wordwing.errors import WordwingError
+from wordwing.execution.environments import flight_seed
 from wordwing.execution.runner import fly
 from wordwing.lab.vehicle import LabVehicle
 from wordwing.policies.oracle import Oracle
@@ -56,7 +57,7 @@ def kinds_near(dataset: Dataset, paragraph: Paragraph) -> set[str]:
 
 def test_100_paragraphs_with_402_segments_are_chosen_in_whole_blocks(walks):
     for seed in range(3):
-        chosen = choose(walks, seed).paragraphs
+        chosen = select(walks, seed).paragraphs
         assert len({paragraph.id for paragraph in chosen}) == len(chosen) == 100
         assert sum(len(paragraph.segments) for paragraph in chosen) == 402
         assert set(Counter(paragraph.layout for paragraph in chosen).values()) == {5}
@@ -66,7 +67,7 @@ def test_100_paragraphs_with_402_segments_are_chosen_in_whole_blocks(walks):
 
 def test_a_tenth_is_inside_a_half_inside_all_and_each_passes_by_all_15_kinds(walks):
     for seed in range(3):
-        choice = choose(walks, seed)
+        choice = select(walks, seed)
         by_id = {paragraph.id: paragraph for paragraph in choice.paragraphs}
         half, tenth = choice.subsets["half"], choice.subsets["tenth"]
         assert (len(half), len(tenth)) == (50, 10)
@@ -92,24 +93,24 @@ def test_whole_blocks_make_a_tenth_where_two_of_them_show_everything(walks, tmp_
         legs = tuple(Segment("go", tuple(path[0].tolist()), 0.0, path) for path in cross)
         paragraphs += [Paragraph(f"{block}-{turn}", "train", f"{block}", legs) for turn in range(5)]
     dataset = write_dataset(tmp_path / "d", Source("cage", "x", 0, "x"), layouts, paragraphs)
-    assert set(choose(dataset, 0).subsets["tenth"]) == {f"{block}-{turn}" for block in (0, 1) for turn in range(5)}
+    assert set(select(dataset, 0).subsets["tenth"]) == {f"{block}-{turn}" for block in (0, 1) for turn in range(5)}
 
 
 def test_a_seed_chooses_and_another_seed_chooses_otherwise(walks):
-    first, again, other = (choose(walks, seed) for seed in (1, 1, 2))
+    first, again, other = (select(walks, seed) for seed in (1, 1, 2))
     assert [p.id for p in first.paragraphs] == [p.id for p in again.paragraphs]
     assert first.subsets == again.subsets
     assert [p.id for p in first.paragraphs] != [p.id for p in other.paragraphs]
 
 
 def test_the_nearest_number_of_segments_is_taken_where_402_is_impossible(tmp_path):
-    choice = choose(walked(tmp_path / "d", 30, (5, 5)), 0)
+    choice = select(walked(tmp_path / "d", 30, (5, 5)), 0)
     assert (len(choice.paragraphs), len(single_segments(choice))) == (100, 500)
 
 
 def test_paragraphs_are_chosen_one_by_one_where_blocks_are_larger_than_the_set(tmp_path):
     rooms = walked(tmp_path / "d", 3, (1, 7), per_block=120)
-    one, other = (choose(rooms, seed) for seed in (0, 1))
+    one, other = (select(rooms, seed) for seed in (0, 1))
     for choice in (one, other):
         assert (len(choice.paragraphs), len(single_segments(choice))) == (100, 402)
         assert set(choice.subsets["tenth"]) < set(choice.subsets["half"]) < {p.id for p in choice.paragraphs}
@@ -118,7 +119,7 @@ def test_paragraphs_are_chosen_one_by_one_where_blocks_are_larger_than_the_set(t
 
 
 def test_all_paragraphs_are_taken_where_there_are_fewer(tmp_path):
-    choice = choose(walked(tmp_path / "d", 2, (2, 3)), 0)
+    choice = select(walked(tmp_path / "d", 2, (2, 3)), 0)
     assert len(choice.paragraphs) == 10
     assert (len(choice.subsets["half"]), len(choice.subsets["tenth"])) == (5, 1)
 
@@ -141,7 +142,7 @@ def test_a_dataset_without_single_segments_is_refused(tmp_path):
     dataset = write_dataset(tmp_path / "d", Source("cage", "x", 0, "x"), {}, [])
     dataset.meta["counts"]["train"] = {}
     with pytest.raises(WordwingError, match="no single segments"):
-        choose(dataset, 0)
+        select(dataset, 0)
 
 
 @pytest.fixture(scope="module")
@@ -152,11 +153,11 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 
 @pytest.fixture(scope="module")
-def choice(dataset) -> Choice:
+def choice(dataset) -> Selection:
     """Three paragraphs with one or two of their segments: four short flights."""
     paragraphs = sorted(dataset.paragraphs("train"), key=lambda p: sum(map(length, p.segments[:2])))[:3]
     short = [replace(p, segments=p.segments[:count]) for p, count in zip(paragraphs, (2, 1, 1), strict=True)]
-    return Choice(tuple(short), {"half": [short[0].id, short[2].id], "tenth": [short[2].id]})
+    return Selection(tuple(short), {"half": [short[0].id, short[2].id], "tenth": [short[2].id]})
 
 
 @pytest.fixture(scope="module")
@@ -167,12 +168,12 @@ def file(dataset, choice, tmp_path_factory) -> Path:
 
 
 def test_a_flight_holds_what_the_vehicle_showed_reported_and_was_sent(dataset, choice, file):
-    read = LabDemonstrations.load(file, dataset)
+    read = Demonstrations.load(file, dataset, "lab")
     singles = single_segments(choice)
     assert read.ids == tuple(single.id for single in singles)
     index = 3
     task = dataset.task(singles[index])
-    seed = lab.flight_seed(3, read.ids[index])
+    seed = flight_seed(3, read.ids[index])
     with LabVehicle(task.layout, task.start_xy, task.start_yaw, seed=seed) as drone:
         [flight] = fly(Oracle(), drone, [task], keep_images=True)
     t = flight.end
@@ -196,7 +197,7 @@ def test_a_flight_holds_what_the_vehicle_showed_reported_and_was_sent(dataset, c
 
 
 def test_a_tenth_of_the_flights_is_found_by_its_name(choice, file):
-    read = LabDemonstrations.load(file)
+    read = Demonstrations.load(file, domain="lab")
     assert read.subsets == ("all", "half", "tenth")
     assert [len(read.subset(name)) for name in read.subsets] == [4, 3, 1]
     assert {read.ids[i].rpartition("/")[0] for i in read.subset("tenth")} == set(choice.subsets["tenth"])
@@ -220,8 +221,8 @@ def test_an_interrupted_run_goes_on_where_it_was_and_ends_the_same(dataset, choi
     [kept] = (tmp_path / "lab-train.parts").iterdir()
     kept.with_name("0001.npz").write_bytes(kept.read_bytes()[:1000])  # as if another part were damaged
     flown: list[tuple[str, ...]] = []
-    original = lab._fly_paragraph
-    monkeypatch.setattr(lab, "_fly_paragraph", lambda work: (flown.append(work.ids), original(work))[1])
+    original = flying._fly_paragraph
+    monkeypatch.setattr(flying, "_fly_paragraph", lambda work: (flown.append(work.ids), original(work))[1])
     ticks: list[int] = []
     fly_lab(dataset, choice, path, seed=3, tick=ticks.append)
     assert [name for ids in flown for name in ids] == [single.id for single in single_segments(choice)][2:]
@@ -231,8 +232,8 @@ def test_an_interrupted_run_goes_on_where_it_was_and_ends_the_same(dataset, choi
 
 
 def test_only_the_same_flights_of_the_same_dataset_and_seed_are_gone_on_with(dataset, file):
-    made = LabDemonstrations.load(file)
-    work = lab._Work(file, made.header, made.ids, ())
+    made = Demonstrations.load(file, domain="lab")
+    work = flying._Paragraph(file, made.header, made.ids, ())
     assert work.done() is not None
     for other in (
         replace(work, header=replace(made.header, seed=4)),
@@ -245,8 +246,8 @@ def test_only_the_same_flights_of_the_same_dataset_and_seed_are_gone_on_with(dat
 
 
 def test_another_seed_is_another_flight(dataset, choice, file, tmp_path):
-    made = fly_lab(dataset, Choice(choice.paragraphs[2:], {}), tmp_path / "lab-train.npz", seed=4)
-    before = LabDemonstrations.load(file)
+    made = fly_lab(dataset, Selection(choice.paragraphs[2:], {}), tmp_path / "lab-train.npz", seed=4)
+    before = Demonstrations.load(file, domain="lab")
     assert made.ids == before.ids[3:]
     assert not torch.equal(made.poses(0).position[0], before.poses(3).position[0])
     assert not torch.equal(made.images(0)[0], before.images(3)[0])
@@ -259,7 +260,7 @@ def test_two_processes_fly_what_one_does(dataset, choice, file, tmp_path):
 
 
 def test_a_lab_file_with_pictures_missing_or_of_another_kind_is_refused(file, tmp_path):
-    read = LabDemonstrations.load(file)
+    read = Demonstrations.load(file, domain="lab")
     mistakes = {
         "one picture for each": replace(read, sizes=read.sizes[:-1]),
         "picture 0 is not WebP": replace(read, pictures=np.roll(read.pictures, 1)),
@@ -268,7 +269,7 @@ def test_a_lab_file_with_pictures_missing_or_of_another_kind_is_refused(file, tm
     for sentence, broken in mistakes.items():
         broken.save(tmp_path / "broken.npz")
         with pytest.raises(WordwingError, match=sentence):
-            LabDemonstrations.load(tmp_path / "broken.npz")
+            Demonstrations.load(tmp_path / "broken.npz", domain="lab")
     with pytest.raises(WordwingError, match="damaged"):
         decode(encode(np.zeros((72, 128, 3), np.uint8), 80)[:-8])
     with pytest.raises(WordwingError, match="is 64 × 36, not 128 × 72"):
@@ -278,7 +279,7 @@ def test_a_lab_file_with_pictures_missing_or_of_another_kind_is_refused(file, tm
 def test_the_command_flies_a_trial_in_the_lab(dataset, tmp_path, capsys):
     demonstrate(dataset.folder, domain="lab", limit=1, processes=1, out=tmp_path)
     assert "lab train: 1 flights, success 100.0 %" in capsys.readouterr().out
-    read = LabDemonstrations.load(tmp_path / "lab-train-first1.npz", dataset)
+    read = Demonstrations.load(tmp_path / "lab-train-first1.npz", dataset, "lab")
     assert len(read) == 1
     with pytest.raises(WordwingError, match="the lab flies demonstrations of train only"):
         demonstrate(_with_dev(dataset, tmp_path), domain="lab", splits=("dev",))

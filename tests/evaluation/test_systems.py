@@ -9,9 +9,9 @@ import pytest
 from small_evaluation import bare_dataset, save_policy, small_cage
 from wordwing.data.corpora import corpus
 from wordwing.data.dataset import DERIVED, Dataset
-from wordwing.data.demonstrations import sim
-from wordwing.data.demonstrations.records import Demonstrations
-from wordwing.data.demonstrations.sim import fly_sim, mean_action, training_mean_action
+from wordwing.data.demonstrations import flying
+from wordwing.data.demonstrations.archive import Demonstrations
+from wordwing.data.demonstrations.flying import fly_sim, mean_action, training_mean_action
 from wordwing.errors import WordwingError
 from wordwing.evaluation.systems import find_systems
 from wordwing.policies.baselines import MEAN_ACTIONS, Average, MeanAction, Stop
@@ -173,7 +173,7 @@ def test_demonstrations_that_are_there_are_not_flown_again(measured, tmp_path, m
     dataset, flown = measured
     copy = Dataset(shutil.copytree(dataset.folder, tmp_path / "yard"))
     flown.save(copy.folder / DERIVED / "sim-train.npz")
-    monkeypatch.setattr(sim, "fly_sim", None)
+    monkeypatch.setattr(flying, "fly_sim", None)
     assert training_mean_action(copy) == mean_action(flown)
     with open(copy.folder / "paragraphs.jsonl", "a") as file:
         file.write("\n")

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from small_run import angle_between, random_rollouts
-from wordwing.data.demonstrations.records import LabDemonstrations, decode, encode
+from wordwing.data.demonstrations.archive import Demonstrations, decode, encode
 from wordwing.errors import WordwingError
 from wordwing.execution.packing import unpack_pose
 from wordwing.learning.executions import Executions, LabExecutions
@@ -45,16 +45,7 @@ def test_executions_are_the_demonstrations_pose_by_pose_with_room_for_any_rollou
 def test_demonstrations_may_come_in_another_order_and_none_may_be_missing(run):
     cage = run.demonstrations["cage"]
     order = np.random.default_rng(0).permutation(len(cage))
-    rows = np.concatenate([cage.rows[cage.offsets[number] : cage.offsets[number + 1]] for number in order])
-    shuffled = replace(
-        cage,
-        ids=tuple(cage.ids[number] for number in order),
-        decisions=cage.decisions[order],
-        stopped=cage.stopped[order],
-        rows=rows,
-        rests=cage.rests[order],
-        _devices={},
-    )
+    shuffled = cage.take(order)
     found = Executions.demonstrated(run.examples, run.demonstrations | {"cage": shuffled})
     assert everything(found) == everything(run.executions())
     lost = replace(cage, ids=("nothing", *cage.ids[1:]))
@@ -133,7 +124,7 @@ def test_where_the_steps_ran_out_nothing_was_decided(run):
     cage = run.demonstrations["cage"]
     stopped = cage.stopped.copy()
     stopped[1] = False
-    hurried = replace(cage, stopped=stopped, _devices={})
+    hurried = replace(cage, stopped=stopped)
     executions = Executions.demonstrated(run.examples, run.demonstrations | {"cage": hurried})
     last = executions.lengths[:3, None] - 1
     frames = torch.cat([last - 1, last], dim=1)
@@ -236,13 +227,13 @@ def test_replaced_is_empty_while_there_are_only_demonstrations(run):
     assert everything(executions) == everything(run.executions())
 
 
-def pictured(run, rng, chosen: list[int]) -> LabDemonstrations:
+def pictured(run, rng, chosen: list[int]) -> Demonstrations:
     """Some of the cage's flights with pictures of their own."""
     cage = run.demonstrations["cage"]
     rows = np.concatenate([cage.rows[cage.offsets[number] : cage.offsets[number + 1]] for number in chosen])
     coarse = rng.integers(0, 256, (len(rows), 6, 8, 3), dtype=np.uint8)
     files = [encode(np.kron(picture, np.ones((12, 16, 1), np.uint8)), quality=50) for picture in coarse]
-    return LabDemonstrations(
+    return Demonstrations(
         header=replace(cage.header, domain="lab"),
         ids=tuple(cage.ids[number] for number in chosen),
         decisions=cage.decisions[chosen],
@@ -283,6 +274,6 @@ def test_the_labs_flights_keep_pictures_poses_and_decisions_together(run, rng):
 
 def test_a_flight_of_the_lab_needs_its_instruction_among_the_examples(run, rng):
     recorded = pictured(run, rng, [1, 2])
-    strange = replace(recorded, ids=(recorded.ids[0], "walk/0"), _devices={})
+    strange = replace(recorded, ids=(recorded.ids[0], "walk/0"))
     with pytest.raises(WordwingError, match='the lab flew the instruction "walk/0", which is not among the examples'):
         LabExecutions.recorded(run.examples, strange, [0, 1])

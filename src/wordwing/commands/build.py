@@ -15,7 +15,7 @@ from wordwing.errors import WordwingError
 
 if TYPE_CHECKING:
     from wordwing.data.dataset import Dataset
-    from wordwing.data.demonstrations.summary import Summary
+    from wordwing.data.demonstrations.flying import Summary
 
 
 def build(
@@ -129,8 +129,7 @@ def demonstrate(
 def _sim(dataset: Dataset, split: str, limit: int | None, device: str, file: Path) -> Summary:
     import torch
 
-    from wordwing.data.demonstrations.sim import fly_sim
-    from wordwing.data.demonstrations.summary import summarise
+    from wordwing.data.demonstrations.flying import fly_sim, summarise
 
     instructions = list(dataset.instructions(split))[:limit]
     if not instructions:
@@ -142,15 +141,14 @@ def _sim(dataset: Dataset, split: str, limit: int | None, device: str, file: Pat
 
 
 def _lab(dataset: Dataset, seed: int, limit: int | None, processes: int, file: Path) -> Summary:
-    from wordwing.data.demonstrations.choosing import choose
-    from wordwing.data.demonstrations.lab import fly_lab, single_segments
-    from wordwing.data.demonstrations.summary import summarise
+    from wordwing.data.demonstrations.flying import fly_lab, single_segments, summarise
+    from wordwing.data.demonstrations.selection import select
 
-    choice = choose(dataset, seed)
-    singles = single_segments(choice, limit)
+    selection = select(dataset, seed)
+    singles = single_segments(selection, limit)
     workers = processes or os.cpu_count() or 1
     with bar("lab train", len(singles), "flights") as tick:
-        made = fly_lab(dataset, choice, file, seed, limit=limit, processes=workers, tick=tick)
+        made = fly_lab(dataset, selection, file, seed, limit=limit, processes=workers, tick=tick)
     return summarise(made, singles)
 
 

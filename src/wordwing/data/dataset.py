@@ -12,13 +12,15 @@ beside its place and renamed when it is whole.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -126,6 +128,15 @@ class Dataset:
     def splits(self) -> list[str]:
         """Names of the splits, training first."""
         return list(self.meta["counts"])
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all that a demonstration depends on: where things stand, and the paths."""
+        digest = hashlib.sha256()
+        for name in ("paragraphs.jsonl", "layouts.jsonl"):
+            with _open(self.folder / name) as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+        return digest.hexdigest()
 
     def label(self, split: str) -> str:
         """A split's name, with what it is where the name does not say it all: "dev (new tasks in …)"."""
@@ -398,7 +409,7 @@ def _parse(line: bytes, where: str) -> Any:
         raise WordwingError(f"{where}: not valid JSON ({error})") from None
 
 
-def _open(path: Path) -> BinaryIO:
+def _open(path: Path) -> BufferedReader:
     try:
         return open(path, "rb")
     except OSError as error:

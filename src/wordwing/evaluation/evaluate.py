@@ -20,8 +20,6 @@ from typing import Any, Literal
 import numpy as np
 
 from wordwing.data.dataset import Dataset
-from wordwing.data.demonstrations.archive import fingerprint
-from wordwing.data.demonstrations.lab import flight_seed
 from wordwing.data.schema import Instruction
 from wordwing.data.subsets import instructions_of
 from wordwing.errors import WordwingError
@@ -30,6 +28,7 @@ from wordwing.evaluation.episodes import DECIMALS, EPISODES, Episode, episode_li
 from wordwing.evaluation.measures import Measures, measure, measures_of
 from wordwing.evaluation.report.summary import SUMMARY, Score, Summary, summarise
 from wordwing.evaluation.systems import System
+from wordwing.execution.environments import flight_seed
 from wordwing.execution.execution import Execution
 from wordwing.execution.runner import fly
 from wordwing.files import locked, read_json, replacing
@@ -100,7 +99,7 @@ class Settings:
             "schema": SCHEMA,
             "wordwing": VERSION,
             "corpus": self.dataset.name,
-            "dataset": fingerprint(self.dataset),
+            "dataset": self.dataset.fingerprint,
             "split": self.split,
             "segments": list(self.segments),
             "domain": self.domain,

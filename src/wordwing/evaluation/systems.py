@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from wordwing.data.dataset import Dataset
-from wordwing.data.demonstrations.sim import training_mean_action
+from wordwing.data.demonstrations.flying import training_mean_action
 from wordwing.errors import WordwingError
 from wordwing.interface import Domain, Policy
 from wordwing.model.checkpoint import CONFIG, WEIGHTS, WORDS, policy_folder, shipped

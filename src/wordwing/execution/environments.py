@@ -5,6 +5,7 @@ A drone on MAVLink is an environment too; `wordwing.flight` connects to it.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -41,3 +42,8 @@ def open_environment(
     [task] = tasks
     with LabVehicle(task.layout, task.start_xy, task.start_yaw, seed=seed) as drone:
         yield drone
+
+
+def flight_seed(seed: int, name: str) -> int:
+    """What the lab of one flight is seeded by: the evaluation's seed and the instruction's id."""
+    return zlib.crc32(f"{seed} {name}".encode())

@@ -199,9 +199,7 @@ class Runner:
             velocity=torch.stack(self._velocities).transpose(0, 1) if self._velocities else None,
             goals=torch.stack(self._goals).transpose(0, 1) if self._goals else None,
             probabilities=torch.stack(self._probabilities).transpose(0, 1) if self._probabilities else None,
-            seconds_inside_landmarks=tuple(
-                None if inside is None else float(inside[end, world]) for world, end in enumerate(length.tolist())
-            ),
+            seconds_inside_landmarks=(None,) * n if inside is None else tuple(inside[length, torch.arange(n)].tolist()),
             images=tuple(
                 tuple(image[world] for image in self._images[: end + 1]) for world, end in enumerate(length.tolist())
             ),

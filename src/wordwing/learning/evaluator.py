@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from wordwing.data.demonstrations.sim import training_mean_action
+from wordwing.data.demonstrations.flying import training_mean_action
 from wordwing.execution.execution import Execution
 from wordwing.execution.metrics import emd, final_distance, succeeded
 from wordwing.execution.runner import fly, start_poses

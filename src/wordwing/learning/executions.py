@@ -12,11 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wordwing.data.demonstrations.records import Demonstrations, LabDemonstrations
+from wordwing.data.demonstrations.archive import Demonstrations
 from wordwing.errors import WordwingError
-from wordwing.execution.packing import pack_pose, pack_setpoint, unpack_pose, unpack_setpoint
+from wordwing.execution.packing import pack_pose, unpack_pose, unpack_setpoint
 from wordwing.frames import Pose
-from wordwing.interface import Setpoint
 from wordwing.learning.examples import ExampleSet
 from wordwing.learning.runtime.messages import Executed
 
@@ -185,7 +184,7 @@ class LabExecutions:
         """[N] int64, where each flight's pictures begin."""
 
     @classmethod
-    def recorded(cls, examples: ExampleSet, demonstrations: LabDemonstrations, chosen: Sequence[int]) -> LabExecutions:
+    def recorded(cls, examples: ExampleSet, demonstrations: Demonstrations, chosen: Sequence[int]) -> LabExecutions:
         """Flights of the lab.
 
         Args:
@@ -198,14 +197,9 @@ class LabExecutions:
         if missing := [one for one in names if one not in at]:
             raise WordwingError(f'cage: the lab flew the instruction "{missing[0]}", which is not among the examples')
         images = [demonstrations.images(number) for number in chosen]
-        lengths = torch.tensor([len(one) for one in images])
-        longest = int(lengths.max())
-        batch = demonstrations.batch(list(chosen))
-        setpoints = pack_setpoint(Setpoint(batch.setpoint.forward[:, :longest], batch.setpoint.yaw_rate[:, :longest]))
         device = examples.device
-        stopped = torch.from_numpy(demonstrations.stopped[list(chosen)])
-        packed = (pack_pose(batch.pose[:, :longest]), lengths, setpoints, stopped)
-        executions = Executions(*(tensor.to(device) for tensor in packed))
+        packed = demonstrations.packed(chosen).to(device)
+        executions = Executions(packed.poses, packed.lengths, packed.setpoints, packed.stopped)
         return cls(torch.tensor([at[one] for one in names], device=device), executions, torch.cat(images).to(device))
 
     def __len__(self) -> int:

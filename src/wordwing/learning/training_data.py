@@ -10,8 +10,8 @@ import torch
 
 from wordwing.data.corpora import CORPORA, corpus
 from wordwing.data.dataset import DERIVED, Dataset
-from wordwing.data.demonstrations.records import Demonstrations, LabDemonstrations
-from wordwing.data.demonstrations.sim import fly_sim
+from wordwing.data.demonstrations.archive import Demonstrations
+from wordwing.data.demonstrations.flying import fly_sim
 from wordwing.data.schema import Instruction
 from wordwing.errors import WordwingError
 from wordwing.language.tokenizer import Vocabulary
@@ -102,7 +102,7 @@ def lab_executions(material: Material, config: DataConfig, say: Say = lambda sen
             "flies them, in about five minutes, and --ablate sim-only learns without them"
         )
     say("reading the lab's pictures")
-    recorded = LabDemonstrations.load(file, cage)
+    recorded = Demonstrations.load(file, cage, "lab")
     known = set(material.examples.ids[material.examples.corpora.index("cage")])
     chosen = [int(number) for number in recorded.subset(config.lab) if recorded.ids[number] in known]
     if not chosen:

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from wordwing.camera import Camera
-from wordwing.data.demonstrations.lab import flight_seed
 from wordwing.data.schema import Segment
 from wordwing.evaluation.episodes import Episode
 from wordwing.evaluation.measures import Measures, measure
 from wordwing.evaluation.report.summary import Origin, Score, learned, ordered, title
 from wordwing.evaluation.report.tables import slug
+from wordwing.execution.environments import flight_seed
 from wordwing.execution.execution import Execution
 from wordwing.execution.metrics import SUCCESS_DISTANCE
 from wordwing.files import replacing

@@ -34,7 +34,7 @@ TRIES, POOL = 200, 500
 
 
 @dataclass(frozen=True)
-class Choice:
+class Selection:
     """What to fly in the lab."""
 
     paragraphs: tuple[Paragraph, ...]
@@ -57,7 +57,7 @@ class _Entry:
 _Block = tuple[_Entry, ...]
 
 
-def choose(dataset: Dataset, seed: int, paragraphs: int = PARAGRAPHS, segments: int = SEGMENTS) -> Choice:
+def select(dataset: Dataset, seed: int, paragraphs: int = PARAGRAPHS, segments: int = SEGMENTS) -> Selection:
     """Choose training paragraphs by a seed: all choices with these numbers are equally likely, given the tenth.
 
     Args:
@@ -82,7 +82,7 @@ def choose(dataset: Dataset, seed: int, paragraphs: int = PARAGRAPHS, segments: 
     chosen = [*homes, *_exactly(others, wanted - sum(map(len, homes)), missing, rng)]
     half = _part(chosen, tenth, max(few, round(SUBSETS["half"] * wanted)), rng)
     everything = sorted((entry for block in chosen for entry in block), key=lambda entry: entry.index)
-    return Choice(
+    return Selection(
         tuple(entry.paragraph for entry in everything),
         {
             name: [entry.paragraph.id for entry in everything if entry in part]
