@@ -15,6 +15,7 @@ from wordwing.data.demonstrations.archive import Demonstrations
 from wordwing.data.demonstrations.flying import summarise
 from wordwing.data.judging import Rate, judge_rates
 from wordwing.data.statistics import describe
+from wordwing.interface import Domain
 
 
 def sizes() -> None:
@@ -66,7 +67,8 @@ def percent(rate: Rate) -> dict:
 
 def demonstrations() -> None:
     """How well ORACLE follows the gold paths."""
-    for name, domain in (("field", "sim"), ("cage", "sim"), ("errands", "sim"), ("house", "sim"), ("cage", "lab")):
+    flown: list[tuple[str, Domain]] = [(name, "sim") for name in ("field", "cage", "errands", "house")]
+    for name, domain in [*flown, ("cage", "lab")]:
         dataset = corpus(name)
         for split in dataset.splits if domain == "sim" else ["train"]:
             file = dataset.folder / "demonstrations" / f"{domain}-{split}.npz"

@@ -31,7 +31,7 @@ MEAN_ACTIONS = {
     "dev-mini": MeanAction(0.458, -0.001, 17),
 }
 """ORACLE's in the corpora's training demonstrations in `sim`, one and two segments pooled; other datasets are measured
-by `data.demonstrations.sim`. dev-mini has no training split: its are those of cage and field together. The authors'
+by `data.demonstrations.flying`. dev-mini has no training split: its are those of cage and field together. The authors'
 were 0.385 m/s, 0.008 rad/s to the right and 20 steps, from their own demonstrations."""
 
 

@@ -37,12 +37,12 @@ from wordwing.execution.packing import (
 from wordwing.files import read_picture, replacing
 from wordwing.frames import Pose
 from wordwing.interface import MAX_FORWARD, MAX_YAW_RATE, Domain, Setpoint
-from wordwing.release import VERSION as RELEASE
+from wordwing.release import VERSION
 from wordwing.validation import parse, parse_json
 
 FORMAT = "wordwing demonstrations"
 
-VERSION = 1
+FORMAT_VERSION = 1
 """Of the format; other versions are refused."""
 
 MAX_ARRAYS, MAX_TEXT = 512_000_000, 16_000_000
@@ -80,7 +80,7 @@ class Header:
     """Of the lab's images, WebP's measure from 0 to 100."""
     subsets: dict[str, list[str]] = field(default_factory=dict)
     """Ids of the paragraphs in each part of the lab's set."""
-    wordwing: str = RELEASE
+    wordwing: str = VERSION
     """Version that flew them."""
 
 
@@ -205,7 +205,7 @@ class Demonstrations:
 
     def save(self, path: str | Path) -> None:
         """Write the file whole, or leave what was there; the same content makes the same bytes."""
-        document = {"format": FORMAT, "version": VERSION, **asdict(self.header)}
+        document = {"format": FORMAT, "version": FORMAT_VERSION, **asdict(self.header)}
         arrays: dict[str, Any] = {
             "ids": _text(self.ids),
             "decisions": self.decisions,
@@ -348,10 +348,10 @@ def _header(text: Array, domain: Domain, path: str | Path) -> Header:
     row = json.loads(text.tobytes())
     if not isinstance(row, dict) or row.get("format") != FORMAT:
         raise WordwingError(f"{path}: not a file of demonstrations")
-    if row.get("version") != VERSION:
+    if row.get("version") != FORMAT_VERSION:
         raise WordwingError(
-            f"{path}: the file's version is {shown(row.get('version'))}; this version of wordwing reads {VERSION}, "
-            "and wordwing data demonstrate makes it again"
+            f"{path}: the file's version is {shown(row.get('version'))}; this version of wordwing reads "
+            f"{FORMAT_VERSION}, and wordwing data demonstrate makes it again"
         )
     header = parse(Header, row, f"{path}: the header")
     if header.domain != domain:
