@@ -24,7 +24,7 @@ def test_the_python_examples_run_on_the_readmes_own_layout(tmp_path, monkeypatch
     assert "✓ turned around" in capsys.readouterr().out
     assert (tmp_path / "flight.png").stat().st_size > 100_000
     exec(batched.replace("1024", "4").replace('"cuda"', '"cpu"'), names)  # fewer worlds, no GPU
-    assert names["pictures"].shape == (4, 72, 128, 3)
+    assert names["images"].shape == (4, 72, 128, 3)
     assert names["flown"].forward.shape == (4,)
     exec(gym.replace("64", "2"), names)
     names["env"].close()
