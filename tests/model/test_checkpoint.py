@@ -192,7 +192,9 @@ def test_a_missing_file_is_named(folder, name):
     assert refused(folder) == f"{folder / name}: this is a folder, not a file"
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b'{"format": 1,}', b"nan", b"9" * 5000])
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b'{"format": 1,}', b"nan", b"9" * 5000, rb'{"\ud800": 1}']
+)
 def test_a_configuration_that_is_not_json_is_refused(folder, text):
     (folder / "config.json").write_bytes(text)
     assert re.search(r"config\.json: (not valid JSON|the file is empty|byte 0 is not UTF-8)", refused(folder))
@@ -201,16 +203,16 @@ def test_a_configuration_that_is_not_json_is_refused(folder, text):
 @pytest.mark.parametrize(
     ("document", "sentence"),
     [
-        ([], "this is a list; it must be an object"),
-        (7, "this is 7; it must be an object"),
-        ({}, "the format is null; this wordwing reads 1"),
-        ({"format": 2}, "the format is 2; this wordwing reads 1"),
-        ({"format": True}, "the format is true; this wordwing reads 1"),
-        ({"format": "1"}, 'the format is "1"; this wordwing reads 1'),
-        ({"format": 1}, 'the file has no "model"'),
-        ({"format": 1, "model": {}, "modell": 3}, 'the file has an unknown entry "modell"; did you mean "model"?'),
-        ({"format": 1, "model": {}}, 'model has no "stage1"'),
-        ({"format": 1, "model": 3}, "model is 3; it must be an object"),
+        ([], "this is a list; it must be an object, {…}"),
+        (7, "this is 7; it must be an object, {…}"),
+        ({}, '"format" is missing; it must be 1, the format that this wordwing reads'),
+        ({"format": 2}, '"format" is 2; it must be 1, the format that this wordwing reads'),
+        ({"format": True}, '"format" is true; it must be 1, the format that this wordwing reads'),
+        ({"format": "1"}, '"format" is "1"; it must be 1, the format that this wordwing reads'),
+        ({"format": 1}, '"model" is missing; it must be an object, {…}'),
+        ({"format": 1, "model": {}, "modell": 3}, 'it has an unknown key "modell"; did you mean "model"?'),
+        ({"format": 1, "model": {}}, 'model: "stage1" is missing; it must be an object, {…}'),
+        ({"format": 1, "model": 3}, '"model" is 3; it must be an object, {…}'),
     ],
 )
 def test_a_configuration_of_another_kind_or_version_is_refused(folder, document, sentence):
@@ -218,30 +220,81 @@ def test_a_configuration_of_another_kind_or_version_is_refused(folder, document,
     assert refused(folder) == f"{folder / 'config.json'}: {sentence}"
 
 
+KEYS = "vision, text, lingunet, grounding, observability, mask_input, blank, phases"
+
+
 @pytest.mark.parametrize(
     ("path", "value", "sentence"),
     [
-        ("stage1.lingunet.levls", 5, 'model.stage1.lingunet has an unknown entry "levls"; did you mean "levels"?'),
-        ("stage1.\ud800\n", 5, r'model.stage1 has an unknown entry "\ud800\n"'),
-        ("stage1.lingunet.levels", ..., 'model.stage1.lingunet has no "levels"'),
-        ("stage1.lingunet.levels", 1, "model.stage1.lingunet.levels is 1; it must be from 2 to 6"),
-        ("stage1.lingunet.levels", 10**6, "model.stage1.lingunet.levels is 1000000; it must be from 2 to 6"),
-        ("stage1.lingunet", [], "model.stage1.lingunet is a list; it must be an object"),
-        ("stage1.vision.channels", 0, "model.stage1.vision.channels is 0; it must be from 1 to 256"),
-        ("stage1.vision.channels", 10**5, "model.stage1.vision.channels is 100000; it must be from 1 to 256"),
-        ("stage1.vision.channels", -8, "model.stage1.vision.channels is -8; it must be from 1 to 256"),
-        ("stage1.vision.channels", 8.0, "model.stage1.vision.channels is 8.0; it must be a whole number"),
-        ("stage1.vision.channels", "8", 'model.stage1.vision.channels is "8"; it must be a whole number'),
-        ("stage1.vision.channels", True, "model.stage1.vision.channels is true; it must be a whole number"),
-        ("stage1.vision.channels", None, "model.stage1.vision.channels is null; it must be a whole number"),
-        ("stage1.observability", 1, "model.stage1.observability is 1; it must be true or false"),
-        ("stage1.blank", "text", 'model.stage1.blank is "text"; it must be one of nothing, instruction, image'),
-        ("stage1.blank", ["image"], "model.stage1.blank is a list; it must be one of nothing, instruction, image"),
-        ("stage1.text.dropout", 1, "model.stage1.text.dropout is 1; it must be from 0 to 0.99"),
-        ("stage2.min_deviation", 0, "model.stage2.min_deviation is 0; it must be from 0.0001 to 10"),
+        ("stage1.lingunet.levls", 5, 'model: "stage1": "lingunet" has an unknown key "levls"; did you mean "levels"?'),
+        ("stage1.\a\n", 5, r'model: "stage1" has an unknown key "\u0007\n"; the keys are ' + KEYS),
+        (
+            "stage1.lingunet.levels",
+            ...,
+            'model: "stage1": "lingunet": "levels" is missing; it must be a whole number from 2 to 6',
+        ),
+        (
+            "stage1.lingunet.levels",
+            1,
+            'model: "stage1": "lingunet": "levels" is 1; it must be a whole number from 2 to 6',
+        ),
+        (
+            "stage1.lingunet.levels",
+            10**6,
+            'model: "stage1": "lingunet": "levels" is 1000000; it must be a whole number from 2 to 6',
+        ),
+        ("stage1.lingunet", [], 'model: "stage1": "lingunet" is a list; it must be an object, {…}'),
+        (
+            "stage1.vision.channels",
+            0,
+            'model: "stage1": "vision": "channels" is 0; it must be a whole number from 1 to 256',
+        ),
+        (
+            "stage1.vision.channels",
+            10**5,
+            'model: "stage1": "vision": "channels" is 100000; it must be a whole number from 1 to 256',
+        ),
+        (
+            "stage1.vision.channels",
+            -8,
+            'model: "stage1": "vision": "channels" is -8; it must be a whole number from 1 to 256',
+        ),
+        (
+            "stage1.vision.channels",
+            8.0,
+            'model: "stage1": "vision": "channels" is 8.0; it must be a whole number from 1 to 256',
+        ),
+        (
+            "stage1.vision.channels",
+            "8",
+            'model: "stage1": "vision": "channels" is "8"; it must be a whole number from 1 to 256',
+        ),
+        (
+            "stage1.vision.channels",
+            True,
+            'model: "stage1": "vision": "channels" is true; it must be a whole number from 1 to 256',
+        ),
+        (
+            "stage1.vision.channels",
+            None,
+            'model: "stage1": "vision": "channels" is null; it must be a whole number from 1 to 256',
+        ),
+        ("stage1.observability", 1, 'model: "stage1": "observability" is 1; it must be true or false'),
+        ("stage1.blank", "text", 'model: "stage1": "blank" is "text"; it must be nothing, instruction or image'),
+        ("stage1.blank", ["image"], 'model: "stage1": "blank" is a list; it must be nothing, instruction or image'),
+        (
+            "stage1.text.dropout",
+            1,
+            'model: "stage1": "text": "dropout" is 1; it must be a finite number from 0 to 0.99',
+        ),
+        (
+            "stage2.min_deviation",
+            0,
+            'model: "stage2": "min_deviation" is 0; it must be a finite number from 0.0001 to 10',
+        ),
         ("stage2.first_deviation", 0.05, "model.stage2.first_deviation must be above min_deviation"),
-        ("mapping.blend", False, "model.mapping.blend is false; it must be a number"),
-        ("stop_threshold", 1.5, "model.stop_threshold is 1.5; it must be from 0 to 1"),
+        ("mapping.blend", False, 'model: "mapping": "blend" is false; it must be a finite number from 0 to 1'),
+        ("stop_threshold", 1.5, 'model: "stop_threshold" is 1.5; it must be a finite number from 0 to 1'),
     ],
 )
 def test_an_entry_of_the_configuration_that_makes_no_sense_is_named(folder, path, value, sentence):
@@ -255,7 +308,8 @@ def test_no_number_of_the_configuration_can_do_harm(folder, path, kind):
     absurd = [10**400, -(10**400), *([math.nan, math.inf, -math.inf, 1e300] if kind is float else [least - 1, 2**63])]
     for value in absurd:
         edit_config(folder, *path, to=value)
-        assert refused(folder).startswith(f"{folder / 'config.json'}: {'.'.join(path)} is ")
+        place = ": ".join(f'"{key}"' for key in path[1:])
+        assert refused(folder).startswith(f"{folder / 'config.json'}: model: {place} is ")
 
 
 def test_every_number_of_a_configuration_has_its_range():

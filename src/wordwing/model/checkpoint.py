@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, fields, is_dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import torch
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
 from safetensors import SafetensorError
 from safetensors import torch as safetensors
 from torch import Tensor
 
-from wordwing.errors import WordwingError, did_you_mean, shown
+from wordwing.errors import WordwingError, did_you_mean
 from wordwing.files import check_replaceable, read_bytes, read_json, read_text, replacing_folder
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.model.policy import ModelConfig, PolicyNetwork
+from wordwing.validation import parse
 
 FORMAT = 1
-"""Counts changes after which older files mean something else."""
+"""Version of config.json; changes when older files would be misread."""
 
 CONFIG, WEIGHTS, WORDS, CARD = "config.json", "model.safetensors", "vocab.txt", "README.md"
 
@@ -51,16 +52,34 @@ RANGES = {
 """What the numbers of a configuration may be; together they keep a network below a gigabyte."""
 
 LATER = ("attention", "phases")
-"""Switches that came after policies had been saved, which do without: where one is missing it is off."""
-
-KINDS = {int: "a whole number", float: "a number", bool: "true or false"}
+"""Options that are newer than the first saved policies: where one is missing it is off."""
 
 MAX_SMALL = 1_000_000
 """Largest configuration, model card and header of weights that is read, bytes."""
 
 STORED = (torch.float32, torch.float16, torch.bfloat16)
 
-T = TypeVar("T")
+
+def _schema(kind: Any) -> type[BaseModel]:
+    """A pydantic model of a configuration: numbers are in range, nothing but what is in `LATER` may be missing."""
+    types, entries = get_type_hints(kind), dict[str, Any]()
+    for entry in fields(kind):
+        wanted = types[entry.name]
+        if is_dataclass(wanted):
+            wanted = _schema(wanted)
+        elif entry.name in RANGES:
+            least, most = RANGES[entry.name]
+            wanted = Annotated[wanted, Field(ge=least, le=most)]
+        entries[entry.name] = (wanted, entry.default if entry.name in LATER else ...)
+    return create_model(kind.__name__, __config__=ConfigDict(extra="forbid"), **entries)
+
+
+class _PolicyDocument(BaseModel, extra="forbid"):
+    format: Annotated[int, Field(ge=FORMAT, le=FORMAT, description=f"{FORMAT}, the format that this wordwing reads")]
+    model: dict[str, Any]
+
+
+_ModelDocument = _schema(ModelConfig)
 
 
 def save_network(
@@ -75,7 +94,7 @@ def save_network(
     Args:
         folder: Replaced if it holds a policy.
         network: The weights and what they mean.
-        vocabulary: The words that it knows.
+        vocabulary: Its words.
         card: The model card: data, commit, command, seed, metrics, limits.
         dtype: Of the weights in the file; float16 halves it.
     """
@@ -91,9 +110,7 @@ def save_network(
         (temporary / CONFIG).write_text(json.dumps(document, indent=2) + "\n", "utf-8")
         (temporary / WEIGHTS).write_bytes(safetensors.save(weights))
         vocabulary.save(temporary / WORDS)
-        (temporary / CARD).write_text(
-            card or "# A wordwing policy\n\nNothing was said about how it was made.\n", "utf-8"
-        )
+        (temporary / CARD).write_text(card or "# A wordwing policy\n\nNo model card was given.\n", "utf-8")
 
 
 def load_network(policy: str | Path) -> tuple[PolicyNetwork, Vocabulary]:
@@ -101,7 +118,7 @@ def load_network(policy: str | Path) -> tuple[PolicyNetwork, Vocabulary]:
     folder = policy_folder(policy)
     config = _read_config(folder / CONFIG)
     vocabulary = Vocabulary.load(folder / WORDS)
-    with torch.device("meta"):  # nothing is made before the weights have turned out to be of its sizes
+    with torch.device("meta"):  # no memory is taken before the weights have turned out to have these sizes
         expected = PolicyNetwork(config, len(vocabulary)).state_dict()
     weights = _read_weights(folder / WEIGHTS, MAX_SMALL + sum(4 * tensor.numel() for tensor in expected.values()))
     for name in sorted(expected.keys() | weights.keys()):
@@ -134,7 +151,7 @@ def shipped() -> dict[str, Path]:
 
 
 def policy_folder(policy: str | Path) -> Path:
-    """Where a policy lies: a folder, or one that comes with wordwing by its name."""
+    """The folder of a policy: the folder itself, or that of one that comes with wordwing by its name."""
     known = shipped()
     if str(policy) in known:
         return known[str(policy)]
@@ -152,14 +169,9 @@ def policy_folder(policy: str | Path) -> Path:
 
 
 def _read_config(path: Path) -> ModelConfig:
-    document = read_json(path, MAX_SMALL, "configuration of a policy")
-    if not isinstance(document, dict):
-        raise WordwingError(f"{path}: this is {shown(document)}; it must be an object")
-    version = document.get("format")
-    if type(version) is not int or version != FORMAT:
-        raise WordwingError(f"{path}: the format is {shown(version)}; this wordwing reads {FORMAT}")
-    _check_names(document, ["format", "model"], f"{path}: the file")
-    config = _build(ModelConfig, document["model"], f"{path}: model")
+    document = parse(_PolicyDocument, read_json(path, MAX_SMALL, "configuration of a policy"), str(path))
+    model = parse(_ModelDocument, document.model, f"{path}: model")
+    config = TypeAdapter(ModelConfig).validate_python(model.model_dump())
     if config.stage2.first_deviation <= config.stage2.min_deviation:
         raise WordwingError(f"{path}: model.stage2.first_deviation must be above min_deviation")
     if wrong := wrong_switches(config):
@@ -179,47 +191,9 @@ def wrong_switches(config: ModelConfig) -> str:
     return ""
 
 
-def _build(kind: type[T], document: Any, where: str) -> T:
-    """A dataclass of numbers, words and other such dataclasses, from JSON."""
-    if not isinstance(document, dict):
-        raise WordwingError(f"{where} is {shown(document)}; it must be an object")
-    kinds = get_type_hints(kind)
-    names = [entry.name for entry in fields(kind)]  # type: ignore[arg-type]
-    off = {entry.name: entry.default for entry in fields(kind) if entry.name in LATER}  # type: ignore[arg-type]
-    document = off | document
-    _check_names(document, names, where)
-    return kind(**{name: _value(name, kinds[name], document[name], f"{where}.{name}") for name in names})
-
-
-def _check_names(document: dict[str, Any], names: Sequence[str], where: str) -> None:
-    for name in document:
-        if name not in names:
-            raise WordwingError(f"{where} has an unknown entry {shown(name)}{did_you_mean(name, names)}")
-    for name in names:
-        if name not in document:
-            raise WordwingError(f'{where} has no "{name}"')
-
-
-def _value(name: str, kind: Any, value: Any, where: str) -> Any:
-    if is_dataclass(kind):
-        return _build(kind, value, where)  # type: ignore[arg-type]
-    if get_origin(kind) is not None:  # a Literal
-        if value in get_args(kind):
-            return value
-        raise WordwingError(f"{where} is {shown(value)}; it must be one of {', '.join(get_args(kind))}")
-    if type(value) is not kind and not (kind is float and type(value) is int):
-        raise WordwingError(f"{where} is {shown(value)}; it must be {KINDS[kind]}")
-    if kind is bool:
-        return value
-    least, most = RANGES[name]
-    if not least <= value <= most:  # NaN is not, either
-        raise WordwingError(f"{where} is {shown(value)}; it must be from {least:g} to {most:g}")
-    return kind(value)
-
-
 def _read_weights(path: Path, most: int) -> dict[str, Tensor]:
     data = read_bytes(path, most, f"file of the weights that {CONFIG} and {WORDS} describe")
     try:
         return safetensors.load(data)
-    except (SafetensorError, KeyError) as error:  # a KeyError is a kind of number that torch does not have
+    except (SafetensorError, KeyError) as error:  # a KeyError is a number type that torch does not have
         raise WordwingError(f"{path}: the file is damaged or not a safetensors file ({error})") from None
