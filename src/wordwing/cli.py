@@ -50,11 +50,7 @@ DATA: Commands = (
     statistics.stats,
     statistics.judge,
     build.demonstrate,
-    (
-        "show",
-        (show.landmarks, show.layout, show.frames, show.paragraph, show.examples),
-        "Draw pictures of what exists.",
-    ),
+    ("show", SHOW, "Draw images of what exists."),
 )
 STUDY: Commands = (study.create, study.serve, study.report, study.export, ("import", study.import_results, ""))
 COMMANDS: Commands = (

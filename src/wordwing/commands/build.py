@@ -117,39 +117,34 @@ def demonstrate(
         name = f"{domain}-{split}" if limit is None else f"{domain}-{split}-first{limit}"
         file = place / f"{name}.npz"
         began = time.monotonic()
-        if domain == "sim":
-            summary = _sim(dataset, split, limit, device, file)
-        else:
-            summary = _lab(dataset, seed, limit, processes, file)
+        summary = _fly(dataset, split, domain, seed, limit, device, processes, file)
         size = f"{file.stat().st_size / 1e6:.2f} MB"
         print(f"{domain} {split}: {_sentence(summary)}, {time.monotonic() - began:.0f} s, {size}")
         print(file)
 
 
-def _sim(dataset: Dataset, split: str, limit: int | None, device: str, file: Path) -> Summary:
-    import torch
-
-    from wordwing.data.demonstrations.flying import fly_sim, summarise
-
-    instructions = list(dataset.instructions(split))[:limit]
-    if not instructions:
-        raise WordwingError(f"{dataset.folder}: the split {split} has no instructions to fly")
-    with bar(f"sim {split}", len(instructions), "flights") as tick:
-        made = fly_sim(dataset, instructions, device or ("cuda" if torch.cuda.is_available() else "cpu"), tick)
-    made.save(file)
-    return summarise(made, instructions)
-
-
-def _lab(dataset: Dataset, seed: int, limit: int | None, processes: int, file: Path) -> Summary:
-    from wordwing.data.demonstrations.flying import fly_lab, single_segments, summarise
+def _fly(
+    dataset: Dataset, split: str, domain: str, seed: int, limit: int | None, device: str, processes: int, file: Path
+) -> Summary:
+    """Fly the demonstrations of a split into a file."""
+    from wordwing.data.demonstrations.flying import fly_lab, fly_sim, single_segments, summarise
     from wordwing.data.demonstrations.selection import select
+    from wordwing.devices import find_device
 
-    selection = select(dataset, seed)
-    singles = single_segments(selection, limit)
-    workers = processes or os.cpu_count() or 1
-    with bar("lab train", len(singles), "flights") as tick:
-        made = fly_lab(dataset, selection, file, seed, limit=limit, processes=workers, tick=tick)
-    return summarise(made, singles)
+    if domain == "sim":
+        instructions = list(dataset.instructions(split))[:limit]
+        if not instructions:
+            raise WordwingError(f"{dataset.folder}: the split {split} has no instructions to fly")
+        with bar(f"sim {split}", len(instructions), "flights") as tick:
+            made = fly_sim(dataset, instructions, find_device(device), tick)
+        made.save(file)
+    else:
+        selection = select(dataset, seed)
+        instructions = single_segments(selection, limit)
+        workers = processes or os.cpu_count() or 1
+        with bar("lab train", len(instructions), "flights") as tick:
+            made = fly_lab(dataset, selection, file, seed, limit=limit, processes=workers, tick=tick)
+    return summarise(made, instructions)
 
 
 def _sentence(summary: Summary) -> str:

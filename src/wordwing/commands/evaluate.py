@@ -68,15 +68,13 @@ def evaluate(
         raise WordwingError(f"--segments is {' '.join(map(str, segments)) or 'empty'}; it must be 1, 2 or both")
     if wire is not None and domain != "lab":
         raise WordwingError("--wire is for the lab; say --domain lab, too")
-    import torch
-
     from wordwing.devices import find_device
     from wordwing.evaluation import evaluate as flying
     from wordwing.evaluation.episodes import EPISODES
     from wordwing.evaluation.report.summary import SUMMARY
     from wordwing.evaluation.systems import find_systems
 
-    where = find_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    where = find_device(device)
     dataset = opened(data, corpus or (None if data else "dev-mini"))
     chosen = find_systems(systems, dataset, where, partial(print, file=sys.stderr))
     settings = flying.Settings(
@@ -90,8 +88,7 @@ def evaluate(
         processes or os.cpu_count() or 1,
         wire,
     )
-    way = "" if wire is None else f"-{wire}"
-    folder = out or Path("out") / "evaluate" / f"{dataset.name}-{split}-{domain}{way}"
+    folder = out or Path("out") / "evaluate" / "-".join(filter(None, (dataset.name, split, domain, wire)))
     total = len(settings.instructions()) * len(chosen)
     measured: dict[str, list[Measures]] = {}
     with bar(f"{dataset.name} {split} in {domain}", total, "flights") as tick:
@@ -122,9 +119,7 @@ def _show(summary: Summary) -> None:
     shown = {name: look for name, look in _SHOWN.items() if console.width >= _WIDE or name in _NARROW}
     for origin in summary.origins:
         heading = f"{origin.corpus} {origin.split} in {origin.domain}, {origin.text} instructions, 95 % intervals"
-        table = plain_table(
-            heading, ("system", "segments", "n", *(column for column, _factor, _digits in shown.values()))
-        )
+        table = plain_table(heading, ("system", "segments", "n", *(look[0] for look in shown.values())))
         table.collapse_padding = True
         for column in table.columns[1:5]:
             column.no_wrap, column.overflow = True, "ellipsis"  # a number with its interval stands in one line

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from wordwing.commands.common import check_picture, check_seed, track
+from wordwing.commands.common import check_picture, check_range, check_seed, track
+from wordwing.commands.statistics import opened
+from wordwing.errors import WordwingError, did_you_mean
 from wordwing.world.catalogue import Corpus
 
 if TYPE_CHECKING:
@@ -70,12 +72,10 @@ def frames(
         seed: Chooses layouts and poses.
         out: The picture sheet to write.
     """
-    from wordwing.errors import WordwingError
     from wordwing.viz.drawing import save
     from wordwing.viz.sheets import frame_sheet
 
-    if not 1 <= count <= 200:
-        raise WordwingError(f"--count is {count}; 1 to 200 pictures fit on a sheet")
+    check_range("count", count, 1, 200, " images on a sheet")
     check_picture(out)
     save(frame_sheet(domain, corpus, count, check_seed(seed)), out)
     print(out)
@@ -100,7 +100,6 @@ def paragraph(
         seed: Chooses the paragraph.
         out: The picture to write.
     """
-    from wordwing.commands.statistics import opened
     from wordwing.viz.drawing import save
     from wordwing.viz.paragraphs import instructions_page, paragraph_picture
 
@@ -140,12 +139,9 @@ def examples(
     """
     import numpy as np
 
-    from wordwing.commands.statistics import opened
-    from wordwing.errors import WordwingError
     from wordwing.viz.paragraphs import instructions_page, mixed, save_small
 
-    if not 1 <= count <= 200:
-        raise WordwingError(f"--count is {count}; 1 to 200 instructions fit on a page")
+    check_range("count", count, 1, 200, " instructions on a page")
     out = check_picture(out if out.suffix else out.with_suffix(".webp"))
     dataset = opened(folder, corpus)
     entries = mixed(list(dataset.instructions(split, (1,))), count, np.random.default_rng(check_seed(seed)))
@@ -168,16 +164,14 @@ def _paragraph(dataset: Dataset, split: str, id: str | None, seed: int) -> Parag
     """The paragraph with an id, or a random one of a split."""
     import numpy as np
 
-    from wordwing.errors import WordwingError, did_you_mean
-
     if id is not None:
         names = []
         for entry in dataset.paragraphs():
             if entry.id == id and any(entry.instructions()):
                 return entry
+            if entry.id == id:
+                raise WordwingError(f'{dataset.folder}: paragraph "{id}" has no instructions to draw')
             names.append(entry.id)
-        if id in names:
-            raise WordwingError(f'{dataset.folder}: paragraph "{id}" has no instructions to draw')
         hint = did_you_mean(id[:60], names) or (f"; the first is {names[0]}" if names else "")
         raise WordwingError(f'{dataset.folder}: there is no paragraph "{id[:60]}"{hint}')
     # One pass, every paragraph equally likely, none but the chosen one kept.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -68,20 +68,7 @@ def sureal(
         compile: Let torch compile the networks, which takes a minute or two; by default on CUDA.
         seed: Of everything random.
     """
-    from wordwing.learning.runtime.runs import opened
-    from wordwing.learning.sureal import train, train_synchronously
-
-    settings, config = _prepared(
-        "sureal", recipe, out, _all(ablate), _all(set), start, device, compile, seed, synchronous
-    )
-    with opened(settings, config) as finished:
-        if finished:
-            _say_finished(settings)
-        elif settings.synchronous:
-            train_synchronously(settings, config)
-        else:
-            train(settings, config)
-    print(f"policies: {settings.folder / 'best'} and {settings.folder / 'policy'}")
+    _train("sureal", recipe, out, _all(ablate), _all(set), start, device, compile, seed, synchronous)
 
 
 def bc(
@@ -110,8 +97,7 @@ def bc(
         compile: Let torch compile the networks; by default on CUDA.
         seed: Of everything random.
     """
-    settings, config = _prepared("bc", recipe, out, _all(ablate), _all(set), start, device, compile, seed)
-    _supervised_only(settings, config)
+    _train("bc", recipe, out, _all(ablate), _all(set), start, device, compile, seed)
 
 
 def stage1(
@@ -137,13 +123,29 @@ def stage1(
         seed: Of everything random.
     """
     changes = (*_all(set), "schedule.cloned=0")
-    settings, config = _prepared("stage1", recipe, out, _all(ablate), changes, start, device, compile, seed)
-    _supervised_only(settings, config)
+    _train("stage1", recipe, out, _all(ablate), changes, start, device, compile, seed)
 
 
 def _all(given: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
     """Everything that was given to an option, however often it was repeated."""
     return tuple(one for some in given for one in some)
+
+
+def _train(what: str, *options: Any) -> None:
+    """Open the folder of a run and learn, as `wordwing train WHAT` with some options does."""
+    from wordwing.learning.runtime.runs import opened
+    from wordwing.learning.sureal import train, train_synchronously
+
+    settings, config = _prepared(what, *options)
+    folder, both = settings.folder, what == "sureal"
+    with opened(settings, config) as finished:
+        if finished:
+            print(f"{folder}: this run is finished; another --out begins a new one")
+        elif settings.synchronous:
+            train_synchronously(settings, config, until="end" if both else "warm")
+        else:
+            train(settings, config)
+    print(f"policies: {folder / 'best'} and {folder / 'policy'}" if both else f"policy: {folder / 'policy'}")
 
 
 def _prepared(
@@ -160,8 +162,6 @@ def _prepared(
 ) -> tuple[Settings, RunConfig]:
     """Where and what to learn."""
     from dataclasses import replace
-
-    import torch
 
     from wordwing.devices import find_device
     from wordwing.learning.runtime.limits import check_settings
@@ -181,7 +181,7 @@ def _prepared(
     if what == "bc" and config.schedule.cloned == 0:
         config = replace(config, schedule=replace(config.schedule, cloned=max(1, config.schedule.warm_up // 4)))
     check_settings(config)
-    where = find_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    where = find_device(device)
     if where.type == "cpu" and recipe != "quick":
         print(f"the recipe {recipe} is meant for a GPU; on the CPU, where quick is at home, it learns far too slowly")
     compiled = where.type == "cuda" if compile is None else compile
@@ -190,19 +190,3 @@ def _prepared(
     options += ["--start", start] if start is not None else []
     typed = " ".join(["wordwing train", what, *options, "--seed", str(seed)])
     return Settings(out or Path("out") / f"{what}-{recipe}", where, compiled, together, what, typed), config
-
-
-def _supervised_only(settings: Settings, config: RunConfig) -> None:
-    from wordwing.learning.runtime.runs import opened
-    from wordwing.learning.sureal import train_synchronously
-
-    with opened(settings, config) as finished:
-        if finished:
-            _say_finished(settings)
-        else:
-            train_synchronously(settings, config, until="warm")
-    print(f"policy: {settings.folder / 'policy'}")
-
-
-def _say_finished(settings: Settings) -> None:
-    print(f"{settings.folder}: this run is finished; another --out begins a new one")
