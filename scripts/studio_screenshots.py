@@ -17,8 +17,8 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from wordwing.cli import main as wordwing
-from wordwing.studio.crew import load_crew
-from wordwing.studio.server import Settings
+from wordwing.studio.resources import load_policies
+from wordwing.studio.server import StudioConfig
 from wordwing.studio.server import make_server as studio_server
 from wordwing.study.questions import Answers
 from wordwing.study.server import Service
@@ -65,7 +65,7 @@ def studio(browser: Browser, out: Path) -> None:
     """Fly, and photograph the page where it has stopped and the verdict stands there."""
     with (
         tempfile.TemporaryDirectory() as keep,
-        serving(studio_server(Settings(load_crew(("pvn2-sureal",)), Path(keep), port=PORT))),
+        serving(studio_server(StudioConfig(load_policies(("pvn2-sureal",)), Path(keep), port=PORT))),
     ):
         for name, page in pages(browser, 1.5):
             page.goto(URL)

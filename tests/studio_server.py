@@ -14,8 +14,8 @@ from websockets.sync.client import ClientConnection, connect
 from running_server import RunningServer
 from small_policy import VOCABULARY, small_network
 from wordwing.model.checkpoint import save_network
-from wordwing.studio.crew import Crew, load_crew
-from wordwing.studio.server import Settings, make_server
+from wordwing.studio.resources import NamedPolicies, load_policies
+from wordwing.studio.server import StudioConfig, make_server
 from wordwing.web.limits import Bucket
 
 LAYOUT = {
@@ -29,28 +29,28 @@ LAYOUT = {
 START = {"x": -1.5, "y": -0.5, "yaw": 0.3}
 
 
-def small_crew(folder: Path) -> Crew:
+def small_policies(folder: Path) -> NamedPolicies:
     """Two small policies that have learned nothing."""
     for seed in (0, 1):
         save_network(folder / f"small{seed}", small_network(seed), VOCABULARY, f"# small{seed}\n\nA card.\n")
-    return load_crew([str(folder / "small0"), f"other={folder / 'small1'}"])
+    return load_policies([str(folder / "small0"), f"other={folder / 'small1'}"])
 
 
 class RunningStudio(RunningServer):
     """A studio in a thread, on loopback."""
 
-    def __init__(self, crew: Crew, folder: Path, **settings: Any) -> None:
+    def __init__(self, policies: NamedPolicies, folder: Path, **settings: Any) -> None:
         generous = {"requests": lambda: Bucket(1e6, 1e6), "changes": lambda: Bucket(1e6, 1e6)}
 
         def make(port: int) -> uvicorn.Server:
-            self.settings = Settings(crew, folder, port=port, **{**generous, **settings})
+            self.settings = StudioConfig(policies, folder, port=port, **{**generous, **settings})
             return make_server(self.settings)
 
         super().__init__(make)
 
     @property
-    def hangar(self) -> Any:
-        return self.server.config.app.state.hangar
+    def resources(self) -> Any:
+        return self.server.config.app.state.resources
 
     def page(self, **options: Any) -> "Page":
         options = {"origin": self.url, "max_size": None, "open_timeout": 20, **options}

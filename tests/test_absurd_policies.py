@@ -9,7 +9,7 @@ from command_line import refused
 from small_policy import VOCABULARY, small_network
 from studio_server import RunningStudio
 from wordwing.model.checkpoint import save_network
-from wordwing.studio.crew import load_crew
+from wordwing.studio.resources import load_policies
 
 SENTENCE = "the policy's decision makes no sense"
 
@@ -44,7 +44,7 @@ def test_an_evaluation_is_refused(absurd, capsys, tmp_path):
 
 
 def test_the_studio_tells_the_visitor(absurd, tmp_path):
-    with RunningStudio(load_crew([str(absurd)]), tmp_path) as studio, studio.page() as page:
+    with RunningStudio(load_policies([str(absurd)]), tmp_path) as studio, studio.page() as page:
         page.place()
         page.fly(policies=("absurd",))
         assert SENTENCE in page.until("error")["message"]

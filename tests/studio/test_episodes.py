@@ -42,13 +42,13 @@ def test_episodes_are_deleted_after_their_time_and_nothing_else_is(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.json"]
 
 
-def test_a_film_goes_with_its_episode(tmp_path):
+def test_a_video_goes_with_its_episode(tmp_path):
     now = [1e9]
     episodes = Episodes(tmp_path, clock=lambda: now[0])
     name = episodes.keep({})
-    film = episodes.film_path(name)
-    film.write_bytes(b"film")
-    assert episodes.path(name, "mp4") == film
+    video = episodes.video_path(name)
+    video.write_bytes(b"video")
+    assert episodes.path(name, "mp4") == video
     now[0] += 31 * 86_400
     assert episodes.path(name, "mp4") is None
     assert episodes.clean() == 2
@@ -67,7 +67,7 @@ def test_no_other_file_can_be_asked_for(tmp_path, name):
     assert episodes.path(NAME, "txt") is None
     assert episodes.path(NAME, "../json") is None
     with pytest.raises(ValueError, match="no episode"):
-        episodes.film_path(name)
+        episodes.video_path(name)
 
 
 def test_a_link_out_of_the_folder_is_not_followed(tmp_path):

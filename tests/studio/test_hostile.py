@@ -139,12 +139,12 @@ def listing(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def hostile_studio(crew, tmp_path, monkeypatch):
+def hostile_studio(policies, tmp_path, monkeypatch):
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.chdir(home)
-    with RunningStudio(crew, home / "kept", steps=3) as running:
+    with RunningStudio(policies, home / "kept", steps=3) as running:
         yield running
 
 
@@ -166,7 +166,7 @@ def test_five_hundred_hostile_messages_leave_the_server_serving(hostile_studio, 
         page.connection.close()
         assert_serving(hostile_studio, bystander)
     assert {path: digest for path, digest in listing(tmp_path).items() if "/kept/" not in path} == outside
-    kept = {path.name for path in (tmp_path / "home" / "kept").iterdir() if not path.name.startswith(".films-")}
+    kept = {path.name for path in (tmp_path / "home" / "kept").iterdir() if not path.name.startswith(".videos-")}
     assert all(len(name) == 22 + len(".json") for name in kept)
 
 

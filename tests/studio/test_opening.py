@@ -8,7 +8,7 @@ import pytest
 from running_server import wait_until
 from wordwing.commands.studio import address, check_free, studio
 from wordwing.errors import WordwingError
-from wordwing.studio.crew import load_crew
+from wordwing.studio.resources import load_policies
 
 
 def test_the_address_is_printed_with_its_token_where_one_is_needed():
@@ -52,7 +52,7 @@ def test_each_mistake_is_one_sentence(options, sentence):
 )
 def test_only_learned_policies_with_names_of_their_own_fly(policies, sentence):
     with pytest.raises(WordwingError, match=sentence):
-        load_crew(policies)
+        load_policies(policies)
 
 
 def test_without_the_extra_a_sentence_says_how_to_get_it(monkeypatch):

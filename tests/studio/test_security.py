@@ -7,7 +7,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from studio_server import RunningStudio
-from wordwing.studio.server import Settings
+from wordwing.studio.server import StudioConfig
 from wordwing.web.limits import Bucket
 from wordwing.web.security import Names, is_loopback, same, session_of
 
@@ -15,8 +15,8 @@ TOKEN = "a-token-that-nobody-guesses"
 
 
 @pytest.fixture(scope="module")
-def locked(crew, tmp_path_factory):
-    with RunningStudio(crew, tmp_path_factory.mktemp("locked"), token=TOKEN) as running:
+def locked(policies, tmp_path_factory):
+    with RunningStudio(policies, tmp_path_factory.mktemp("locked"), token=TOKEN) as running:
         yield running
 
 
@@ -30,13 +30,13 @@ def test_everything_else_is_not_loopback(host):
     assert not is_loopback(host)
 
 
-def test_a_token_is_made_wherever_others_can_reach_the_studio(crew, tmp_path):
-    assert Settings(crew, tmp_path).token is None
-    tokens = {Settings(crew, tmp_path, host="0.0.0.0").token for _time in range(5)}
+def test_a_token_is_made_wherever_others_can_reach_the_studio(policies, tmp_path):
+    assert StudioConfig(policies, tmp_path).token is None
+    tokens = {StudioConfig(policies, tmp_path, host="0.0.0.0").token for _time in range(5)}
     assert len(tokens) == 5
     assert all(len(token) >= 43 for token in tokens)  # 256 bits
-    assert Settings(crew, tmp_path, host="192.168.1.5").token
-    assert Settings(crew, tmp_path, names=("studio.example.org",)).token
+    assert StudioConfig(policies, tmp_path, host="192.168.1.5").token
+    assert StudioConfig(policies, tmp_path, names=("studio.example.org",)).token
 
 
 def test_names_are_those_that_were_bound():
@@ -181,8 +181,8 @@ def test_a_bucket_lets_so_many_through_at_once_and_so_many_a_second():
     assert waits == pytest.approx([0.5, 1.0, 1.5])
 
 
-def test_too_many_requests_are_refused(crew, tmp_path):
-    with RunningStudio(crew, tmp_path, changes=lambda: Bucket(0.01, 3)) as small:
+def test_too_many_requests_are_refused(policies, tmp_path):
+    with RunningStudio(policies, tmp_path, changes=lambda: Bucket(0.01, 3)) as small:
         with small.http(headers={"origin": small.url}) as http:
             assert [http.post("/layout", content="{}").status_code for _one in range(4)] == [400, 400, 400, 429]
             assert http.get("/cards/small0").status_code == 200
@@ -190,8 +190,8 @@ def test_too_many_requests_are_refused(crew, tmp_path):
             small.page()
 
 
-def test_logs_hold_no_addresses_and_no_typed_text(crew, tmp_path, caplog, capfd):
-    with caplog.at_level("DEBUG", "wordwing"), RunningStudio(crew, tmp_path, steps=2) as small:
+def test_logs_hold_no_addresses_and_no_typed_text(policies, tmp_path, caplog, capfd):
+    with caplog.at_level("DEBUG", "wordwing"), RunningStudio(policies, tmp_path, steps=2) as small:
         with small.page() as page:
             page.place()
             page.say("speed", value=8)

@@ -231,9 +231,9 @@ def test_a_message_that_is_too_long_closes_its_connection(studio):
         assert closed.value.rcvd.code == 1009
 
 
-def test_a_kept_episode_survives_a_restart_and_is_deleted_after_its_time(crew, tmp_path):
+def test_a_kept_episode_survives_a_restart_and_is_deleted_after_its_time(policies, tmp_path):
     now = [1e9]
-    with RunningStudio(crew, tmp_path, steps=3, clock=lambda: now[0]) as first, first.page() as page:
+    with RunningStudio(policies, tmp_path, steps=3, clock=lambda: now[0]) as first, first.page() as page:
         page.place()
         page.say("speed", value=8)
         page.fly(policies=("small0", "other"))
@@ -244,7 +244,7 @@ def test_a_kept_episode_survives_a_restart_and_is_deleted_after_its_time(crew, t
     name = kept["id"]
     assert len(name) == 22
     now[0] += 29 * 86_400
-    with RunningStudio(crew, tmp_path, clock=lambda: now[0]) as second, second.http() as http:
+    with RunningStudio(policies, tmp_path, clock=lambda: now[0]) as second, second.http() as http:
         answer = http.get(f"/episodes/{name}.json")
         assert answer.status_code == 200
         record = answer.json()
@@ -256,7 +256,7 @@ def test_a_kept_episode_survives_a_restart_and_is_deleted_after_its_time(crew, t
             assert_states(record["lanes"][lane]["states"], seen)
         now[0] += 2 * 86_400
         assert http.get(f"/episodes/{name}.json").status_code == 404
-    with RunningStudio(crew, tmp_path, clock=lambda: now[0]):
+    with RunningStudio(policies, tmp_path, clock=lambda: now[0]):
         assert [path.name for path in tmp_path.iterdir() if path.suffix == ".json"] == []
 
 
@@ -271,8 +271,8 @@ def assert_states(states, seen):
             assert state[key] == same
 
 
-def test_a_kept_episode_has_every_instruction_and_how_it_went(crew, tmp_path):
-    with RunningStudio(crew, tmp_path, steps=12) as small, small.page() as page:
+def test_a_kept_episode_has_every_instruction_and_how_it_went(policies, tmp_path):
+    with RunningStudio(policies, tmp_path, steps=12) as small, small.page() as page:
         page.place("lab")
         page.say("speed", value=8)
         page.fly()
@@ -294,8 +294,8 @@ def test_a_kept_episode_has_every_instruction_and_how_it_went(crew, tmp_path):
     assert (record["schema"], record["control_period"], record["vehicle"]) == (1, 0.3, "lab")
 
 
-def test_an_episode_that_cannot_be_kept_is_said_to_be_and_the_connection_goes_on(crew, tmp_path):
-    with RunningStudio(crew, tmp_path / "kept", steps=1) as small, small.page() as page:
+def test_an_episode_that_cannot_be_kept_is_said_to_be_and_the_connection_goes_on(policies, tmp_path):
+    with RunningStudio(policies, tmp_path / "kept", steps=1) as small, small.page() as page:
         page.place()
         page.say("speed", value=8)
         page.fly()
@@ -308,13 +308,13 @@ def test_an_episode_that_cannot_be_kept_is_said_to_be_and_the_connection_goes_on
         assert page.hear()["type"] == "welcome"
 
 
-def test_nothing_is_kept_unless_asked_for(crew, tmp_path):
-    with RunningStudio(crew, tmp_path, steps=3) as small, small.page() as page:
+def test_nothing_is_kept_unless_asked_for(policies, tmp_path):
+    with RunningStudio(policies, tmp_path, steps=3) as small, small.page() as page:
         page.place()
         page.say("speed", value=8)
         page.fly()
         page.until("state", phase="ended")
-    assert [path for path in tmp_path.iterdir() if not path.name.startswith(".films-")] == []
+    assert [path for path in tmp_path.iterdir() if not path.name.startswith(".videos-")] == []
 
 
 def test_episodes_are_found_by_their_names_alone(studio):
@@ -342,7 +342,7 @@ def test_pages_cards_and_layouts_are_served(studio):
         assert http.get("/openapi.json").status_code == 404
 
 
-def test_policies_are_loaded_once_and_worn_many_times(crew):
-    one, two = crew["small0"].wear("sim"), crew["small0"].wear("lab")
+def test_policies_are_loaded_once_and_shared_by_many_flights(policies):
+    one, two = policies["small0"].instance("sim"), policies["small0"].instance("lab")
     assert one.network is two.network
     assert one is not two

@@ -9,10 +9,9 @@ import pytest
 
 from studio_server import LAYOUT, START, RunningStudio
 from wordwing.language.out_of_vocabulary import unknown_words
-from wordwing.studio.filming import film_frames
 from wordwing.studio.live import LiveFlight
 from wordwing.studio.messages import read_link
-from wordwing.studio.videos import QUEUE, Films, QueueFullError
+from wordwing.studio.videos import QUEUE, QueueFullError, VideoQueue, video_frames
 
 LINK = {
     "layout": LAYOUT,
@@ -25,8 +24,8 @@ LINK = {
 
 
 def frames_of(path):
-    with av.open(str(path)) as film:
-        return [frame.to_ndarray(format="rgb24") for frame in film.decode(video=0)]
+    with av.open(str(path)) as video:
+        return [frame.to_ndarray(format="rgb24") for frame in video.decode(video=0)]
 
 
 def fetched(http, address, seconds=120):
@@ -39,24 +38,24 @@ def fetched(http, address, seconds=120):
     return answer
 
 
-def test_a_film_shows_every_state_of_every_instruction(crew, monkeypatch):
+def test_a_video_shows_every_state_of_every_instruction(policies, monkeypatch):
     shown = []
 
     def frames(flight, overhead, title, marked, threshold):
         shown.append((flight, title, unknown_words(marked)))
         yield from flight.positions
 
-    monkeypatch.setattr("wordwing.studio.filming.thinking_frames", frames)
-    link = read_link(json.dumps({**LINK, "policies": ["small0", "other"], "texts": ["go blorb", "left"]}), crew)
+    monkeypatch.setattr("wordwing.studio.videos.thinking_frames", frames)
+    link = read_link(json.dumps({**LINK, "policies": ["small0", "other"], "texts": ["go blorb", "left"]}), policies)
     shares: list[float] = []
-    drawn = list(film_frames(link, crew, 4, shares.append))
+    drawn = list(video_frames(link, policies, 4, shares.append))
     assert [title for _flight, title, _unknown in shown] == ["small0 in sim"] * 2 + ["other in sim"] * 2
     assert [unknown for _flight, _title, unknown in shown] == [["blorb"], []] * 2
     expected = []
     for name in ("small0", "other"):
         live = LiveFlight(link.start, max_steps=4)
         for text in ("go blorb", "left"):
-            live.begin(text, crew[name].wear("sim"))
+            live.begin(text, policies[name].instance("sim"))
             while live.flying:
                 live.advance()
             expected += list(live.executions[-1].positions)
@@ -65,24 +64,24 @@ def test_a_film_shows_every_state_of_every_instruction(crew, monkeypatch):
     assert shares[-1] == pytest.approx(1.0)
 
 
-def test_a_shared_link_is_filmed_and_fetched(crew, tmp_path):
-    with RunningStudio(crew, tmp_path, steps=1) as studio, studio.http(headers={"origin": studio.url}) as http:
+def test_a_shared_link_is_rendered_as_a_video_and_fetched(policies, tmp_path):
+    with RunningStudio(policies, tmp_path, steps=1) as studio, studio.http(headers={"origin": studio.url}) as http:
         asked = http.post("/video", content=json.dumps({**LINK, "texts": ["go to the barrel"]}))
         assert asked.status_code == 202
         answer = fetched(http, f"/video/{asked.json()['job']}")
         assert (answer.status_code, answer.headers["content-type"]) == (200, "video/mp4")
-        (tmp_path / "film.mp4").write_bytes(answer.content)
+        (tmp_path / "video.mp4").write_bytes(answer.content)
         assert http.get("/video/nothing").status_code == 404
-        frames = frames_of(tmp_path / "film.mp4")
+        frames = frames_of(tmp_path / "video.mp4")
         assert frames[0].shape == (900, 1600, 3)
         assert len(frames) >= 8  # a decision, seven states, and the last one is held
         assert http.post("/video", content="{}").status_code == 400
         assert http.post("/video", content=json.dumps({**LINK, "policies": ["nobody"]})).status_code == 400
-    assert [path.name for path in tmp_path.iterdir()] == ["film.mp4"]  # what nobody asked to keep is gone
+    assert [path.name for path in tmp_path.iterdir()] == ["video.mp4"]  # what nobody asked to keep is gone
 
 
-def test_a_kept_episode_can_be_fetched_as_a_film(crew, tmp_path):
-    with RunningStudio(crew, tmp_path, steps=1) as studio, studio.http() as http:
+def test_a_kept_episode_can_be_fetched_as_a_video(policies, tmp_path):
+    with RunningStudio(policies, tmp_path, steps=1) as studio, studio.http() as http:
         with studio.page() as page:
             page.place()
             page.say("speed", value=8)
@@ -95,47 +94,47 @@ def test_a_kept_episode_can_be_fetched_as_a_film(crew, tmp_path):
     assert (tmp_path / f"{name}.mp4").is_file()
 
 
-def test_films_that_a_killed_server_left_are_deleted_after_a_day(crew, tmp_path):
-    for name, age in ((".films-old", 90_000), (".films-young", 60)):
+def test_videos_that_a_killed_server_left_are_deleted_after_a_day(policies, tmp_path):
+    for name, age in ((".videos-old", 90_000), (".videos-young", 60)):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "x.mp4").write_bytes(b"film")
+        (tmp_path / name / "x.mp4").write_bytes(b"video")
         os.utime(tmp_path / name, (time.time() - age,) * 2)
 
     async def open_and_close():
-        await Films(crew, tmp_path).close()
+        await VideoQueue(policies, tmp_path).close()
 
     asyncio.run(open_and_close())
-    assert [path.name for path in tmp_path.iterdir()] == [".films-young"]
+    assert [path.name for path in tmp_path.iterdir()] == [".videos-young"]
 
 
-def test_the_queue_is_short(crew, tmp_path, monkeypatch):
+def test_the_queue_is_short(policies, tmp_path, monkeypatch):
     async def never(self, job):
         await asyncio.sleep(60)
 
     async def ask():
-        films = Films(crew, tmp_path)
-        link = read_link(json.dumps(LINK), crew)
-        names = [films.add(link) for _film in range(QUEUE)]
+        videos = VideoQueue(policies, tmp_path)
+        link = read_link(json.dumps(LINK), policies)
+        names = [videos.add(link) for _video in range(QUEUE)]
         assert len(set(names)) == QUEUE
         with pytest.raises(QueueFullError):
-            films.add(link)
+            videos.add(link)
         await asyncio.sleep(0)
-        await films.close()
+        await videos.close()
 
-    monkeypatch.setattr(Films, "_film", never)
+    monkeypatch.setattr(VideoQueue, "_render", never)
     asyncio.run(ask())
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_film_that_fails_is_said_to_have_failed(crew, tmp_path, monkeypatch):
+def test_a_video_that_fails_is_said_to_have_failed(policies, tmp_path, monkeypatch):
     async def ask():
-        films = Films(crew, tmp_path)
-        link = read_link(json.dumps(LINK), crew)
+        videos = VideoQueue(policies, tmp_path)
+        link = read_link(json.dumps(LINK), policies)
         monkeypatch.setattr("sys.executable", "/bin/false")
-        name = films.add(link)
-        while films.job(name).state == "waiting":
+        name = videos.add(link)
+        while videos.job(name).state == "waiting":
             await asyncio.sleep(0.01)
-        assert films.job(name).state == "failed"
-        await films.close()
+        assert videos.job(name).state == "failed"
+        await videos.close()
 
     asyncio.run(ask())

@@ -10,7 +10,7 @@ import pytest
 
 from running_server import wait_until
 from small_study import small_study
-from studio_server import RunningStudio, small_crew
+from studio_server import RunningStudio, small_policies
 from study_server import RunningStudy
 from wordwing.studio import server as studio_server
 from wordwing.study import server as study_server
@@ -24,8 +24,8 @@ ELSEWHERE = ("127.0.0.2", 0)
 
 
 @pytest.fixture(scope="module")
-def crew(tmp_path_factory):
-    return small_crew(tmp_path_factory.mktemp("policies"))
+def policies(tmp_path_factory):
+    return small_policies(tmp_path_factory.mktemp("policies"))
 
 
 @pytest.fixture
@@ -79,8 +79,8 @@ def status(answer: bytes) -> int:
     return int(answer.split(b" ", 2)[1])
 
 
-def test_strangers_without_the_token_do_not_spend_what_visitors_may_ask(crew, tmp_path):
-    with RunningStudio(crew, tmp_path, token=TOKEN, **FEW) as studio, studio.http() as visitor:
+def test_strangers_without_the_token_do_not_spend_what_visitors_may_ask(policies, tmp_path):
+    with RunningStudio(policies, tmp_path, token=TOKEN, **FEW) as studio, studio.http() as visitor:
         for address in (("127.0.0.1", 0), ELSEWHERE):
             answers = [status(asked(studio, "/", address)) for _one in range(40)]
             assert set(answers) == {401, 429}  # they, too, are told to wait, but nobody else is
@@ -102,8 +102,8 @@ def test_strangers_do_not_spend_what_raters_may_ask(study):
 
 
 @pytest.mark.parametrize(("kind", "count"), [("studio", 200), ("study", 420)])
-def test_sockets_that_ask_for_nothing_keep_nobody_out(crew, study, tmp_path, kind, count):
-    make = {"studio": lambda: RunningStudio(crew, tmp_path / "kept"), "study": lambda: RunningStudy(study)}[kind]
+def test_sockets_that_ask_for_nothing_keep_nobody_out(policies, study, tmp_path, kind, count):
+    make = {"studio": lambda: RunningStudio(policies, tmp_path / "kept"), "study": lambda: RunningStudy(study)}[kind]
     with make() as running, ExitStack() as held:
         for number in range(count):
             connection = held.enter_context(connected(running, (f"127.0.0.{2 + number % 4}", 0)))
@@ -231,9 +231,9 @@ def test_strangers_who_send_slowly_from_many_addresses_keep_no_rater_out(study, 
 
 @pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize(("token", "kept"), [(TOKEN, 0), (None, 30)])
-def test_strangers_who_send_slowly_from_many_addresses_keep_no_visitor_out(crew, tmp_path, monkeypatch, token, kept):
+def test_strangers_who_send_slowly_from_many_addresses_keep_nobody_out(policies, tmp_path, monkeypatch, token, kept):
     monkeypatch.setattr(studio_server, "MAX_PAGES", 15)  # 60 requests
-    with RunningStudio(crew, tmp_path, token=token) as studio, studio.http() as visitor:
+    with RunningStudio(policies, tmp_path, token=token) as studio, studio.http() as visitor:
         visitor.get(f"/?token={TOKEN}")
         with slow_strangers(studio, "/layout"):
             assert active(studio) == kept

@@ -36,11 +36,11 @@ def studio(
         raise WordwingError(f"--days is {days}; it must be more than 0 and at most 3650")
     check_packages("the studio", "studio")
     check_free(host, port)
-    from wordwing.studio.crew import load_crew
     from wordwing.studio.episodes import data_folder
-    from wordwing.studio.server import Settings, make_server
+    from wordwing.studio.resources import load_policies
+    from wordwing.studio.server import StudioConfig, make_server
 
-    settings = Settings(load_crew(policies), keep or data_folder(), host, port, names=names, days=days)
+    settings = StudioConfig(load_policies(policies), keep or data_folder(), host, port, names=names, days=days)
     server = make_server(settings)
     print(f"the studio is open at {address(host, port, settings.token)}", "close it with Ctrl+C", sep="\n", flush=True)
     server.run()

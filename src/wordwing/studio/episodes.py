@@ -1,4 +1,4 @@
-"""Episodes that visitors asked to keep: files with names that nobody can guess, deleted after their time."""
+"""Episodes that people asked to keep: files with names that nobody can guess, deleted after their time."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ DAYS = 30.0
 """How long episodes are kept by default."""
 
 MAX_RECORD = 16_000_000
-"""Of one episode, without its film, bytes."""
+"""Of one episode, without its video, bytes."""
 
 MAX_EPISODES = 1000
 MAX_BYTES = 1_000_000_000
-"""Of all kept files together, films included."""
+"""Of all kept files together, videos included."""
 
 UNITS = "metres, radians, seconds; world frame, x up and y left in the view from above"
 
@@ -110,10 +110,10 @@ class Episodes:
             return None
         path, record = self.folder / f"{name}.{kind}", self.folder / f"{name}.json"
         there = all(file.is_file() and not file.is_symlink() for file in (path, record))
-        return path if there and not self._old(record) else None  # a film goes with its episode
+        return path if there and not self._old(record) else None  # a video goes with its episode
 
-    def film_path(self, name: str) -> Path:
-        """Where the film of an episode goes."""
+    def video_path(self, name: str) -> Path:
+        """Where the video of an episode goes."""
         if not _NAME.fullmatch(name):
             raise ValueError("no episode is called that")
         return self.folder / f"{name}.mp4"
@@ -134,7 +134,7 @@ class Episodes:
         """Delete what has been kept for too long; returns how many files that were. Other files are left alone."""
         gone = 0
         with self._lock:
-            for path in sorted([*self._files(), *self._files(_HALF)]):  # a record comes before its film
+            for path in sorted([*self._files(), *self._files(_HALF)]):  # a record comes before its video
                 if self._old(path) or (_FILE.fullmatch(path.name) and not path.with_suffix(".json").exists()):
                     with suppress(OSError):  # the others go all the same, and this one another day
                         path.unlink()

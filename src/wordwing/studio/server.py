@@ -21,16 +21,15 @@ from starlette.websockets import WebSocketDisconnect, WebSocketState
 
 from wordwing.errors import WordwingError
 from wordwing.evaluation.demo import STEPS
-from wordwing.studio.crew import Crew
 from wordwing.studio.episodes import DAY, DAYS, Episodes
 from wordwing.studio.live import warm_up
 from wordwing.studio.messages import MAX_MESSAGE, MalformedError, read_link, read_message
-from wordwing.studio.videos import Films, QueueFullError
-from wordwing.studio.visitors import LIMIT, GoneError, Hangar, Visitor
-from wordwing.studio.workers import Workers
+from wordwing.studio.resources import MAX_FLYING, NamedPolicies, Resources, WorkerPool
+from wordwing.studio.sessions import GoneError, Session
+from wordwing.studio.videos import QueueFullError, VideoJob, VideoQueue
 from wordwing.web.limits import Bucket, Limits
 from wordwing.web.security import MAX_BODY, Guard, Names, is_loopback, where
-from wordwing.web.serving import PATIENCE, Guarded, add_static, body, missing, refused, server_of
+from wordwing.web.serving import PATIENCE, Guarded, add_static, body, missing, server_of
 from wordwing.world.layout import Layout
 
 STATIC = Path(__file__).parent / "static"
@@ -45,10 +44,10 @@ log = logging.getLogger("wordwing.studio")
 
 
 @dataclass
-class Settings:
+class StudioConfig:
     """What a studio is made with."""
 
-    crew: Crew
+    policies: NamedPolicies
     folder: Path
     """Where episodes are kept."""
     host: str = "127.0.0.1"
@@ -58,7 +57,7 @@ class Settings:
     names: tuple[str, ...] = ()
     """Other names than the bound one by which it may be reached."""
     days: float = DAYS
-    limit: int = LIMIT
+    limit: int = MAX_FLYING
     idle: float = IDLE
     steps: int = STEPS
     """Decisions that an instruction is given."""
@@ -76,108 +75,105 @@ class Settings:
             self.token = secrets.token_urlsafe(32)
 
 
-def application(settings: Settings) -> FastAPI:
+def application(config: StudioConfig) -> FastAPI:
     """The studio; everything but its start and end passes through the guard."""
-    episodes = Episodes(settings.folder, settings.days, settings.clock)
-    hangar = Hangar(settings.crew, Workers(settings.workers), episodes, settings.limit, settings.steps)
+    episodes = Episodes(config.folder, config.days, config.clock)
+    resources = Resources(config.policies, WorkerPool(config.workers), episodes, config.limit, config.steps)
+
+    async def clean_daily() -> None:
+        while True:
+            await asyncio.sleep(DAY)
+            await asyncio.to_thread(episodes.clean)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        await hangar.workers.fly(warm_up)
-        app.state.films = Films(settings.crew, settings.folder, settings.steps)
-        cleaning = asyncio.create_task(_clean_daily(hangar.episodes))
+        await resources.workers.fly(warm_up)
+        app.state.videos = VideoQueue(config.policies, config.folder, config.steps)
+        cleaning = asyncio.create_task(clean_daily())
         try:
             yield
         finally:
             cleaning.cancel()
-            await app.state.films.close()
-            hangar.workers.close()
+            await app.state.videos.close()
+            resources.workers.close()
 
     app = Guarded(lifespan=lifespan)
-    app.state.hangar, app.state.settings, app.state.pages = hangar, settings, 0
+    app.state.resources, app.state.config, app.state.pages = resources, config, 0
     add_static(app, STATIC)
-    _add_pages(app, settings.crew)
-    _add_episodes(app, hangar)
-    _add_films(app, settings.crew)
+    _add_routes(app, resources)
     app.add_api_websocket_route("/ws", _socket)
-    names = Names.of(settings.host, settings.port, settings.names)
-    limits = Limits(settings.requests, settings.changes, 4 * MAX_PAGES, bool(settings.names))
-    app.guard = Guard(app.unguarded, names, "studio", settings.token, limits)
+    names = Names.of(config.host, config.port, config.names)
+    limits = Limits(config.requests, config.changes, 4 * MAX_PAGES, bool(config.names))
+    app.guard = Guard(app.unguarded, names, "studio", config.token, limits)
     return app
 
 
-def _add_pages(app: FastAPI, crew: Crew) -> None:
+def _add_routes(app: FastAPI, resources: Resources) -> None:
+    """Everything but the page and its socket; what is wrong with a request is one sentence."""
+    policies, episodes = resources.policies, resources.episodes
+
+    @app.exception_handler(WordwingError)
+    def refuse(_request: Request, error: WordwingError) -> Response:
+        return JSONResponse({"message": str(error)}, 429 if isinstance(error, QueueFullError) else 400)
+
     @app.get("/cards/{name}")
     def card(name: str) -> Response:
-        member = crew.get(name)
-        return missing() if member is None else PlainTextResponse(member.card)
+        return PlainTextResponse(policies[name].card) if name in policies else missing()
 
     @app.post("/layout")
     async def layout(request: Request) -> Response:
         """A layout file that somebody opened: validated, or refused with the reason."""
-        try:
-            text = (await body(request, MAX_BODY)).decode("utf-8-sig")
-            opened = await app.state.hangar.workers.prepare(lambda: Layout.from_json(text, "this layout"))
-        except UnicodeDecodeError as error:
-            return refused(f"byte {error.start} of the file is not UTF-8 text; save the file as UTF-8")
-        except WordwingError as error:
-            return refused(str(error))
+        text = await _text(request, MAX_BODY)
+        opened = await resources.workers.prepare(lambda: Layout.from_json(text, "this layout"))
         return JSONResponse(json.loads(opened.to_json()))
 
-
-def _add_episodes(app: FastAPI, hangar: Hangar) -> None:
     @app.get("/episodes/{file}")
     async def episode(file: str) -> Response:
         name, _dot, kind = file.rpartition(".")
-        path = hangar.episodes.path(name, kind)
+        path = episodes.path(name, kind)
         if path is not None:
             kinds = {"json": "application/json", "mp4": "video/mp4"}
             return FileResponse(path, media_type=kinds[kind], filename=f"wordwing-{name[:6]}.{kind}")
-        link = hangar.episodes.link(name, list(hangar.crew)) if kind == "mp4" else None
+        link = episodes.link(name, list(policies)) if kind == "mp4" else None
         if link is None:
             return missing()
-        films: Films = app.state.films
-        job = films.job(name)
-        if job is not None and job.state == "failed":
-            return _failed()
-        try:
-            films.add(link, name, hangar.episodes.film_path(name))
-        except QueueFullError as error:
-            return JSONResponse({"message": str(error)}, 429)
-        job = films.job(name)
-        return JSONResponse({"share": 0.0 if job is None else job.share}, 202)
+        job = app.state.videos.job(name)
+        if job is None or job.state == "done":
+            app.state.videos.add(link, name, episodes.video_path(name))
+        return _progress(app.state.videos.job(name))
 
-
-def _add_films(app: FastAPI, crew: Crew) -> None:
     @app.post("/video")
     async def ask(request: Request) -> Response:
-        """Fly a shared link again and film it."""
-        try:
-            link = read_link((await body(request, MAX_MESSAGE)).decode(), crew)
-            return JSONResponse({"job": app.state.films.add(link)}, 202)
-        except UnicodeDecodeError:
-            return refused("the link is not UTF-8 text")
-        except QueueFullError as error:
-            return JSONResponse({"message": str(error)}, 429)
-        except WordwingError as error:
-            return refused(str(error))
+        """Fly a shared link again and render a video of it."""
+        link = read_link(await _text(request, MAX_MESSAGE), policies)
+        return JSONResponse({"job": app.state.videos.add(link)}, 202)
 
     @app.get("/video/{name}")
     def fetch(name: str) -> Response:
-        job = app.state.films.job(name)
-        if job is None:
-            return missing()
-        if job.state == "failed":
-            return _failed()
-        if job.state == "done":
+        job = app.state.videos.job(name)
+        if job is not None and job.state == "done":
             return FileResponse(job.out, media_type="video/mp4", filename="wordwing.mp4")
-        return JSONResponse({"share": job.share}, 202)
+        return missing() if job is None else _progress(job)
+
+
+async def _text(request: Request, most: int) -> str:
+    """A request's body, at most so many bytes of UTF-8."""
+    try:
+        return (await body(request, most)).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise WordwingError(f"byte {error.start} is not UTF-8 text; save the file as UTF-8") from None
+
+
+def _progress(job: VideoJob) -> Response:
+    if job.state == "failed":
+        return JSONResponse({"message": "the video could not be made"}, 500)
+    return JSONResponse({"share": job.share}, 202)
 
 
 async def _socket(socket: WebSocket) -> None:
     """One page, from its connection to its end; nothing that it says harms another."""
     state = socket.app.state
-    settings: Settings = state.settings
+    config: StudioConfig = state.config
     await socket.accept()
     lock = asyncio.Lock()
 
@@ -192,13 +188,13 @@ async def _socket(socket: WebSocket) -> None:
     if state.pages >= MAX_PAGES:
         with suppress(GoneError):
             text = f"{MAX_PAGES} pages are open, as many as there is room for; try again later"
-            await tell({"type": "busy", "message": text, "limit": settings.limit})
+            await tell({"type": "busy", "message": text, "limit": config.limit})
         await _close(socket, 1013)
         return
     state.pages += 1
-    visitor = Visitor(state.hangar, tell)
+    session = Session(state.resources, tell)
     try:
-        await _close(socket, await _converse(socket, visitor, tell, settings))
+        await _close(socket, await _converse(socket, session, tell, config))
     except (WebSocketDisconnect, GoneError):
         pass
     except Exception as error:
@@ -206,18 +202,18 @@ async def _socket(socket: WebSocket) -> None:
         await _close(socket, 1011)
     finally:
         state.pages -= 1
-        await visitor.close()
+        await session.close()
 
 
 async def _converse(
-    socket: WebSocket, visitor: Visitor, tell: Callable[[dict[str, Any] | bytes], Any], settings: Settings
+    socket: WebSocket, session: Session, tell: Callable[[dict[str, Any] | bytes], Any], config: StudioConfig
 ) -> int:
     """Answer a page's messages until it must go; returns the code to close with."""
     bucket = Bucket(20, 60)
     while True:
         await asyncio.sleep(bucket.wait())  # who says much is heard slowly
         try:
-            event = await asyncio.wait_for(socket.receive(), settings.idle)
+            event = await asyncio.wait_for(socket.receive(), config.idle)
         except TimeoutError:
             await tell({"type": "error", "message": "nothing was said for long, so the connection was closed"})
             return 1001
@@ -227,7 +223,7 @@ async def _converse(
             text = event.get("text")
             if text is None:
                 raise MalformedError("the message is not text", 1007)
-            await visitor.handle(read_message(text, settings.crew))
+            await session.handle(read_message(text, config.policies))
         except MalformedError as error:
             await tell({"type": "error", "message": str(error)})
             return error.code
@@ -241,23 +237,13 @@ async def _close(socket: WebSocket, code: int) -> None:
             await asyncio.wait_for(socket.close(code), PATIENCE)
 
 
-async def _clean_daily(episodes: Episodes) -> None:
-    while True:
-        await asyncio.sleep(DAY)
-        await asyncio.to_thread(episodes.clean)
-
-
-def _failed() -> Response:
-    return JSONResponse({"message": "the film could not be made"}, 500)
-
-
-def make_server(settings: Settings) -> uvicorn.Server:
+def make_server(config: StudioConfig) -> uvicorn.Server:
     """A server that is ready to run; it takes small messages only."""
     gc.freeze()  # what has been loaded by now stays, and need not be looked through again and again
     return server_of(
-        application(settings),
-        settings.host,
-        settings.port,
+        application(config),
+        config.host,
+        config.port,
         ws_max_size=MAX_MESSAGE,
         ws_per_message_deflate=False,
         ws_ping_interval=20.0,

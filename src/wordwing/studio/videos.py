@@ -1,4 +1,8 @@
-"""Films of flights that are flown again: one background process at a time, of low priority, and a short queue."""
+"""Videos of flights that are flown again: a short queue, and a background process of low priority that renders them.
+
+The process is this module, run with a request on its standard input: drawing frames would hold up the flights in the
+server's own process. It writes the share that is done, line by line.
+"""
 
 from __future__ import annotations
 
@@ -10,27 +14,43 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from PIL import Image
 
 from wordwing.errors import WordwingError
 from wordwing.evaluation.demo import STEPS
-from wordwing.files import unfinished
-from wordwing.studio.crew import Crew
+from wordwing.execution.runner import SETTLE_STEPS
+from wordwing.files import replacing, unfinished
+from wordwing.language.out_of_vocabulary import marks
 from wordwing.studio.episodes import DAY, new_name
-from wordwing.studio.messages import Link, start_json
+from wordwing.studio.live import LiveFlight
+from wordwing.studio.messages import Link, read_link, start_json
+from wordwing.studio.resources import NamedPolicies, load_policies
+from wordwing.viz.animation import MAP_SIZE, write_video
+from wordwing.viz.overhead import overheads
+from wordwing.viz.thinking import thinking_frames
 
 QUEUE = 4
-"""Films that may wait, the one being made included."""
+"""Videos that may wait, the one being rendered included."""
 
 KEPT = 12
-"""Finished films that are kept for those who asked; an older one goes when another comes."""
+"""Finished videos that are kept for those who asked; an older one goes when another comes."""
 
-PREFIX = ".films-"
-"""Of the folder for films that belong to no kept episode."""
+PREFIX = ".videos-"
+"""Of the folder for videos that belong to no kept episode."""
 
 TIMEOUT = 900.0
-"""Seconds that one film may take."""
+"""Seconds that rendering one video may take."""
+
+NICE = 15
+"""How much the process that renders gives way to the flights of pages."""
 
 log = logging.getLogger("wordwing.studio")
 
@@ -40,32 +60,30 @@ class QueueFullError(WordwingError):
 
 
 @dataclass
-class Job:
-    """A film to make."""
+class VideoJob:
+    """A video to render."""
 
     link: Link
     out: Path
     share: float = 0.0
     """How much of it is done."""
-    state: str = "waiting"
-    """Then "done" or "failed"."""
+    state: Literal["waiting", "done", "failed"] = "waiting"
 
 
-class Films:
+class VideoQueue:
     """The queue, and the process that works on it."""
 
-    def __init__(self, crew: Crew, folder: Path, steps: int = STEPS) -> None:
+    def __init__(self, policies: NamedPolicies, folder: Path, steps: int = STEPS) -> None:
         """Begin with an empty queue.
 
         Args:
-            crew: Who can fly.
-            folder: Films that belong to no kept episode are in a folder in it while the server runs.
+            policies: Which can fly.
+            folder: Videos that belong to no kept episode are in a folder in it while the server runs.
             steps: Decisions that an instruction is given.
         """
-        self._crew = crew
-        self._steps = steps
-        self._jobs: dict[str, Job] = {}
-        self._waiting: asyncio.Queue[Job] = asyncio.Queue()
+        self._policies, self._steps = policies, steps
+        self._jobs: dict[str, VideoJob] = {}
+        self._waiting: asyncio.Queue[VideoJob] = asyncio.Queue()
         for left in folder.glob(f"{PREFIX}*"):  # by a server that was killed
             if time.time() - left.stat().st_mtime > DAY:
                 shutil.rmtree(left, ignore_errors=True)
@@ -74,12 +92,12 @@ class Films:
         self._task: asyncio.Task[None] | None = None
 
     def add(self, link: Link, name: str | None = None, out: Path | None = None) -> str:
-        """Put a film into the queue, or find it there.
+        """Put a video into the queue, or find it there.
 
         Args:
             link: What is flown.
             name: The episode that it shows; by default it gets a new name.
-            out: Where its film goes.
+            out: Where its video goes.
 
         Returns:
             The job's name.
@@ -87,21 +105,21 @@ class Films:
         if name is not None and name in self._jobs and self._jobs[name].state == "waiting":
             return name
         if sum(job.state == "waiting" for job in self._jobs.values()) >= QUEUE:
-            raise QueueFullError("other films are being made; try again in a minute")
+            raise QueueFullError("other videos are being made; try again in a minute")
         name = name or new_name()
-        self._jobs[name] = job = Job(link, out or self._folder / f"{name}.mp4")
+        self._jobs[name] = job = VideoJob(link, out or self._folder / f"{name}.mp4")
         self._forget()
         self._waiting.put_nowait(job)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._work())
         return name
 
-    def job(self, name: str) -> Job | None:
-        """One of those that are waiting, being made or done."""
+    def job(self, name: str) -> VideoJob | None:
+        """One of those that are waiting, being rendered or done."""
         return self._jobs.get(name)
 
     async def close(self) -> None:
-        """Stop working; films of no kept episode go."""
+        """Stop working; videos of no kept episode go."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -118,28 +136,28 @@ class Films:
     async def _work(self) -> None:
         while not self._waiting.empty():
             job = self._waiting.get_nowait()
-            try:
+            with suppress(OSError, TimeoutError):
                 async with asyncio.timeout(TIMEOUT):
-                    await self._film(job)
+                    await self._render(job)
                 job.state = "done" if job.out.is_file() else "failed"
-            except (OSError, TimeoutError):
+            if job.state != "done":
                 job.state = "failed"
-            if job.state == "failed":
-                log.warning("a film could not be made")
+                log.warning("a video could not be made")
 
-    async def _film(self, job: Job) -> None:
-        """Fly and film in a process of its own: drawing frames would hold up the flights in this one."""
+    async def _render(self, job: VideoJob) -> None:
+        """Fly and draw in a process of its own."""
         request = {
             **start_json(job.link.start),
-            "policies": [[name, self._crew[name].policy] for name in job.link.policies],
-            "texts": list(job.link.texts),
+            "policies": {name: self._policies[name].policy for name in job.link.policies},
+            "names": job.link.policies,
+            "texts": job.link.texts,
             "steps": self._steps,
             "out": str(job.out),
         }
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "wordwing.studio.filming",
+            "wordwing.studio.videos",
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
@@ -151,7 +169,8 @@ class Films:
             process.stdin.write(json.dumps(request).encode())
             process.stdin.close()
             async for line in process.stdout:
-                job.share = _share(line, job.share)
+                with suppress(ValueError):
+                    job.share = min(max(float(line), job.share), 1.0)
             if await process.wait() != 0:
                 job.out.unlink(missing_ok=True)
         finally:
@@ -160,8 +179,48 @@ class Films:
                 await process.wait()
 
 
-def _share(line: bytes, before: float) -> float:
-    try:
-        return min(max(float(line), before), 1.0)
-    except ValueError:
-        return before
+def video_frames(
+    link: Link, policies: NamedPolicies, steps: int = STEPS, tell: Callable[[float], None] = lambda share: None
+) -> Iterator[Image.Image]:
+    """Frames of the video of a link: its policies one after another, each with all texts.
+
+    No more than one instruction's images are in memory.
+
+    Args:
+        link: What is flown.
+        policies: Which can fly, by name.
+        steps: Decisions that an instruction is given.
+        tell: Told how much is done, from 0 to 1.
+    """
+    overhead = np.asarray(overheads([link.start.layout], MAP_SIZE)[0])
+    count = len(link.policies) * len(link.texts)
+    for first, name in enumerate(link.policies):
+        live = LiveFlight(link.start, max_steps=steps, keep=True)
+        for number, text in enumerate(link.texts, start=first * len(link.texts)):
+            policy = policies[name].instance(link.start.vehicle)
+            live.begin(text, policy, name)
+            while live.flying:
+                live.advance()
+                tell((number + min(0.3 * live.step / (steps + SETTLE_STEPS), 1.0)) / count)
+            flight = live.executions[-1]
+            heading, threshold = f"{name} in {link.start.vehicle}", policy.network.config.stop_threshold
+            frames = thinking_frames(flight, overhead, heading, marks(text, policy.vocabulary), threshold)
+            for index, frame in enumerate(frames):
+                yield frame
+                tell((number + 0.3 + 0.7 * (index + 1) / len(flight.positions)) / count)
+
+
+def main() -> None:
+    """Read a request, render the video whole or not at all, write how far it is line by line."""
+    os.nice(NICE)
+    torch.set_num_threads(1)
+    request = json.loads(sys.stdin.read())
+    out, steps, names = Path(request.pop("out")), request.pop("steps"), request.pop("names")
+    policies = load_policies([f"{name}={policy}" for name, policy in request.pop("policies").items()])
+    link = read_link(json.dumps({**request, "policies": names}), policies)
+    with replacing(out) as temporary:
+        write_video(video_frames(link, policies, steps, lambda share: print(f"{share:.3f}", flush=True)), temporary)
+
+
+if __name__ == "__main__":
+    main()

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from wordwing.frames import Pose, start_frame
 from wordwing.model.grid import START_GRID
+from wordwing.model.policy import Beliefs
 from wordwing.viz.drawing import MAP_EXTENT
 
 Bytes = NDArray[np.uint8]
@@ -104,6 +105,16 @@ class FeatureColours:
         lightness, blue_yellow, green_red = np.moveaxis(along.clip(-1, 1), -1, 0)
         lab = [0.62 + 0.28 * lightness, 0.11 * green_red, 0.14 * blue_yellow]
         return from_oklab(np.stack(lab, axis=-1))
+
+
+def cells_of(features: Tensor) -> NDArray[np.float32]:
+    """[1, C, h, w] to [h, w, C]."""
+    return features[0].permute(1, 2, 0).float().cpu().numpy()
+
+
+def shown_cells(belief: Beliefs) -> NDArray[np.bool_]:
+    """[64, 64] cells of the arena that have features; those of the blind spot count as observed and have none."""
+    return (belief.arena[0] & (belief.semantic_map[0] != 0).any(0)).cpu().numpy()
 
 
 class WorldView:

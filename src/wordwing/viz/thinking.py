@@ -19,7 +19,7 @@ from wordwing.frames import Pose
 from wordwing.language.out_of_vocabulary import Mark, slips
 from wordwing.model.policy import Beliefs
 from wordwing.viz.animation import MAP_SIZE, clock, draw_flown, headings, lit, still_states, wrapped
-from wordwing.viz.belief_maps import Bytes, FeatureColours, WorldView, glowing
+from wordwing.viz.belief_maps import Bytes, FeatureColours, WorldView, cells_of, glowing, shown_cells
 from wordwing.viz.drawing import BLUISH_GREEN, GREY, INK, PAPER, VERMILLION, drone_outline, font
 from wordwing.viz.instruments import (
     BAR,
@@ -202,24 +202,24 @@ class Painter:
         self.ground = np.asarray(dimmed.convert("RGB"))
         around = dimmed.filter(ImageFilter.GaussianBlur(0.04 * dimmed.width))
         self.relief = (np.asarray(dimmed, np.float64) - np.asarray(around))[..., None]
-        known = [(belief, _shown(belief)) for belief in flight.beliefs[0]]
-        self.feature_colours = FeatureColours.fit(np.concatenate([_cells(b.semantic_map)[on] for b, on in known]))
-        self.grounding_colours = FeatureColours.fit(np.concatenate([_cells(b.grounding_map)[on] for b, on in known]))
+        known = [(belief, shown_cells(belief)) for belief in flight.beliefs[0]]
+        self.feature_colours = FeatureColours.fit(np.concatenate([cells_of(b.semantic_map)[on] for b, on in known]))
+        self.grounding_colours = FeatureColours.fit(np.concatenate([cells_of(b.grounding_map)[on] for b, on in known]))
         peaks = [belief.visitation.cells[0].flatten(1).amax(1) for belief in flight.beliefs[0]]
         self.peaks: list[float] = torch.stack(peaks).amax(0).clamp(min=1e-6).tolist()
         """The greatest probability of a cell in the flight, of trajectory and goal: there their ramps end."""
 
     def features(self, belief: Beliefs) -> Bytes:
         """F^C [18, 32, 3]."""
-        return self.feature_colours(_cells(belief.image_features))
+        return self.feature_colours(cells_of(belief.image_features))
 
     def memory(self, belief: Beliefs) -> Bytes:
         """S^W from above, in the colours of F^C."""
-        return self._blocks(self.feature_colours(_cells(belief.semantic_map)), _shown(belief), belief)
+        return self._blocks(self.feature_colours(cells_of(belief.semantic_map)), shown_cells(belief), belief)
 
     def grounding(self, belief: Beliefs) -> Bytes:
         """R^W from above, in colours of its own."""
-        return self._blocks(self.grounding_colours(_cells(belief.grounding_map)), _shown(belief), belief)
+        return self._blocks(self.grounding_colours(cells_of(belief.grounding_map)), shown_cells(belief), belief)
 
     def masks(self, belief: Beliefs) -> Bytes:
         """M^W from above and, on it, B^W."""
@@ -236,16 +236,6 @@ class Painter:
         cells = np.where(shown[..., None], colours, np.array(UNOBSERVED, np.uint8))
         cells = np.where(belief.arena[0, ..., None].numpy(), cells, np.array(OUTSIDE, np.uint8))
         return self.small.blocks(cells, OUTSIDE)
-
-
-def _cells(features: torch.Tensor) -> NDArray[np.float32]:
-    """[1, C, h, w] to [h, w, C]."""
-    return features[0].permute(1, 2, 0).float().numpy()
-
-
-def _shown(belief: Beliefs) -> NDArray[np.bool_]:
-    """[64, 64] cells of the arena that have features; those of the blind spot count as observed and have none."""
-    return (belief.arena[0] & (belief.semantic_map[0] != 0).any(0)).numpy()
 
 
 def _words(canvas: Image.Image, instruction: str, title: str, marked: Sequence[Mark]) -> ImageDraw.ImageDraw:

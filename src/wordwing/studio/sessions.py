@@ -1,4 +1,4 @@
-"""Who flies when: visitors, their drones, and what the buttons of their pages do."""
+"""What a page does: its drones, whose turn it is to decide, and what the buttons do."""
 
 from __future__ import annotations
 
@@ -14,21 +14,14 @@ from typing import Any
 import numpy as np
 
 from wordwing.errors import WordwingError
-from wordwing.evaluation.demo import STEPS
 from wordwing.interface import CONTROL_PERIOD, Domain
 from wordwing.language.missing_landmarks import stage
-from wordwing.studio.crew import Crew
-from wordwing.studio.episodes import Episodes, ending_json, episode_json
-from wordwing.studio.frames import FrameWriter
+from wordwing.studio.episodes import ending_json, episode_json
 from wordwing.studio.live import Ending, LiveFlight, Start
-from wordwing.studio.messages import MAX_TEXTS, Control, Fly, Hello, Message, Place, Speed, Stage, Words
-from wordwing.studio.views import overhead_picture, placed, welcome
-from wordwing.studio.words import words_json
-from wordwing.studio.workers import Workers
+from wordwing.studio.messages import MAX_TEXTS, Control, Fly, Hello, Message, Speed, Stage, Words
+from wordwing.studio.replies import FrameWriter, placed, welcome, words_json
+from wordwing.studio.resources import Resources
 from wordwing.web.security import where
-
-LIMIT = 8
-"""Visitors with flights under way at the same time."""
 
 GRACE = 60.0
 """Seconds that a paused flight keeps its place for; then others may have it until it goes on."""
@@ -41,31 +34,6 @@ Tell = Callable[[dict[str, Any] | bytes], Awaitable[None]]
 
 class GoneError(ConnectionError):
     """Raised by a `Tell`: the page has gone, or does not read what it is sent."""
-
-
-@dataclass
-class Hangar:
-    """What all visitors share."""
-
-    crew: Crew
-    workers: Workers
-    episodes: Episodes
-    limit: int = LIMIT
-    steps: int = STEPS
-    """Decisions that an instruction is given."""
-    flying: int = 0
-    """Visitors with flights under way, but for those that have been paused for long."""
-
-    def take(self) -> bool:
-        """Take a place, if one is free."""
-        if self.flying >= self.limit:
-            return False
-        self.flying += 1
-        return True
-
-    def free(self) -> None:
-        """Give a place back."""
-        self.flying -= 1
 
 
 @dataclass
@@ -82,11 +50,11 @@ class Lane:
         return message, None if self.live.flying else self.live.ending()
 
 
-class Visitor:
+class Session:
     """A page and its drones. All methods run in the event loop; what takes time is done by the workers."""
 
-    def __init__(self, hangar: Hangar, tell: Tell) -> None:
-        self._hangar = hangar
+    def __init__(self, resources: Resources, tell: Tell) -> None:
+        self._resources = resources
         self._tell = tell
         self._start: Start | None = None
         self._lanes: list[Lane] = []
@@ -110,11 +78,11 @@ class Visitor:
         """Do what a message asks for; raises a `WordwingError` where that cannot be."""
         match message:
             case Hello():
-                await self._tell(welcome(self._hangar.crew, self._hangar.limit))
+                await self._tell(welcome(self._resources.policies, self._resources.limit))
             case Stage():
                 await self._stage(message)
-            case Place(start):
-                await self._place(start)
+            case Start():
+                await self._place(message)
             case Fly():
                 await self._fly(message)
             case Speed(value):
@@ -126,8 +94,8 @@ class Visitor:
                 await self._keep()
             case Control("reset"):
                 await self._reset()
-            case Control(kind):
-                await self._press(kind)
+            case Control(button):
+                await self._press(button)
 
     async def close(self) -> None:
         """The page is gone: its flight ends and its place is free."""
@@ -148,31 +116,31 @@ class Visitor:
             _corpus, task = stage(message.text, message.corpus, rng)
             return Start(task.layout, task.start_xy, task.start_yaw, message.seed, vehicle)
 
-        await self._place(await self._hangar.workers.prepare(draw))
+        await self._place(await self._resources.workers.prepare(draw))
 
     async def _place(self, start: Start) -> None:
         await self._check_still()
-        picture = await self._hangar.workers.prepare(partial(overhead_picture, start.layout))
+        answer = await self._resources.workers.prepare(partial(placed, start))
         self._start, self._lanes, self._texts = start, [], []
-        await self._tell(placed(start, picture))
+        await self._tell(answer)
 
     async def _fly(self, message: Fly) -> None:
         await self._check_still()
         start = self._start
         if start is None:
             raise WordwingError("there is no world yet; place landmarks and a drone first")
-        if message.goes_on and not self._texts:
+        if message.continues and not self._texts:
             raise WordwingError("nothing has been flown yet, so nothing can go on")
-        if message.goes_on and len(message.policies) != len(self._lanes):
+        if message.continues and len(message.policies) != len(self._lanes):
             raise WordwingError("as many drones go on as have flown; reset to change their number")
-        if message.goes_on and len(self._texts) >= MAX_TEXTS:
+        if message.continues and len(self._texts) >= MAX_TEXTS:
             raise WordwingError(f"{MAX_TEXTS} instructions are the most that follow one another; reset first")
         if not await self._take_place():
             return
         try:
-            texts = [*self._texts, message.text] if message.goes_on else [message.text]
+            texts = [*self._texts, message.text] if message.continues else [message.text]
             work = partial(self._begin, start, message, len(texts) - 1)
-            self._lanes = await self._hangar.workers.fly(work)
+            self._lanes = await self._resources.workers.fly(work)
             self._texts, self._kept = texts, None
             self._paused, self._permits, self._due = False, 0, time.monotonic()
             await self._say("flying")
@@ -185,32 +153,33 @@ class Visitor:
 
     async def _take_place(self) -> bool:
         """Take one of the places for those who fly, unless there is one already; if all are taken the page is told."""
-        if not self._has_place and not self._hangar.take():
-            limit = self._hangar.limit
+        shared = self._resources
+        if not self._has_place and shared.flying >= shared.limit:
+            limit = shared.limit
             text = f"{limit} people are flying just now, as many as there is room for; try again in a minute"
             await self._tell({"type": "busy", "message": text, "limit": limit})
             return False
+        shared.flying += not self._has_place
         self._has_place = True
         return True
 
     def _give_place(self) -> None:
-        if self._has_place:
-            self._hangar.free()
+        self._resources.flying -= self._has_place
         self._has_place = False
 
     def _begin(self, start: Start, message: Fly, number: int) -> list[Lane]:
         """Put drones at the start, unless they go on from where they are, and tell them what to do; in a worker."""
         lanes = self._lanes
-        if not message.goes_on:
+        if not message.continues:
             if len(lanes) != len(message.policies):
                 lanes = [
-                    Lane(index, LiveFlight(start, max_steps=self._hangar.steps))
+                    Lane(index, LiveFlight(start, max_steps=self._resources.steps))
                     for index in range(len(message.policies))
                 ]
             for lane in lanes:
                 lane.live.restart()
         for lane, name in zip(lanes, message.policies, strict=True):
-            lane.live.begin(message.text, self._hangar.crew[name].wear(start.vehicle), name)
+            lane.live.begin(message.text, self._resources.policies[name].instance(start.vehicle), name)
             lane.writer = FrameWriter(lane.number, number)
         return lanes
 
@@ -223,7 +192,7 @@ class Visitor:
                     if self._quitting:
                         return
                     if lane.live.flying:
-                        message, ending = await self._hangar.workers.fly(lane.advance)
+                        message, ending = await self._resources.workers.fly(lane.advance)
                         await self._tell(message)
                         if ending is not None:
                             await self._tell({"type": "ended", "lane": lane.number, **ending_json(ending)})
@@ -289,11 +258,11 @@ class Visitor:
         await self._tell({"type": "state", "phase": "idle", "lane": 0, "step": 0})
 
     async def _words(self, message: Words) -> None:
-        vocabulary = self._hangar.crew[message.policy].loaded.vocabulary
+        vocabulary = self._resources.policies[message.policy].loaded.vocabulary
         start = self._start
 
         look = partial(words_json, message.text, vocabulary, None if start is None else start.layout)
-        await self._tell({"type": "words", "id": message.id, **await self._hangar.workers.prepare(look)})
+        await self._tell({"type": "words", "id": message.id, **await self._resources.workers.prepare(look)})
 
     async def _keep(self) -> None:
         await self._check_still()
@@ -301,7 +270,7 @@ class Visitor:
             raise WordwingError("only a flight that has ended can be kept")
         if self._kept is None:
             record = episode_json(self._start, self._texts, [lane.live for lane in self._lanes])
-            self._kept = await self._hangar.workers.prepare(partial(self._hangar.episodes.keep, record))
+            self._kept = await self._resources.workers.prepare(partial(self._resources.episodes.keep, record))
         await self._tell({"type": "kept", "id": self._kept})
 
     async def _check_still(self) -> None:

@@ -95,8 +95,8 @@ def test_reset_breaks_a_flight_off_and_puts_the_drone_back(studio):
     assert page.frames[0][0]["pose"][:2] == pytest.approx([START["x"], START["y"]])
 
 
-def test_more_visitors_than_the_limit_are_told_to_wait_and_a_closed_page_frees_its_place(crew, tmp_path):
-    with RunningStudio(crew, tmp_path, limit=2, steps=100) as small:
+def test_more_visitors_than_the_limit_are_told_to_wait_and_a_closed_page_frees_its_place(policies, tmp_path):
+    with RunningStudio(policies, tmp_path, limit=2, steps=100) as small:
         pages = [small.page() for _number in range(3)]
         for page in pages[:2]:
             page.place()
@@ -107,21 +107,21 @@ def test_more_visitors_than_the_limit_are_told_to_wait_and_a_closed_page_frees_i
         busy = pages[2].hear()
         assert (busy["type"], busy["limit"]) == ("busy", 2)
         pages[0].connection.close()
-        wait_until(lambda: small.hangar.flying == 1)
+        wait_until(lambda: small.resources.flying == 1)
         pages[2].fly()
         assert pages[2].hear()["type"] == "state"
         pages[1].say("reset")
         pages[1].until("state", phase="idle")
-        assert small.hangar.flying == 1
+        assert small.resources.flying == 1
         pages[2].connection.close()
-        wait_until(lambda: small.hangar.flying == 0)
+        wait_until(lambda: small.resources.flying == 0)
         pages[1].connection.close()
         wait_until(lambda: small.server.config.app.state.pages == 0)
 
 
-def test_a_flight_that_is_paused_for_long_gives_its_place_up_and_takes_one_again(crew, tmp_path, monkeypatch):
-    monkeypatch.setattr("wordwing.studio.visitors.GRACE", 0.2)
-    with RunningStudio(crew, tmp_path, limit=1, steps=8) as small, small.page() as first, small.page() as second:
+def test_a_flight_that_is_paused_for_long_gives_its_place_up_and_takes_one_again(policies, tmp_path, monkeypatch):
+    monkeypatch.setattr("wordwing.studio.sessions.GRACE", 0.2)
+    with RunningStudio(policies, tmp_path, limit=1, steps=8) as small, small.page() as first, small.page() as second:
         for page in (first, second):
             page.place()
             page.fly()
@@ -129,8 +129,8 @@ def test_a_flight_that_is_paused_for_long_gives_its_place_up_and_takes_one_again
                 page.until("state", phase="flying")
                 page.say("pause")
                 page.until("state", phase="paused")
-                assert small.hangar.flying == 1
-                wait_until(lambda: small.hangar.flying == 0)
+                assert small.resources.flying == 1
+                wait_until(lambda: small.resources.flying == 0)
         second.until("state", phase="flying")
         for button in ("resume", "step"):
             first.say(button)
@@ -138,20 +138,20 @@ def test_a_flight_that_is_paused_for_long_gives_its_place_up_and_takes_one_again
         seen = len(first.frames)
         second.say("speed", value=8)
         second.until("state", phase="ended")
-        wait_until(lambda: small.hangar.flying == 0)
+        wait_until(lambda: small.resources.flying == 0)
         assert first.listen(0.2) == 0
         first.say("speed", value=8)
         first.say("step")
         first.until("state", phase="paused")
         first.say("resume")
         first.until("state", phase="ended")
-        wait_until(lambda: small.hangar.flying == 0)
+        wait_until(lambda: small.resources.flying == 0)
     assert seen < len(first.frames)
     assert [header["step"] for header, _arrays in first.frames] == list(range(8 + 7))
 
 
-def test_visitors_take_turns(crew, tmp_path):
-    with RunningStudio(crew, tmp_path, steps=40, workers=1) as small:
+def test_visitors_take_turns(policies, tmp_path):
+    with RunningStudio(policies, tmp_path, steps=40, workers=1) as small:
         pages = [small.page() for _number in range(4)]
         for page in pages:
             page.place()
@@ -174,8 +174,8 @@ def test_visitors_take_turns(crew, tmp_path):
     assert min(counts) > 0.7 * max(counts)
 
 
-def test_a_page_that_says_nothing_is_let_go(crew, tmp_path):
-    with RunningStudio(crew, tmp_path, idle=0.3) as small, small.page() as page:
+def test_a_page_that_says_nothing_is_let_go(policies, tmp_path):
+    with RunningStudio(policies, tmp_path, idle=0.3) as small, small.page() as page:
         assert page.hear()["type"] == "error"
         with pytest.raises(ConnectionClosed):
             page.hear()
