@@ -10,8 +10,9 @@ from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
 
 from wordwing.errors import WordwingError
-from wordwing.flight.arena import Arena
+from wordwing.flight.arena import COLOURS, Arena
 from wordwing.frames import Pose
+from wordwing.world.fences import FENCES
 
 LEVEL = [1.0, 0.0, 0.0, 0.0]
 
@@ -150,28 +151,35 @@ def test_a_rounded_arena_is_what_a_person_would_write():
     assert Arena(1.23456, -0.00049, 12.3456, 0.1).rounded() == Arena(1.235, -0.0, 12.35, 0.1)
 
 
+def test_its_fences_are_those_of_the_world():
+    assert tuple(fence.colour for fence in FENCES) == COLOURS
+
+
 GOOD = {"schema": 1, "north": 0.0, "east": 0.0, "heading_deg": 0.0, "floor_down": 0.0}
 
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"north": "1"}, 'north is "1"; it must be a number of metres from -1000 to 1000'),
-        ({"east": True}, "east is true"),
-        ({"north": math.nan}, "north is NaN"),
+        ({"north": "1"}, '"north" is "1"; it must be a number of metres from -1000 to 1000'),
+        ({"east": True}, '"east" is true'),
+        ({"north": math.nan}, '"north" is NaN'),
         ({"north": 10**400}, "it must be a number of metres"),
-        ({"heading_deg": 400}, "heading_deg is 400; it must be a number of degrees from -360 to 360"),
-        ({"floor_down": None}, "floor_down is null"),
-        ({"margin": 0.1}, "margin is 0.1; it must be a number of metres from 0.35 to 1.5"),
-        ({"side_margin": -1}, "side_margin is -1"),
-        ({"schema": 2}, "the schema is 2; this wordwing reads 1"),
-        ({"schema": True}, "the schema is true"),
-        ({"heading": 1}, 'unknown entry "heading"; did you mean "heading_deg"?'),
-        ({"fences": "red"}, 'fences is "red"; it must be a list of four colours or null'),
-        ({"fences": [1, 2, 3, 4]}, "fences is a list"),
-        ({"fences": ["red"]}, "there are 1 fences; an arena has 4"),
-        ({"fences": ["red", "wihte", "blue", "yellow"]}, 'a fence is "wihte"; did you mean "white"?'),
-        ({"fences": ["red", "green", "blue", "yellow"]}, "the colours are red, white, blue, yellow"),
+        ({"heading_deg": 400}, '"heading_deg" is 400; it must be a number of degrees from -360 to 360'),
+        ({"floor_down": None}, '"floor_down" is null'),
+        ({"margin": 0.1}, '"margin" is 0.1; it must be a number of metres from 0.35 to 1.5'),
+        ({"side_margin": -1}, '"side_margin" is -1'),
+        ({"schema": 2}, '"schema" is 2; it must be 1'),
+        ({"schema": True}, '"schema" is true'),
+        ({"heading": 1}, 'unknown key "heading"; did you mean "heading_deg"?'),
+        ({"fences": "red"}, '"fences" is "red"; it must be a list of 4'),
+        ({"fences": [1, 2, 3, 4]}, "fence 1 is 1; it must be red, white, blue or yellow or null"),
+        ({"fences": ["red"]}, '"fences" is a list of 1; it must be a list of 4'),
+        ({"fences": ["red", "wihte", "blue", "yellow"]}, 'fence 2 is "wihte"; it must be red, white, blue or yellow'),
+        (
+            {"fences": ["red", "green", "blue", "yellow"]},
+            'fence 2 is "green"; it must be red, white, blue or yellow',
+        ),
         ({"fences": ["yellow", "red", "white", "blue"]}, "add 90 to heading_deg and leave fences out"),
         ({"fences": ["white", "blue", "yellow", "red"]}, "add 270 to heading_deg"),
         ({"fences": ["red", "yellow", "blue", "white"]}, "the fences are red, yellow, blue, white; instructions mean"),
@@ -199,13 +207,18 @@ def test_the_corrected_heading_of_turned_fences_points_at_the_red_one():
 def test_what_cannot_be_guessed_must_be_said(missing, tmp_path):
     file = tmp_path / "arena.json"
     file.write_text(json.dumps({key: value for key, value in GOOD.items() if key != missing}))
-    with pytest.raises(WordwingError, match=f'there is no "{missing}"'):
+    with pytest.raises(WordwingError, match=f'"{missing}" is missing; it must be'):
         Arena.load(file)
 
 
 @pytest.mark.parametrize(
     ("data", "sentence"),
-    [(b"{", "not JSON"), (b"[]", "this is a list"), (b"\xff", "not UTF-8"), (b" " * 200_000, "more than 100000 bytes")],
+    [
+        (b"{", "not valid JSON"),
+        (b"[]", "this is a list"),
+        (b"\xff", "not UTF-8"),
+        (b" " * 200_000, "more than 100000 bytes"),
+    ],
 )
 def test_a_file_that_is_no_arena_gets_one_sentence(data, sentence, tmp_path):
     file = tmp_path / "arena.json"
@@ -220,6 +233,6 @@ def test_a_missing_file_names_the_command_that_makes_one(tmp_path):
 
 
 def test_an_impossible_arena_is_not_saved(tmp_path):
-    with pytest.raises(WordwingError, match="north is NaN"):
+    with pytest.raises(WordwingError, match='"north" is NaN'):
         Arena(north=math.nan).save(tmp_path / "arena.json")
     assert list(tmp_path.iterdir()) == []

@@ -365,16 +365,16 @@ def test_a_focal_length_and_a_field_of_view_that_mean_the_same_are_the_same():
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"width": 1280.5}, "width is 1280.5; it must be a whole number"),
-        ({"width": True}, "width is true"),
-        ({"width": 10}, "width is 10; it must be from 64 to 8192"),
-        ({"fx": "640"}, 'fx is "640"; it must be a number'),
-        ({"fx": math.nan}, "fx is NaN; it must be from 10 to 20000"),
-        ({"k1": None}, "k1 is null; leave it out instead"),
-        ({"latency": -0.1}, "latency is -0.1; it must be from 0 to 2"),
+        ({"width": 1280.5}, '"width" is 1280.5; it must be a whole number from 64 to 8,192'),
+        ({"width": True}, '"width" is true'),
+        ({"width": 10}, '"width" is 10; it must be a whole number from 64 to 8,192'),
+        ({"fx": "640"}, '"fx" is "640"; it must be a finite number'),
+        ({"fx": math.nan}, '"fx" is NaN; it must be a finite number from 10 to 20,000'),
+        ({"k1": None}, '"k1" is null; it must be a finite number'),
+        ({"latency": -0.1}, '"latency" is -0.1; it must be a finite number from 0 to 2'),
         ({"horizontal_fov_deg": 90.0}, "there must be either fx or horizontal_fov_deg"),
-        ({"schema": 7}, "the schema is 7; this wordwing reads 1"),
-        ({"pitch_down": 1}, 'unknown entry "pitch_down"; did you mean "pitch_down_deg"?'),
+        ({"schema": 7}, '"schema" is 7; it must be 1'),
+        ({"pitch_down": 1}, 'unknown key "pitch_down"; did you mean "pitch_down_deg"?'),
         ({"fx": 2000.0}, "does not see all of the policy's 84.0° view"),
         ({"pitch_down_deg": 60.0}, "pitched down by 60.0°, with this lens does not see all"),
         ({"k1": -0.9}, "some places of the policy's view twice"),
@@ -393,13 +393,13 @@ def test_each_mistake_in_a_calibration_gets_one_sentence(change, sentence, tmp_p
 def test_what_a_calibration_cannot_do_without_must_be_there(missing, tmp_path):
     file = tmp_path / "camera.json"
     file.write_text(json.dumps({key: value for key, value in OPENCV.items() if key != missing}))
-    with pytest.raises(WordwingError, match=f'there is no "{missing}"'):
+    with pytest.raises(WordwingError, match=f'"{missing}" is missing; it must be'):
         Calibration.load(file)
 
 
 @pytest.mark.parametrize(
     ("data", "sentence"),
-    [(b"{", "not JSON"), (b"3", "must be an object"), (b"\xff", "UTF-8"), (b" " * 200_000, "more than 100000 bytes")],
+    [(b"{", "not valid JSON"), (b"3", "this is 3"), (b"\xff", "UTF-8"), (b" " * 200_000, "more than 100000 bytes")],
 )
 def test_a_file_that_is_no_calibration_gets_one_sentence(data, sentence, tmp_path):
     file = tmp_path / "camera.json"

@@ -35,10 +35,11 @@ def test_the_tables_of_parameters_are_what_is_checked_before_arming(stack):
             assert f"(older: `{name}`" in PAGE
 
 
-def test_the_files_that_are_shown_can_be_read():
-    arena, camera = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
-    assert Arena.from_json(arena).heading_deg == 125.0
-    assert Calibration.from_json(camera).width == 1280
+def test_the_files_that_are_shown_can_be_read(tmp_path):
+    for name, text in zip(("arena", "camera"), re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL), strict=True):
+        (tmp_path / name).write_text(text)
+    assert Arena.load(tmp_path / "arena").heading_deg == 125.0
+    assert Calibration.load(tmp_path / "camera").width == 1280
     [pose] = re.findall(r"datagram: `(.*?)`", PAGE)
     assert set(json.loads(pose.replace("[x, y, z]", "[1, 2, 3]").replace("[w, x, y, z]", "[1, 0, 0, 0]"))) == {
         "time",

@@ -1,18 +1,19 @@
-"""Films of flights from their logs: the usual film, with what the policy thought where its pictures were kept."""
+"""Videos of flights from their logs, with what the policy believed where the log holds its images."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
+from pydantic import Field
 from torch import Tensor
 
 from wordwing.errors import WordwingError, printable
@@ -28,6 +29,7 @@ from wordwing.model.checkpoint import shipped
 from wordwing.model.policy import Beliefs
 from wordwing.policies.learned import LearnedPolicy
 from wordwing.policies.loading import BASELINES, load_policy
+from wordwing.validation import Number, parse
 from wordwing.viz.animation import MAP_SIZE, filmstrip, flight_frames
 from wordwing.viz.drawing import GREY, LIGHT, font
 from wordwing.viz.overhead import overheads
@@ -35,11 +37,26 @@ from wordwing.viz.thinking import thinking_frames, thinking_strip
 from wordwing.world.layout import Layout
 from wordwing.world.tasks import Task
 
+T = TypeVar("T")
+
 MAX_OBSERVATIONS = 2000
 """Of one flight: ten minutes."""
 
-MOST = 1e6
-"""Largest number of metres, m/s or rad/s that can be meant."""
+
+@dataclass(frozen=True)
+class ObservationEvent:
+    """What is read of an `observation` line."""
+
+    position: Annotated[tuple[Number, Number, Number], Field(description="3 numbers")]
+    quaternion: Annotated[tuple[Number, Number, Number, Number], Field(description="4 numbers")]
+
+
+@dataclass(frozen=True)
+class FlownEvent:
+    """What is read of a `flown` line."""
+
+    forward: Number
+    yaw_rate: Number
 
 
 def replay(log: Path, out: Path, policy: str | None = None, say: Callable[[str], None] = print) -> None:
@@ -113,25 +130,36 @@ def read_flight(log: Path) -> tuple[Execution, dict[str, Any]]:
         raise WordwingError(f"{log}: the log does not say what was flown; it ends before the flight began")
     seen = [event for event in events if event.kind == "observation"]
     if len(seen) < 2:
-        raise WordwingError(f"{log}: there {_are(len(seen))} in this log; a film needs two or more")
+        count = "is one observation" if seen else "are no observations"
+        raise WordwingError(f"{log}: there {count} in this log; a video needs two or more")
     if len(seen) > MAX_OBSERVATIONS:
         raise WordwingError(f"{log}: there are more than {MAX_OBSERVATIONS} observations in this log, too many to film")
     folder = log if log.is_dir() else log.parent
-    positions = np.array([_numbers(event, "position", 3, log) for event in seen], np.float32)
-    quaternions = np.array([_numbers(event, "quaternion", 4, log) for event in seen], np.float32)
-    setpoints = _setpoints(events, seen, log)
+    observations = [_parse(ObservationEvent, event, log) for event in seen]
+    positions = np.array([observation.position for observation in observations], np.float32)
+    quaternions = np.array([observation.quaternion for observation in observations], np.float32)
+    setpoints = np.zeros((len(seen) - 1, 2), np.float32)  # from each observation to the next
+    index = -1
+    for event in events:
+        index += event.kind == "observation"
+        if event.kind == "flown" and 0 <= index < len(setpoints):
+            flown = _parse(FlownEvent, event, log)
+            setpoints[index] = flown.forward, flown.yaw_rate
     end = next((event.values for event in events if event.kind == "end"), None)
     if end is None:
-        told = {**told, "broken off": _reason(events)}
+        phases = [str(event.values.get("text")) for event in events if event.kind == "phase"]
+        reasons = [text for text in phases if text.startswith(("landing", "released", "lost"))]
+        told = {**told, "broken off": reasons[0] if reasons else "the log ends"}
         end = {"decisions": len(seen)}
     by: Literal["stop", "steps"] = "stop" if end.get("by") == "stop" else "steps"
     decisions = end.get("decisions")
     images = [load_frame(folder, str(event.values.get("frame"))) for event in seen]
     kept = [image.numpy() for image in images if image is not None]
+    layout = told.get("layout")
     start = Pose(torch.from_numpy(positions[0]), torch.from_numpy(quaternions[0]))
     task = Task(
         instruction=str(told.get("instruction") or ""),
-        layout=_layout(told.get("layout"), log),
+        layout=Layout(()) if layout is None else Layout.from_json(json.dumps(layout), f"{log / EVENTS}: the layout"),
         start_xy=(float(positions[0, 0]), float(positions[0, 1])),
         start_yaw=float(start.yaw),
         gold_path=np.zeros((0, 2)),
@@ -165,50 +193,8 @@ def think_again(flight: Execution, policy: LearnedPolicy) -> Execution:
     return replace(flight, beliefs=(tuple(beliefs),), goals=torch.stack(goals, dim=1))
 
 
-def _reason(events: list[LoggedEvent]) -> str:
-    """Why the guardian ended the flight, in its own words, or that the log ends."""
-    phases = [str(event.values.get("text")) for event in events if event.kind == "phase"]
-    told = [text for text in phases if text.startswith(("landing", "released", "lost"))]
-    return told[0] if told else "the log ends"
-
-
-def _setpoints(events: list[LoggedEvent], seen: list[LoggedEvent], log: Path) -> NDArray[np.float32]:
-    """[T, 2] what was flown between an observation and the next; zero where nothing was."""
-    index = -1
-    found = np.zeros((len(seen) - 1, 2), np.float32)
-    for event in events:
-        if event.kind == "observation":
-            index += 1
-        elif event.kind == "flown" and 0 <= index < len(found):
-            found[index] = [_number(event, "forward", log), _number(event, "yaw_rate", log)]
-    return found
-
-
-def _layout(document: object, log: Path) -> Layout:
-    if document is None:
-        return Layout(())
-    return Layout.from_json(json.dumps(document), f"{log / EVENTS}: the layout")
-
-
-def _numbers(event: LoggedEvent, name: str, count: int, log: Path) -> list[float]:
-    values = event.values.get(name)
-    if not isinstance(values, list) or len(values) != count:
-        raise WordwingError(f"{log}: line {event.line} of {EVENTS} has no {name} of {count} numbers")
-    return [_finite(value, name, event, log) for value in values]
-
-
-def _number(event: LoggedEvent, name: str, log: Path) -> float:
-    return _finite(event.values.get(name), name, event, log)
-
-
-def _finite(value: object, name: str, event: LoggedEvent, log: Path) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MOST:  # NaN is not, either
-        raise WordwingError(f"{log}: line {event.line} of {EVENTS} has no number for {name}")
-    return float(value)
-
-
-def _are(count: int) -> str:
-    return "is one observation" if count == 1 else "are no observations"
+def _parse(kind: type[T], event: LoggedEvent, log: Path) -> T:
+    return parse(kind, event.values, f"{log}: line {event.line} of {EVENTS}")
 
 
 def _unseen() -> NDArray[np.uint8]:

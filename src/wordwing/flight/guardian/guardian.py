@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from wordwing.flight.guardian.arena import ArenaFrame
 from wordwing.flight.guardian.pose_history import PoseHistory
 from wordwing.flight.guardian.protocol import (
     AIRBORNE,
@@ -37,7 +36,7 @@ from wordwing.flight.guardian.setpoints import SetpointSender, SetpointTimeout
 from wordwing.flight.guardian.state_estimate import MocapMonitor, StateEstimate
 from wordwing.flight.guardian.takeoff_landing import LandingSequence, TakeoffSequence
 from wordwing.flight.guardian.watchdogs import TickWatchdog, Watchdogs
-from wordwing.flight.mavlink.geometry import PlainPose
+from wordwing.flight.mavlink.geometry import ArenaFrame, PlainPose
 from wordwing.flight.mavlink.messages import (
     ARM,
     HEARTBEAT,

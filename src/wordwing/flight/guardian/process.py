@@ -15,16 +15,16 @@ import socket
 import sys
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from wordwing.errors import WordwingError
-from wordwing.flight.guardian.arena import ArenaFrame
 from wordwing.flight.guardian.event_log import EventLog
 from wordwing.flight.guardian.guardian import TICK, Guardian
 from wordwing.flight.guardian.protocol import PilotDisconnected, from_json
 from wordwing.flight.guardian.safety import FenceMargins
 from wordwing.flight.mavlink.clock import SystemClock
+from wordwing.flight.mavlink.geometry import ArenaFrame
 from wordwing.flight.mavlink.link import MavlinkLink, open_link
 from wordwing.flight.mavlink.messages import Codec
 from wordwing.flight.mavlink.signing import UNITS, read_key, signing_time
@@ -78,7 +78,7 @@ class GuardianConfig:
         arena = document.pop("arena")
         fence = document.pop("fence")
         return cls(
-            arena=ArenaFrame(**{**arena, "fences": tuple(arena["fences"])}),
+            arena=ArenaFrame(**{entry.name: arena[entry.name] for entry in fields(ArenaFrame)}),
             fence=None if fence is None else FenceMargins(**fence),
             **document,
         )

@@ -12,7 +12,16 @@ from dataclasses import dataclass
 
 from wordwing.constants import ARENA_HALF, FLIGHT_HEIGHT, MAX_FORWARD, MAX_YAW_RATE
 from wordwing.flight.guardian.prediction import DroneState, largest_safe_speed
-from wordwing.flight.mavlink.geometry import PlainPose, Vector, add, multiply, quaternion_from_euler, scale, single
+from wordwing.flight.mavlink.geometry import (
+    MARGIN,
+    PlainPose,
+    Vector,
+    add,
+    multiply,
+    quaternion_from_euler,
+    scale,
+    single,
+)
 
 AT_A_FENCE = 0.45
 """A drone flies at a fence, not along it, with more than this share of its speed towards it."""
@@ -25,9 +34,6 @@ AT_REST = 0.15
 
 NOISE = 0.01
 """Corrections that are slower are not sent, m/s."""
-
-MARGIN = 0.35
-"""Metres that a real drone keeps from the fences."""
 
 
 @dataclass(frozen=True)

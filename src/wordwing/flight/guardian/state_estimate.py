@@ -11,10 +11,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wordwing.flight.guardian.arena import ArenaFrame
 from wordwing.flight.guardian.pose_history import LocalState, PoseHistory, TimeSeries
 from wordwing.flight.guardian.safety import Motion, motion_of
-from wordwing.flight.mavlink.geometry import PlainPose, euler_from_quaternion, quaternion_from_euler
+from wordwing.flight.mavlink.geometry import ArenaFrame, PlainPose, euler_from_quaternion, quaternion_from_euler
 
 GRAVITY = 9.81
 """m/s²."""

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 from wordwing.flight.guardian.pose_history import PoseHistory
-from wordwing.flight.guardian.safety import MARGIN, FenceMargins, FlightLimits, Motion, Timeouts
-from wordwing.flight.mavlink.geometry import euler_from_quaternion
+from wordwing.flight.guardian.safety import FenceMargins, FlightLimits, Motion, Timeouts
+from wordwing.flight.mavlink.geometry import MARGIN, euler_from_quaternion
 from wordwing.flight.mavlink.parameters import ParameterCheck
 from wordwing.flight.mavlink.vehicle_status import VehicleStatus
 

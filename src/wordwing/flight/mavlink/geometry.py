@@ -5,6 +5,12 @@ from __future__ import annotations
 import math
 import struct
 from dataclasses import dataclass
+from functools import cached_property
+
+from wordwing.constants import ARENA_HALF
+
+MARGIN = 0.35
+"""Metres that a real drone keeps from the fences at least: nearer, its hull and its overshoot do not fit."""
 
 Vector = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]
@@ -98,3 +104,48 @@ class PlainPose:
         x, y, z = map(single, self.position)
         a, b, c, d = map(single, self.quaternion)
         return PlainPose((x, y, z), (a, b, c, d))
+
+
+@dataclass(frozen=True)
+class ArenaFrame:
+    """A square arena of 4.7 m in the autopilot's local frame.
+
+    The *local frame* here is the autopilot's local NED turned z up: x north, y west, z up.
+    The *world frame* has its origin on the floor at the arena's centre and its +x axis through the red fence.
+    """
+
+    north: float = 0.0
+    """Of the arena's centre, metres."""
+    east: float = 0.0
+    """Of the arena's centre, metres."""
+    heading_deg: float = 0.0
+    """Where the world's +x axis points, degrees clockwise from the local frame's north."""
+    floor_down: float = 0.0
+    """How far the floor is below the local frame's origin, metres; negative if it is above."""
+    margin: float = MARGIN
+    """Where safety stops a drone that flies at a fence, metres before it."""
+    side_margin: float = MARGIN
+    """Where it stops a drone that flies along a fence, metres before it."""
+
+    @property
+    def half(self) -> float:
+        """Half the edge of the arena, metres."""
+        return ARENA_HALF
+
+    @cached_property
+    def _inverse(self) -> PlainPose:
+        """The local frame's pose in the world frame."""
+        yaw = (-math.radians(self.heading_deg) + math.pi) % (2 * math.pi) - math.pi
+        back = conjugate(quaternion_from_euler(0.0, 0.0, yaw))
+        x, y, z = rotate(back, to_ned((self.north, self.east, self.floor_down)))
+        return PlainPose((-x, -y, -z), back)
+
+    def world_pose(self, position: Vector, quaternion: Quaternion) -> PlainPose:
+        """A pose in the local frame with z up, in the world frame, where heights are above the floor."""
+        inverse = self._inverse
+        turned = rotate(inverse.quaternion, position)
+        return PlainPose(add(inverse.position, turned), multiply(inverse.quaternion, quaternion))
+
+    def world_velocity(self, velocity: Vector) -> Vector:
+        """A velocity in the local frame with z up, m/s, in the world frame."""
+        return rotate(self._inverse.quaternion, velocity)
