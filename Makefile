@@ -9,18 +9,18 @@ INSTRUCTION ?= turn around, pass the barrel on its left and stop in front of the
 SEED ?= 38
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fly test lint check pictures licences audit bench clean
+.PHONY: help setup fly test lint check images pictures licences audit bench clean
 
 help:
-	@echo "make fly     set up, fly one instruction on the CPU, say where the film is"
-	@echo "             (make fly INSTRUCTION=\"go to the pumpkin\" SEED=3 to give your own)"
+	@echo "make fly     set up, fly one instruction on the CPU, print where the video is"
+	@echo "             (make fly INSTRUCTION=\"go to the pumpkin\" SEED=3 for your own sentence)"
 	@echo "make test    set up, then ruff, mypy and the tests: about 8 minutes on two cores"
-	@echo "             (make test JOBS=8 to share them among more)"
+	@echo "             (make test JOBS=8 on more cores)"
 	@echo "make check   make test and the long checks"
-	@echo "make pictures  draw the picture sheets in docs/ again"
-	@echo "make licences  list the licences of what wordwing needs in docs/ again"
-	@echo "make audit   ask whether vulnerabilities of what wordwing needs are known"
-	@echo "make clean   remove what make has made"
+	@echo "make images  render the images in docs/ again"
+	@echo "make licences  write docs/licences.md again"
+	@echo "make audit   look up known vulnerabilities of dependencies"
+	@echo "make clean   remove the environment and build outputs"
 
 setup: $(READY)
 
@@ -47,7 +47,8 @@ test: lint
 check: lint
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-pictures: $(READY)
+pictures: images  # its old name
+images: $(READY)
 	$(BIN)/wordwing data show landmarks --out docs/landmarks
 	$(BIN)/wordwing data show frames --domain sim --corpus field --out docs/frames-sim.png
 	$(BIN)/wordwing data show frames --domain lab --corpus cage --out docs/frames-lab.png
@@ -63,7 +64,7 @@ pictures: $(READY)
 licences: $(READY)
 	$(BIN)/python scripts/licences.py > docs/licences.md
 
-# Strictly: what could not be looked up is not safe for that.
+# Strictly: a package that could not be looked up is an error.
 audit:
 	$(PYTHON) -m venv $(VENV)-audit
 	$(VENV)-audit/bin/python -m pip install --quiet pip-audit

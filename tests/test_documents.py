@@ -119,3 +119,53 @@ def test_the_link_of_the_learning_page_carries_both_kinds_of_messages(monkeypatc
     assert link.take_executed() == []
     methods = {name for name in vars(DirectLink) if not name.startswith("_")}
     assert methods <= set(dir(link))
+
+
+PACKAGE_FOLDERS = {path.name for path in SOURCE.iterdir() if path.is_dir()}
+THEIR_OWN = {"make.py"}
+"""Scripts of the reader's."""
+TOP_FOLDERS = {"src", "tests", "docs", "benchmarks", "experiments", "results", "scripts"}
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md"), *ROOT.glob("experiments/*/README.md")]
+
+
+def paths_named_in(text: str) -> set[str]:
+    """Files and folders of the repository that a page names, in code or after `python`; braces are expanded."""
+    quoted = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    words = {word for entry in [*quoted, *re.findall(r"```.*?```", text, re.DOTALL)] for word in entry.split()}
+    plain = {re.sub(r":\d+$", "", word.strip("`,;:()[]'\"#")) for word in words}
+    found = {word for word in plain if re.fullmatch(r"[\w./*{},-]+\.py", word)}
+    return found | {
+        word
+        for word in plain
+        if re.fullmatch(r"[\w./*{},-]+", word) and "/" in word and not word.startswith(("/", "."))
+    }
+
+
+def alternatives(path: str) -> list[str]:
+    """What a shell makes of braces."""
+    braces = re.search(r"\{([^{}]*)\}", path)
+    if braces is None:
+        return [path]
+    return [one for part in braces[1].split(",") for one in alternatives(path.replace(braces[0], part, 1))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_file_that_a_page_names_exists(page):
+    for path in (one for name in paths_named_in(page.read_text("utf-8")) for one in alternatives(name)):
+        first = path.split("/")[0]
+        if path.endswith(".py"):
+            found = any([*ROOT.glob(path), *SOURCE.glob(path), *SOURCE.rglob(path)])
+            assert found or path in THEIR_OWN, f"{page.name}: {path}"
+        elif first in TOP_FOLDERS:
+            assert any(ROOT.glob(path.rstrip("/"))), f"{page.name}: {path}"
+        elif first in PACKAGE_FOLDERS:
+            assert any(SOURCE.glob(path.rstrip("/"))), f"{page.name}: {path}"
+
+
+def test_every_test_that_a_page_names_exists():
+    names = set(
+        re.findall(r"(?m)^def (test_\w+)", "\n".join(path.read_text("utf-8") for path in ROOT.glob("tests/**/*.py")))
+    )
+    named = {name for page in PAGES for name in re.findall(r"`(test_\w+)`", page.read_text("utf-8"))}
+    assert named
+    assert named <= names
