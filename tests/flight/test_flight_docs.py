@@ -53,12 +53,12 @@ def test_the_times_and_limits_of_the_failsafes_are_the_guardians():
     times, limits = Timeouts(), FlightLimits()
     for said in (
         f"a decision is older than {times.decision:g} s",
-        f"after {times.hold:g} s more: land",
-        f"older than {times.image:g} s when it was decided",
+        f"lands after another {times.hold:g} s",
+        f"older than {times.image:g} s at the decision",
         f"silent for {times.pilot:g} s",
         f"pose is older than {times.pose:g} s",
         f"heartbeat is older than {times.heartbeat:g} s",
-        f"away for {times.tick:g} s",
+        f"suspended for {times.tick:g} s",
         f"roll or pitch over {round(limits.tilt * 57.29578)}°, height over {limits.ceiling:g} m",
         f"battery below {limits.battery * 100:g} %, flight longer than {limits.flight_time:g} s",
         f"system {OUR_SYSTEM}, component {OUR_COMPONENT}",
@@ -68,11 +68,11 @@ def test_the_times_and_limits_of_the_failsafes_are_the_guardians():
 
 def test_the_pilots_numbers_are_those_of_the_page():
     for said in (
-        f"| {FlightOverError.status} | a take-off was ordered",
+        f"| {FlightOverError.status} | a take-off was commanded",
         f"| {WordwingError.status} | refused before",
         f"its {STEPS} decisions were flown",
         f"longer than the control period, {CONTROL_PERIOD:g} s",
-        f"to port 14550 from {LOCAL_PORTS[14550 % len(LOCAL_PORTS)]}",
+        f"{LOCAL_PORTS[14550 % len(LOCAL_PORTS)]} for port 14550",
     ):
         assert said in PAGE, said
     assert DECISIONS == 10
