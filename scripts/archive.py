@@ -17,7 +17,7 @@ import tyro
 
 from wordwing.errors import WordwingError
 from wordwing.evaluation.episodes import EPISODES, find_episodes, read_episodes
-from wordwing.evaluation.report.summary import ordered
+from wordwing.evaluation.report.labels import ordered
 from wordwing.files import replacing
 
 

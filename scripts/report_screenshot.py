@@ -21,7 +21,7 @@ def main() -> None:
     """Write the report and photograph it."""
     picture, *evaluations = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        wordwing(["report", *evaluations, "--films", "3", "--out", folder])
+        wordwing(["report", *evaluations, "--videos", "3", "--out", folder])
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, device_scale_factor=SCALE)
         page.goto(f"file://{folder}/report.html")

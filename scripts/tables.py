@@ -64,11 +64,11 @@ def reported(folders: str) -> dict[str, str]:
     """Tables of `wordwing report` on some folders, by name."""
     from wordwing.evaluation.report.results import report_tables
     from wordwing.evaluation.report.summary import summarise
-    from wordwing.evaluation.report.tables import to_markdown
-    from wordwing.evaluation.report.writing import rescore, sorted_folders
+    from wordwing.evaluation.report.tables import render_table
+    from wordwing.evaluation.report.writing import measure_again, sort_folders
 
-    scores = rescore(sorted_folders([ROOT / folder for folder in folders.split()]))
-    return {entry.name: to_markdown(entry) for entry in report_tables(summarise(scores))}
+    flights = measure_again(sort_folders([ROOT / folder for folder in folders.split()]))
+    return {entry.name: render_table(entry, "md") for entry in report_tables(summarise(flights))}
 
 
 def fill(document: str, reports: bool = True) -> str:

@@ -15,15 +15,15 @@ def flown(tmp_path):
 
 
 def test_a_report_lies_in_the_evaluations_folder_unless_told_otherwise(flown, tmp_path, capsys):
-    main(["report", str(flown), "--films", "0"])
+    main(["report", str(flown), "--videos", "0"])
     assert capsys.readouterr().out.splitlines()[-1] == str(flown / "report" / "report.html")
     page = (flown / "report" / "report.html").read_text("utf-8")
     assert "ORACLE" in page
     assert "written by a program, not by people" in page
-    main(["report", str(flown), "--films", "0", "--out", str(tmp_path / "there")])
+    main(["report", str(flown), "--videos", "0", "--out", str(tmp_path / "there")])
     assert (tmp_path / "there" / "report.html").read_text("utf-8") == page
     main(["evaluate", "average", "--data", str(tmp_path / "cage"), "--limit", "3", "--out", str(flown)])
-    main(["report", str(flown), "--films", "0"])
+    main(["report", str(flown), "--videos", "0"])
     assert "AVERAGE" in (flown / "report" / "report.html").read_text("utf-8")
 
 
@@ -33,7 +33,8 @@ def test_a_report_lies_in_the_evaluations_folder_unless_told_otherwise(flown, tm
         ([], "report on what?"),
         (["nowhere"], "nowhere: there is no such folder"),
         (["."], "there is no episodes.jsonl in it"),
-        (["x", "--films", "-1"], "--films is -1; it must be 0 or more"),
+        (["x", "--videos", "-1"], "--videos is -1; it must be 0 or more"),
+        (["x", "--films", "3"], "wordwing report: --films is called --videos now"),
     ],
 )
 def test_mistakes_are_answered_with_one_sentence(arguments, sentence, tmp_path, monkeypatch, capsys):

@@ -9,7 +9,7 @@ from safetensors import safe_open
 from wordwing.cli import main
 from wordwing.evaluation.episodes import EPISODES, read_episodes
 from wordwing.evaluation.measures import measure
-from wordwing.evaluation.report.summary import title
+from wordwing.evaluation.report.labels import title
 from wordwing.model.checkpoint import CARD, WEIGHTS, load_network, shipped
 from wordwing.policies.learned import LearnedPolicy
 

@@ -22,7 +22,7 @@ from wordwing.cli import main
 out = sys.argv[1]
 main(["fly", "go to the barrel", "--policy", "oracle", "--out", f"{out}/fly"])
 main(["evaluate", "pvn2-sureal", "--limit", "1", "--device", "cpu", "--out", f"{out}/evaluation"])
-main(["report", f"{out}/evaluation", "--films", "0", "--out", f"{out}/report"])
+main(["report", f"{out}/evaluation", "--videos", "0", "--out", f"{out}/report"])
 print(json.dumps(seen))
 """
 

@@ -248,7 +248,7 @@ def cells(
     layouts: list[str],
 ) -> Iterator[tuple[str, str]]:
     """Of one group of instructions: goals that are right, and nats that are missing, each with the difference."""
-    resampling = Resampling.of(layouts)
+    resampling = Resampling(layouts)
     means = []
     for part in (mine, base):
         values = np.stack([answers[key] for answers in part.values()]).astype(float)  # [seeds, 4, N]

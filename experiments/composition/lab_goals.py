@@ -53,7 +53,7 @@ def main(
         parts = chosen(dataset, segments, count, seed)
         tasks = [dataset.task(one) for one in parts]
         layouts = [task.layout for task in tasks]
-        resampling = Resampling.of([one.layout for one in parts])
+        resampling = Resampling([one.layout for one in parts])
         for look in ("first look", "look around"):
             recorded: torch.Tensor | None = None
             for policy in policies:

@@ -113,7 +113,7 @@ def rows(parts: list[Instruction], values: np.ndarray, baseline: np.ndarray) -> 
     """Means of each group and, in brackets, the difference from the baseline, 95 % over layouts."""
     for group, test in GROUPS.items():
         mine = np.array([test(one) for one in parts])
-        resampling = Resampling.of([one.layout for one, is_mine in zip(parts, mine, strict=True) if is_mine])
+        resampling = Resampling([one.layout for one, is_mine in zip(parts, mine, strict=True) if is_mine])
         row: dict[str, object] = {"group": group, "n": int(mine.sum())}
         for name, digits, ours, theirs in zip(FIGURES, (3, 1), values, baseline, strict=True):
             text = f"{ours[mine].mean():.{digits}f}"

@@ -125,7 +125,7 @@ def row(
     """
     scores = {name: hits[chosen].astype(float) for name, hits in right.items()}
     hits, count = int(scores[look].sum()), int(chosen.sum())
-    resampling = Resampling.of(home[chosen].tolist())
+    resampling = Resampling(home[chosen].tolist())
     by_layout = resampling.interval(scores[look], share=True)
     commonest = np.bincount(found.kind.numpy()[chosen], minlength=1).max()  # what naming all alike gets right
     made = {

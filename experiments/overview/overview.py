@@ -10,35 +10,34 @@ from typing import Annotated
 import tyro
 
 from wordwing.evaluation.report.bootstrap import Estimate
-from wordwing.evaluation.report.summary import Group, summarise, title
-from wordwing.evaluation.report.writing import rescore, sorted_folders
+from wordwing.evaluation.report.labels import title
+from wordwing.evaluation.report.summary import summarise
+from wordwing.evaluation.report.writing import measure_again, sort_folders
 
 WRITERS = {"generated": "a program", "human": "people"}
 
 
 def main(system: Annotated[str, tyro.conf.Positional], folders: Annotated[list[Path], tyro.conf.Positional], /) -> None:
     """Print a line for each corpus, split, domain and number of segments."""
-    summary = summarise(rescore(sorted_folders(tuple(folders))))
+    summary = summarise(measure_again(sort_folders(tuple(folders))))
     for origin in summary.origins:
         place = f"{origin.corpus}, {'unseen rooms' if origin.split == 'dev-unseen' else origin.domain}"
         for segments in summary.segments(origin):
-            group = Group(origin, segments)
-            number = summary.figures[group, system, "success"].n
+            number = summary.estimate(origin, segments, system, "success").n
             row = {"world": place, "sentences by": WRITERS[origin.text], "segments": segments, "n": number}
             for metric in ("success", "followed"):
                 for who in ("average", system, "oracle"):
                     if metric == "followed" or who != "oracle":
                         row[f"{metric}: {who if who == system else title(who)}"] = shown(
-                            summary.figures.get((group, who, metric)), who == system
+                            summary.estimate(origin, segments, who, metric), who == system
                         )
             print(json.dumps(row, ensure_ascii=False))
 
 
-def shown(estimate: Estimate | None, interval: bool) -> str:
+def shown(estimate: Estimate, interval: bool) -> str:
     """A share in %, with its interval if it is asked for; nothing where it is not known."""
-    if estimate is None:
+    if estimate.mean is None:
         return ""
-    assert estimate.mean is not None
     assert estimate.low is not None
     assert estimate.high is not None
     between = f" ({100 * estimate.low:.0f}–{100 * estimate.high:.0f})" if interval else ""

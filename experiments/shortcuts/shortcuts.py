@@ -17,7 +17,7 @@ import tyro
 
 from wordwing.evaluation.episodes import Episode, find_episodes, read_episodes
 from wordwing.evaluation.measures import measure
-from wordwing.evaluation.report.summary import ordered, title
+from wordwing.evaluation.report.labels import ordered, title
 from wordwing.interface import Domain
 from wordwing.world.paths import path_length
 

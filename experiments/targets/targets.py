@@ -12,8 +12,8 @@ from typing import Annotated
 
 import tyro
 
-from wordwing.evaluation.report.summary import Group, summarise
-from wordwing.evaluation.report.writing import rescore, sorted_folders
+from wordwing.evaluation.report.summary import summarise
+from wordwing.evaluation.report.writing import measure_again, sort_folders
 
 GENERATED = {1: (75, 80), 2: (55, 72)}
 TARGETS = {
@@ -26,7 +26,7 @@ TARGETS = {
 
 def main(system: Annotated[str, tyro.conf.Positional], folders: Annotated[list[Path], tyro.conf.Positional], /) -> None:
     """Print a line for each corpus, split and number of segments."""
-    summary = summarise(rescore(sorted_folders(tuple(folders))))
+    summary = summarise(measure_again(sort_folders(tuple(folders))))
     for origin in summary.origins:
         if origin.domain != "sim":
             continue
@@ -34,7 +34,7 @@ def main(system: Annotated[str, tyro.conf.Positional], folders: Annotated[list[P
             row = {"corpus": origin.corpus, "sentences": origin.text, "split": origin.split, "segments": segments}
             meant = TARGETS.get((origin.corpus, origin.split), {}).get(segments)
             for place, (metric, name) in enumerate((("success", "SR"), ("emd", "EMD"))):
-                closed = summary.gaps[Group(origin, segments), system, metric]
+                closed = summary.estimate(origin, segments, system, metric, kind="gap closed")
                 assert closed.mean is not None
                 assert closed.low is not None
                 assert closed.high is not None

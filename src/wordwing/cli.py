@@ -71,6 +71,9 @@ COMMANDS: Commands = (
     ),
 )
 
+RENAMED = {("report", "--films"): "--videos"}
+"""Options of version 0.1, with their command, and what they are called now."""
+
 
 def application(commands: Commands = COMMANDS) -> tyro.extras.SubcommandApp:
     """All subcommands, of `wordwing` or of one of its groups."""
@@ -97,6 +100,9 @@ def main(arguments: list[str] | None = None) -> None:
         if argv[:1] == ["--tyro-print-completion"]:
             print(_completion(argv))
         else:
+            for old in (argument.partition("=")[0] for argument in argv[1:]):
+                if new := RENAMED.get((argv[0], old)):
+                    raise WordwingError(f"wordwing {argv[0]}: {old} is called {new} now")
             application().cli(args=argv, prog="wordwing", description=DESCRIPTION)
         sys.stdout.flush()
     except WordwingError as error:

@@ -17,7 +17,7 @@ from wordwing.evaluation import evaluate as flying
 from wordwing.evaluation.episodes import EPISODES, Episode, read_episodes
 from wordwing.evaluation.evaluate import EVALUATION, Settings, evaluate
 from wordwing.evaluation.measures import measure
-from wordwing.evaluation.report.summary import SUMMARY
+from wordwing.evaluation.report.labels import SUMMARY
 from wordwing.evaluation.systems import System, find_systems
 from wordwing.execution.runner import fly
 from wordwing.files import locked

@@ -71,7 +71,7 @@ def evaluate(
     from wordwing.devices import find_device
     from wordwing.evaluation import evaluate as flying
     from wordwing.evaluation.episodes import EPISODES
-    from wordwing.evaluation.report.summary import SUMMARY
+    from wordwing.evaluation.report.labels import SUMMARY
     from wordwing.evaluation.systems import find_systems
 
     where = find_device(device)
@@ -112,8 +112,8 @@ def _so_far(measures: Sequence[Measures]) -> str:
 
 
 def _show(summary: Summary) -> None:
-    """The main figures, a row for each system and number of segments."""
-    from wordwing.evaluation.report.summary import title
+    """The main metrics, a row for each system and number of segments."""
+    from wordwing.evaluation.report.labels import title
 
     console = plain_console()
     shown = {name: look for name, look in _SHOWN.items() if console.width >= _WIDE or name in _NARROW}
@@ -123,14 +123,11 @@ def _show(summary: Summary) -> None:
         table.collapse_padding = True
         for column in table.columns[1:5]:
             column.no_wrap, column.overflow = True, "ellipsis"  # a number with its interval stands in one line
-        for group, system in dict.fromkeys((group, system) for group, system, _metric in summary.figures):
-            if group.origin != origin or not group.goal == group.clauses == "all":
-                continue
-            found = {name: summary.figures.get((group, system, name)) for name in shown}
-            success = found["success"]
-            assert success is not None, "every flight ends somewhere"
-            cells = [_cell(name, entry) for name, entry in found.items()]
-            table.add_row(title(system), str(group.segments), str(success.n), *cells)
+        found = summary.select(origin, kind="mean", goal="all", clauses="all")
+        for segments, system in found[["segments", "system"]].drop_duplicates().itertuples(index=False):
+            estimates = {name: summary.estimate(origin, segments, system, name) for name in shown}
+            cells = [_cell(name, entry) for name, entry in estimates.items()]
+            table.add_row(title(system), str(segments), str(estimates["success"].n), *cells)
         console.print(table)
 
 
@@ -154,8 +151,8 @@ _SURE = ("success", "emd")
 """Those with their interval; summary.json has all."""
 
 
-def _cell(metric: str, estimate: Estimate | None) -> str:
-    if estimate is None or estimate.mean is None:
+def _cell(metric: str, estimate: Estimate) -> str:
+    if estimate.mean is None:
         return ""
     _column, factor, digits = _SHOWN[metric]
     text = f"{factor * estimate.mean:.{digits}f}"

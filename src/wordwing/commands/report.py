@@ -1,4 +1,4 @@
-"""`wordwing report` and `wordwing pack`: tables, charts and films from evaluations; a policy with its model card."""
+"""`wordwing report` and `wordwing pack`: tables, charts and videos from evaluations; a policy with its model card."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from wordwing.commands.common import bar, check_at_least, track
 from wordwing.errors import WordwingError
 
 if TYPE_CHECKING:
-    from wordwing.evaluation.report.summary import Score
+    import pandas as pd
+
     from wordwing.evaluation.report.writing import Given
 
 
@@ -20,9 +21,9 @@ def report(
     folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER ...")],
     /,
     out: Path | None = None,
-    films: int = 12,
+    videos: int = 12,
 ) -> None:
-    """Measure all flights of evaluations again and make tables, charts, a page and films of them.
+    """Measure all flights of evaluations again and make tables, charts, a page and videos of them.
 
     Several evaluations, such as sim and lab, test and dev, go into one report: wordwing report out/evaluate/cage-*
     Of a training run, which may be among them, it draws the learning curves. The same lines give the same bytes.
@@ -30,19 +31,19 @@ def report(
     Args:
         folders: Of wordwing evaluate (only their episodes.jsonl, or episodes.jsonl.xz, is read; summary.json is written
             again) and of wordwing train.
-        out: Folder for report.html, tables.md, tables.tex, figures.csv, charts and films; by default the folder report
-            in the evaluation's or the run's, or out/report for several.
-        films: How many flights of the gallery are filmed at most.
+        out: Folder for report.html, tables.md, tables.tex, metrics.csv, charts and videos; by default the folder
+            report in the evaluation's or the run's, or out/report for several.
+        videos: How many flights of the gallery get a video at most.
     """
     if not folders:
         raise WordwingError("report on what? Name folders of evaluations: wordwing report out/evaluate/cage-dev-sim")
-    check_at_least("films", films, 0)
+    check_at_least("videos", videos, 0)
     from wordwing.evaluation.report import writing
 
-    given = writing.sorted_folders(folders)
+    given = writing.sort_folders(folders)
     place = out or (folders[0] / "report" if len(folders) == 1 and folders[0].is_dir() else Path("out") / "report")
     writing.check_place(place)
-    writing.write_report(given, _scores(given), place, films, partial(track, title="filming"))
+    writing.write_report(given, _flights(given), place, videos, partial(track, title="videos"))
     print(place / writing.PAGE)
 
 
@@ -69,18 +70,18 @@ def pack(
     from wordwing.evaluation.report import writing
     from wordwing.evaluation.report.card import pack as write
 
-    given = writing.sorted_folders(evaluations)
+    given = writing.sort_folders(evaluations)
     if given.runs:
         raise WordwingError(f"{given.runs[0]}: this is a training run; name folders of wordwing evaluate")
     place = out or Path("out") / name
-    write(policy, name, _scores(given), place)
+    write(policy, name, _flights(given), place)
     print(f"policy: {place}")
 
 
-def _scores(given: Given) -> list[Score]:
+def _flights(given: Given) -> pd.DataFrame:
     """Measure all flights of evaluations again, with a progress bar."""
     from wordwing.evaluation.episodes import count_lines
     from wordwing.evaluation.report import writing
 
     with bar("measuring", sum(map(count_lines, given.evaluations)), "flights") as tick:
-        return writing.rescore(given, tick)
+        return writing.measure_again(given, tick)

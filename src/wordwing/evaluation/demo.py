@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from wordwing.errors import WordwingError
-from wordwing.evaluation.report.summary import title
+from wordwing.evaluation.report.labels import title
 from wordwing.execution.environments import open_environment
 from wordwing.execution.execution import Execution
 from wordwing.execution.metrics import SUCCESS_DISTANCE, emd, final_distance, succeeded

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from wordwing.errors import WordwingError
 from wordwing.evaluation import ledger
 from wordwing.evaluation.episodes import DECIMALS, EPISODES, Episode, episode_line, read_lines, rounded
 from wordwing.evaluation.measures import Measures, measure, measures_of
-from wordwing.evaluation.report.summary import SUMMARY, Score, Summary, summarise
+from wordwing.evaluation.report.labels import SUMMARY
 from wordwing.evaluation.systems import System
 from wordwing.execution.environments import flight_seed
 from wordwing.execution.execution import Execution
@@ -38,6 +38,9 @@ from wordwing.pool import shared
 from wordwing.release import VERSION
 from wordwing.sim.simulator import Simulator
 from wordwing.world.tasks import Task
+
+if TYPE_CHECKING:
+    from wordwing.evaluation.report.summary import Summary
 
 EVALUATION = "evaluation.json"
 
@@ -133,6 +136,12 @@ def evaluate(
     Returns:
         What is in summary.json: of all systems that have flown in the folder.
     """
+    from wordwing.evaluation.report.summary import (  # pandas, which flying does not need
+        flight_row,
+        flight_table,
+        summarise,
+    )
+
     instructions = settings.instructions()
     with locked(folder, "an evaluation", "evaluating"):
         names = _keep_settings(folder / EVALUATION, settings, systems)
@@ -157,16 +166,10 @@ def evaluate(
             ledger.append(file, text)
             tick(piece.system, measures)
         ledger.sort(file, names, ids)
-        summary = summarise(_score(where, row) for where, row in read_lines(file))
+        summary = summarise(flight_table(flight_row(row, measures_of(row, where)) for where, row in read_lines(file)))
         with replacing(folder / SUMMARY) as temporary:
             temporary.write_text(summary.to_json(), "utf-8")
     return summary
-
-
-def _score(where: str, row: dict[str, Any]) -> Score:
-    """Of a line that was just written, or by an evaluation that this one goes on with."""
-    keys = ("system", "corpus", "text", "split", "domain", "segments", "id")
-    return Score(**{key: row[key] for key in keys}, layout=row["layout_id"], measures=measures_of(row, where))
 
 
 def pieces(system: System, settings: Settings, instructions: Sequence[Instruction]) -> Iterator[Piece]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wordwing.evaluation.report.charts import likert_chart
-from wordwing.evaluation.report.summary import title
+from wordwing.evaluation.report.labels import title
 from wordwing.study.questions import Key
 from wordwing.study.statistics import Scores
 

@@ -16,7 +16,7 @@ from wordwing.data.schema import MAX_TEXT
 from wordwing.errors import WordwingError, did_you_mean
 from wordwing.evaluation.episodes import Episode, find_episodes, read_episodes
 from wordwing.evaluation.measures import measure
-from wordwing.evaluation.report.summary import NOT_LEARNED, ordered
+from wordwing.evaluation.report.labels import NOT_LEARNED, ordered
 from wordwing.files import replacing
 from wordwing.pool import shared
 from wordwing.release import VERSION

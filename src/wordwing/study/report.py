@@ -14,10 +14,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from wordwing.errors import WordwingError
-from wordwing.evaluation.report.figures import origin_title
-from wordwing.evaluation.report.summary import Origin, title
-from wordwing.evaluation.report.tables import Section, Table, csv_text, to_markdown
+from wordwing.evaluation.report.labels import Origin, title
+from wordwing.evaluation.report.tables import Section, Table, csv_text, render_table
 from wordwing.files import check_replaceable, replacing_folder
 from wordwing.release import VERSION
 from wordwing.study.agreement import ordinal_alpha
@@ -135,7 +136,7 @@ def write_report(study: Study, out: Path) -> Findings:
     found = find(study)
     with replacing_folder(out) as folder:
         (folder / JSON).write_text(found.to_json(), "utf-8")
-        (folder / MARKDOWN).write_text("\n".join(map(to_markdown, tables(found))), "utf-8")
+        (folder / MARKDOWN).write_text("\n".join(render_table(table, "md") for table in tables(found)), "utf-8")
         (folder / SCORES).write_text(_scores_csv(found), "utf-8", newline="")
         (folder / RATINGS).write_text(_ratings_csv(found), "utf-8", newline="")
         (folder / CHARTS).mkdir()
@@ -156,7 +157,7 @@ def tables(found: Findings) -> list[Table]:
 
 def _overview(found: Findings) -> Table:
     settings = found.settings
-    origin = origin_title(Origin(settings.corpus, settings.text, settings.split, settings.domain))
+    origin = Origin(settings.corpus, settings.text, settings.split, settings.domain).title
     per_item = len(found.instructions) * len(settings.systems)
     rows = (
         ("flights", origin),
@@ -257,7 +258,8 @@ def _scores_csv(found: Findings) -> str:
         for group in found.groups
         for entry in group.scores
     ]
-    return csv_text(("goal", "system", "question", "n", "mean", *(f"score_{score}" for score in SCALE)), rows)
+    columns = ["goal", "system", "question", "n", "mean", *(f"score_{score}" for score in SCALE)]
+    return csv_text(pd.DataFrame(rows, columns=columns))
 
 
 def _ratings_csv(found: Findings) -> str:
@@ -266,8 +268,9 @@ def _ratings_csv(found: Findings) -> str:
         (*asdict(judgement).values(), found.instructions[judgement.instruction][1], judgement.instruction in excluded)
         for judgement in found.judgements
     ]
-    columns = ("rater", "instruction", "system", *KEYS, "unclear", "goal_ahead", "seconds", "segments", "excluded")
-    return csv_text(columns, [tuple(int(cell) if isinstance(cell, bool) else cell for cell in row) for row in rows])
+    columns = ["rater", "instruction", "system", *KEYS, "unclear", "goal_ahead", "seconds", "segments", "excluded"]
+    flags = dict.fromkeys(("unclear", "goal_ahead", "excluded"), int)
+    return csv_text(pd.DataFrame(rows, columns=columns).astype(flags))
 
 
 def _draw(file: Path, svg: str | None) -> None:

@@ -1,13 +1,15 @@
 import re
 
+import pandas as pd
 import pytest
 import torch
 
 from command_line import refused
 from small_evaluation import save_policy
-from small_scores import score
+from small_flights import flight
 from wordwing.errors import WordwingError
 from wordwing.evaluation.report.card import model_card, pack
+from wordwing.evaluation.report.summary import flight_table
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.learning.runtime.cards import MADE, MEASURED, how_made
 from wordwing.model.checkpoint import CARD, load_network
@@ -25,11 +27,11 @@ def trained(tmp_path):
 
 
 def flights(system: str, hits: int, emd: float):
-    return [score(system, f"p{number}/0", number < hits, emd) for number in range(10)]
+    return [flight(system, f"p{number}/0", number < hits, emd) for number in range(10)]
 
 
 def all_flights(name: str = "brave"):
-    return flights("average", 1, 1.0) + flights("oracle", 10, 0.0) + flights(name, 7, 0.25)
+    return flight_table(flights("average", 1, 1.0) + flights("oracle", 10, 0.0) + flights(name, 7, 0.25))
 
 
 def test_a_packed_policy_has_the_same_weights_to_half_precision_and_half_the_size(trained, tmp_path):
@@ -44,8 +46,8 @@ def test_a_packed_policy_has_the_same_weights_to_half_precision_and_half_the_siz
 
 
 def test_the_card_tells_how_the_policy_was_made_and_how_well_it_flew(trained, tmp_path):
-    others = flights("other", 10, 0.0)
-    pack(trained, "brave", all_flights() + others, tmp_path / "out")
+    others = flight_table(flights("other", 10, 0.0))
+    pack(trained, "brave", pd.concat([all_flights(), others]), tmp_path / "out")
     card = (tmp_path / "out" / CARD).read_text()
     assert card.startswith("# brave\n")
     assert f"{MADE}\n\n- command: `wordwing train sureal`\n- seed 3\n\n" in card

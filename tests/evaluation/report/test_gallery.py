@@ -6,24 +6,26 @@ from dataclasses import replace
 
 import av
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
 
 from small_evaluation import plain_episode
-from small_scores import score
+from small_flights import flight
 from wordwing.evaluation.episodes import Episode, rounded
 from wordwing.evaluation.report.gallery import (
     Choice,
-    Exhibit,
-    camera_pictures,
+    Example,
+    camera_images,
     choose,
     draw_flight,
-    exhibits,
-    film_frames,
-    make_films,
+    examples,
+    make_videos,
     reference_of,
+    video_frames,
 )
-from wordwing.evaluation.report.summary import Origin
+from wordwing.evaluation.report.labels import Origin
+from wordwing.evaluation.report.summary import flight_table
 from wordwing.execution.runner import fly
 from wordwing.policies.baselines import Average
 from wordwing.sim.simulator import Simulator
@@ -46,7 +48,7 @@ def episode(system: str = "average", name: str = "p/0", **others) -> Episode:
 
 
 def flights(system: str, distances: dict[str, float]):
-    return [score(system, name, distance=distance) for name, distance in distances.items()]
+    return [flight(system, name, distance=distance) for name, distance in distances.items()]
 
 
 MIXED = {"p4/0": 0.1, "p1/0": 0.24, "p2/0": 0.3, "p6/0": 0.4, "p0/0": 0.6, "p5/0": 0.7, "p3/0": 0.93, "p7/0": 0.95}
@@ -57,68 +59,68 @@ def kinds(choices: list[Choice]) -> dict[str, str]:
 
 
 def test_a_clear_success_the_median_and_a_clear_failure_are_shown():
-    scores = flights("mine", MIXED) + flights("oracle", dict.fromkeys(MIXED, 0.0))
-    assert kinds(choose(scores, [SIM])) == {"success": "p4/0", "middle": "p0/0", "failure": "p7/0"}
+    flown = flights("mine", MIXED) + flights("oracle", dict.fromkeys(MIXED, 0.0))
+    assert kinds(choose(flight_table(flown), [SIM])) == {"success": "p4/0", "middle": "p0/0", "failure": "p7/0"}
 
 
 def test_where_nothing_is_clear_any_success_or_failure_is_shown():
-    scores = flights("mine", {"p0/0": 0.3, "p1/0": 0.46, "p2/0": 0.48})
-    assert kinds(choose(scores, [SIM])) == {"success": "p0/0", "middle": "p1/0", "failure": "p2/0"}
+    flown = flights("mine", {"p0/0": 0.3, "p1/0": 0.46, "p2/0": 0.48})
+    assert kinds(choose(flight_table(flown), [SIM])) == {"success": "p0/0", "middle": "p1/0", "failure": "p2/0"}
 
 
 def test_who_never_fails_has_no_failure_to_show():
-    scores = flights("oracle", {"p0/0": 0.1, "p1/0": 0.2, "p2/0": 0.3})
-    assert kinds(choose(scores, [SIM])) == {"success": "p0/0", "middle": "p1/0"}
-    assert kinds(choose(flights("oracle", {"p0/0": 0.1}), [SIM])) == {"middle": "p0/0"}
+    flown = flights("oracle", {"p0/0": 0.1, "p1/0": 0.2, "p2/0": 0.3})
+    assert kinds(choose(flight_table(flown), [SIM])) == {"success": "p0/0", "middle": "p1/0"}
+    assert kinds(choose(flight_table(flights("oracle", {"p0/0": 0.1})), [SIM])) == {"middle": "p0/0"}
 
 
 def test_the_choice_goes_by_a_learned_policy_not_by_those_that_do_not_read():
     near, far = {"p/0": 0.4, "p/1": 0.0}, {"p/0": 0.3, "p/1": 0.9}
-    assert reference_of({"oracle": near, "stop": far, "mine": far}) == "mine"
-    assert reference_of({"pvn2-bc": near, "pvn2-sureal": far, "pvn-bc": near}) == "pvn2-sureal"
-    assert reference_of({"pvn2-bc": near, "pvn-bc": far, "average": far}) == "pvn2-bc"
-    assert reference_of({"pvn2-bc": far, "pvn-bc": near, "average": far}) == "pvn-bc"
-    assert reference_of({"oracle": near, "average": far}) == "average"
-    assert reference_of({"oracle": near, "stop": far}) == "stop"
+    assert reference_of(pd.DataFrame({"oracle": near, "stop": far, "mine": far})) == "mine"
+    assert reference_of(pd.DataFrame({"pvn2-bc": near, "pvn2-sureal": far, "pvn-bc": near})) == "pvn2-sureal"
+    assert reference_of(pd.DataFrame({"pvn2-bc": near, "pvn-bc": far, "average": far})) == "pvn2-bc"
+    assert reference_of(pd.DataFrame({"pvn2-bc": far, "pvn-bc": near, "average": far})) == "pvn-bc"
+    assert reference_of(pd.DataFrame({"oracle": near, "average": far})) == "average"
+    assert reference_of(pd.DataFrame({"oracle": near, "stop": far})) == "stop"
 
 
 def test_neither_the_order_of_flights_nor_other_systems_change_the_choice(rng):
     many = {f"p{number:02d}/{place}": float(rng.uniform(0, 2)) for number in range(40) for place in ("0", "0-1")}
-    scores = flights("mine", many)
-    chosen = choose(scores, [SIM])
+    flown = flights("mine", many)
+    chosen = choose(flight_table(flown), [SIM])
     assert [choice.segments for choice in chosen] == [2, 2, 2, 1, 1, 1]
-    more = scores + flights("oracle", dict.fromkeys(many, 0.0))
-    assert choose([more[place] for place in rng.permutation(len(more))], [SIM]) == chosen
-    assert choose(scores, [SIM], seed=1) != chosen
+    more = flown + flights("oracle", dict.fromkeys(many, 0.0))
+    assert choose(flight_table([more[place] for place in rng.permutation(len(more))]), [SIM]) == chosen
+    assert choose(flight_table(flown), [SIM], seed=1) != chosen
 
 
 def test_instructions_that_not_all_have_flown_are_not_chosen():
-    scores = flights("mine", MIXED) + flights("oracle", {name: 0.0 for name in MIXED if name != "p4/0"})
-    assert kinds(choose(scores, [SIM]))["success"] in ("p1/0", "p2/0", "p6/0")
+    flown = flights("mine", MIXED) + flights("oracle", {name: 0.0 for name in MIXED if name != "p4/0"})
+    assert kinds(choose(flight_table(flown), [SIM]))["success"] in ("p1/0", "p2/0", "p6/0")
 
 
 def test_each_origin_has_its_own_choice_in_the_order_given():
-    lab = replace(SIM, domain="lab")
-    scores = flights("mine", MIXED) + [score("mine", name, domain="lab", distance=0.1) for name in MIXED]
-    assert [choice.origin for choice in choose(scores, [lab, SIM])] == [lab] * 2 + [SIM] * 3
-    assert {choice.origin for choice in choose(scores, [SIM])} == {SIM}
+    lab = SIM._replace(domain="lab")
+    flown = flights("mine", MIXED) + [flight("mine", name, domain="lab", distance=0.1) for name in MIXED]
+    assert [choice.origin for choice in choose(flight_table(flown), [lab, SIM])] == [lab] * 2 + [SIM] * 3
+    assert {choice.origin for choice in choose(flight_table(flown), [SIM])} == {SIM}
 
 
 def shown_by(*systems: str, **others):
     choice = Choice(SIM, "p/0", 1, "middle", systems[0])
     strangers = [episode("stop", "q/0"), episode("stop", split="dev")]
-    return exhibits([choice], [*strangers, *(episode(system, **others) for system in systems)])
+    return examples([choice], [*strangers, *(episode(system, **others) for system in systems)])
 
 
-def test_an_exhibit_has_all_flights_of_its_instruction_in_the_order_of_tables():
-    [exhibit] = shown_by("mine", "oracle", "stop")
-    assert [flown.episode.system for flown in exhibit.flights] == ["stop", "mine", "oracle"]
-    assert exhibit.instruction == "fly on"
-    assert exhibit.flights[0].measures.distance == pytest.approx(math.hypot(2.0, 1.5), abs=1e-5)
-    for flown in exhibit.flights:
-        with Image.open(io.BytesIO(flown.picture)) as picture:
+def test_an_example_has_all_flights_of_its_instruction_in_the_order_of_tables():
+    [example] = shown_by("mine", "oracle", "stop")
+    assert [flown.episode.system for flown in example.flights] == ["stop", "mine", "oracle"]
+    assert example.instruction == "fly on"
+    assert example.flights[0].measures.distance == pytest.approx(math.hypot(2.0, 1.5), abs=1e-5)
+    for flown in example.flights:
+        with Image.open(io.BytesIO(flown.image)) as picture:
             assert (picture.format, picture.size) == ("WEBP", (340, 340))
-        assert len(flown.picture) < 25_000
+        assert len(flown.image) < 25_000
 
 
 def test_paths_ends_and_the_circle_of_success_are_drawn_where_they_are():
@@ -158,59 +160,59 @@ def test_who_never_moves_is_drawn_too():
     assert draw_flight(still, np.full((340, 340, 3), 90, np.uint8)).size == (340, 340)
 
 
-def test_sim_pictures_are_those_that_the_drone_saw():
+def test_sim_images_are_those_that_the_drone_saw():
     task = Task("fly on", LAYOUT, (-1.0, 0.2), 0.4, np.array([[-1.0, 0.2], [1.0, 1.0]]))
     [flight] = fly(Average(0.5, 0.3, 9), Simulator(1), [task], keep_images=True)
     poses, setpoints = rounded(flight)
     again = episode(poses=poses, setpoints=setpoints, decisions=flight.end, start=(-1.0, 0.2, 0.4)).flight
-    pictures = camera_pictures(again, "sim", 0)
-    assert len(pictures) == len(flight.images[0]) > 5
-    for new, old in zip(pictures, flight.images[0], strict=True):
+    images = camera_images(again, "sim", 0)
+    assert len(images) == len(flight.images[0]) > 5
+    for new, old in zip(images, flight.images[0], strict=True):
         different = (np.abs(new.astype(int) - old) > 8).any(axis=-1)
         assert different.mean() < 0.01, "poses are rounded to a tenth of a millimetre"
 
 
-def test_films_are_of_the_reference_first_and_no_more_than_asked_for(tmp_path):
+def test_videos_are_of_the_reference_first_and_no_more_than_asked_for(tmp_path):
     told = []
     gallery = shown_by("mine", "oracle", "stop")
-    made = make_films(gallery, tmp_path, films=2, progress=lambda places: told.extend(places) or places)
-    names = {flown.episode.system: flown.film for flown in made[0].flights}
-    assert names == {"mine": "films/01-mine-sim-p-0.mp4", "stop": "films/02-stop-sim-p-0.mp4", "oracle": None}
-    assert sorted(path.name for path in (tmp_path / "films").iterdir()) == [
+    made = make_videos(gallery, tmp_path, videos=2, progress=lambda places: told.extend(places) or places)
+    names = {flown.episode.system: flown.video for flown in made[0].flights}
+    assert names == {"mine": "videos/01-mine-sim-p-0.mp4", "stop": "videos/02-stop-sim-p-0.mp4", "oracle": None}
+    assert sorted(path.name for path in (tmp_path / "videos").iterdir()) == [
         "01-mine-sim-p-0.mp4",
         "02-stop-sim-p-0.mp4",
     ]
     assert len(told) == 2
-    with av.open(str(tmp_path / "films" / "01-mine-sim-p-0.mp4")) as film:
-        assert sum(1 for _ in film.decode(video=0)) == 9 + 5, "each state, and the last one for a while"
+    with av.open(str(tmp_path / "videos" / "01-mine-sim-p-0.mp4")) as video:
+        assert sum(1 for _ in video.decode(video=0)) == 9 + 5, "each state, and the last one for a while"
 
 
-def test_of_few_films_every_origin_has_some(tmp_path):
+def test_of_few_videos_every_origin_has_some(tmp_path):
     lab = Origin("cage", "generated", "test", "lab")
-    in_sim = [Exhibit(Choice(SIM, f"p/{n}", 1, "success", "mine"), "on", shown_by("mine")[0].flights) for n in range(3)]
+    in_sim = [Example(Choice(SIM, f"p/{n}", 1, "success", "mine"), "on", shown_by("mine")[0].flights) for n in range(3)]
     in_lab = [replace(entry, choice=replace(entry.choice, origin=lab)) for entry in in_sim]
-    made = make_films([*in_sim, *in_lab], tmp_path, films=2)
-    assert [entry.flights[0].film is not None for entry in made] == [True, False, False, True, False, False]
+    made = make_videos([*in_sim, *in_lab], tmp_path, videos=2)
+    assert [entry.flights[0].video is not None for entry in made] == [True, False, False, True, False, False]
 
 
-def test_a_film_has_the_same_bytes_every_time(tmp_path, rng):
-    frames = list(film_frames(episode()))
+def test_a_video_has_the_same_bytes_every_time(tmp_path, rng):
+    frames = list(video_frames(episode()))
     found, kept = set(), []
     for _ in range(10):
         kept = [*kept[-3:], np.full(rng.integers(1, 10**7), 7, np.uint8)]  # so that memory is not laid out alike
-        write_video([frame.copy() for frame in frames], tmp_path / "film.mp4")
-        found.add((tmp_path / "film.mp4").read_bytes())
+        write_video([frame.copy() for frame in frames], tmp_path / "video.mp4")
+        found.add((tmp_path / "video.mp4").read_bytes())
     assert len(found) == 1
 
 
 def test_a_system_of_any_name_cannot_write_outside_the_folder(tmp_path):
-    [exhibit] = make_films(shown_by("../../.. <evil>/x"), tmp_path / "report")
-    assert exhibit.flights[0].film == "films/01-evil-x-sim-p-0.mp4"
+    [example] = make_videos(shown_by("../../.. <evil>/x"), tmp_path / "report")
+    assert example.flights[0].video == "videos/01-evil-x-sim-p-0.mp4"
     assert [path.name for path in tmp_path.iterdir()] == ["report"]
 
 
 def said_by(monkeypatch, flown: Episode) -> tuple[str, str]:
-    """Title and words of a film."""
+    """Title and words of a video."""
     said = []
 
     def frames(flight, overhead, title):
@@ -218,12 +220,12 @@ def said_by(monkeypatch, flown: Episode) -> tuple[str, str]:
         return []
 
     monkeypatch.setattr("wordwing.evaluation.report.gallery.flight_frames", frames)
-    monkeypatch.setattr("wordwing.evaluation.report.gallery.camera_pictures", lambda *given: [])
-    list(film_frames(flown))
+    monkeypatch.setattr("wordwing.evaluation.report.gallery.camera_images", lambda *given: [])
+    list(video_frames(flown))
     return said[0]
 
 
-def test_a_film_says_who_flew_where_and_that_lab_pictures_are_new(monkeypatch):
+def test_a_video_says_who_flew_where_and_that_lab_images_are_new(monkeypatch):
     assert said_by(monkeypatch, episode("pvn2-sureal")) == ("PVN2-SuReAL in sim", "fly on")
     title, words = said_by(monkeypatch, episode(domain="lab", instruction=None))
     assert "lab stand-in" in title
@@ -231,9 +233,9 @@ def test_a_film_says_who_flew_where_and_that_lab_pictures_are_new(monkeypatch):
     assert words == "p/0", "the sentence may not be passed on"
 
 
-def test_lab_pictures_are_of_the_lab_and_the_same_every_time():
+def test_lab_images_are_of_the_lab_and_the_same_every_time():
     flight = episode(domain="lab").flight
-    once, twice = (camera_pictures(flight, "lab", 5) for _ in range(2))
+    once, twice = (camera_images(flight, "lab", 5) for _ in range(2))
     assert all((a == b).all() for a, b in zip(once, twice, strict=True))
     assert len(once) == 9
-    assert (once[0] != camera_pictures(flight, "sim", 5)[0]).mean() > 0.5
+    assert (once[0] != camera_images(flight, "sim", 5)[0]).mean() > 0.5

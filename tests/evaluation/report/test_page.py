@@ -14,33 +14,33 @@ import pytest
 from PIL import Image
 
 from small_evaluation import plain_episode
-from small_scores import measures, score
+from small_flights import flight, measures
+from wordwing.evaluation.report.captions import Chart, charts_of
 from wordwing.evaluation.report.charts import gap_chart
-from wordwing.evaluation.report.figures import Chart, charts_of, origin_title
-from wordwing.evaluation.report.gallery import Choice, Exhibit, Flown
+from wordwing.evaluation.report.gallery import Choice, Example, ExampleFlight
+from wordwing.evaluation.report.labels import Origin
 from wordwing.evaluation.report.page import Curves, Page, flown_rows, inline_svg, render
-from wordwing.evaluation.report.style import CSS
-from wordwing.evaluation.report.summary import Origin, summarise
-from wordwing.evaluation.report.tables import Section, Table
+from wordwing.evaluation.report.summary import flight_table, summarise
+from wordwing.evaluation.report.tables import TEMPLATES, Section, Table
 
 SIM = Origin("cage", "generated", "test", "sim")
-LAB = replace(SIM, domain="lab")
+LAB = SIM._replace(domain="lab")
 EVIL = '<script>alert("&")</script>'
 
 
-def picture() -> bytes:
+def image() -> bytes:
     out = io.BytesIO()
     Image.new("RGB", (4, 4), (9, 9, 9)).save(out, "WEBP")
     return out.getvalue()
 
 
-def flown(system: str, success: bool = True, film: str | None = None, **others) -> Flown:
+def flown(system: str, success: bool = True, video: str | None = None, **others) -> ExampleFlight:
     episode = plain_episode(np.zeros((4, 2)), system=system, id="p/0", decisions=2)
-    return Flown(episode, measures(success, **others), picture(), film)
+    return ExampleFlight(episode, measures(success, **others), image(), video)
 
 
-def exhibit(instruction: str | None = "fly on", origin: Origin = SIM, *flights: Flown) -> Exhibit:
-    return Exhibit(Choice(origin, "p/0", 1, "failure", "mine"), instruction, flights or (flown("mine"),))
+def example(instruction: str | None = "fly on", origin: Origin = SIM, *flights: ExampleFlight) -> Example:
+    return Example(Choice(origin, "p/0", 1, "failure", "mine"), instruction, flights or (flown("mine"),))
 
 
 SVG = (
@@ -51,18 +51,19 @@ SVG = (
 
 @cache
 def whole() -> Page:
-    scores = [score(name, f"p{k}/0", k > 1) for name in ("average", "mine", "oracle") for k in range(4)]
-    scores += [score("mine", f"p{k}/0-1", judge_path=0.5, judge_goal=0.5) for k in range(4)]
-    summary = summarise(scores)
+    rows = [flight(name, f"p{k}/0", k > 1) for name in ("average", "mine", "oracle") for k in range(4)]
+    rows += [flight("mine", f"p{k}/0-1", judge_path=0.5, judge_goal=0.5) for k in range(4)]
+    flights = flight_table(rows)
+    summary = summarise(flights)
     return Page(
         "A report",
         "9.9",
-        flown_rows(scores, summary.origins),
+        flown_rows(flights, summary.origins),
         [0, 7],
         [Table("t", "One <b>", (), ("a", "b"), (Section("", (("x", "1"),)),))],
-        {origin_title(SIM): charts_of(SIM, scores, summary), "again": [Chart("x", "X", "c", "a", SVG)]},
+        {SIM.title: charts_of(SIM, flights, summary), "again": [Chart("x", "X", "c", "a", SVG)]},
         [Curves("run", b"PNG")],
-        [exhibit("fly on", SIM, flown("mine", False, "films/01 x.mp4"), flown("oracle"))],
+        [example("fly on", SIM, flown("mine", False, "videos/01 x.mp4"), flown("oracle"))],
     )
 
 
@@ -102,7 +103,7 @@ class Document(HTMLParser):
         return [attributes for name, attributes in self.tags if name == tag]
 
 
-def test_the_page_needs_nothing_but_itself_and_the_films():
+def test_the_page_needs_nothing_but_itself_and_the_videos():
     document = Document(render(whole()))
     assert not {"script", "link", "iframe", "object"} & {tag for tag, _ in document.tags}
     targets = [
@@ -111,7 +112,7 @@ def test_the_page_needs_nothing_but_itself_and_the_films():
         for key, value in attributes.items()
         if key in ("src", "href", "xlink:href", "poster", "data")
     ]
-    assert [target for target in targets if not target.startswith(("#", "data:image/"))] == ["films/01%20x.mp4"]
+    assert [target for target in targets if not target.startswith(("#", "data:image/"))] == ["videos/01%20x.mp4"]
     assert not re.search(r"@import|url\((?!#)", render(whole()))
 
 
@@ -148,7 +149,7 @@ def test_ids_are_unique_and_every_link_inside_leads_somewhere():
 
 
 def test_two_charts_with_the_same_names_inside_do_not_meet():
-    one, two = inline_svg(SVG, "one"), inline_svg(SVG, "two")
+    one, two = (inline_svg(Chart(name, "", "", "", SVG)) for name in ("one", "two"))
     assert one.startswith("<svg ")
     assert set(re.findall(r'id="([^"]+)"', one)) == {"one-a", "one-c"}
     assert 'href="#one-a"' in one
@@ -181,26 +182,26 @@ def test_what_a_reader_wants_first_stands_first():
 
 def test_pictures_are_in_the_page_as_they_were_given():
     sources = [attributes["src"] for attributes in Document(render(whole())).named("img")]
-    assert base64.b64decode(sources[0].removeprefix("data:image/webp;base64,")) == picture()
+    assert base64.b64decode(sources[0].removeprefix("data:image/webp;base64,")) == image()
     assert base64.b64decode(sources[2].removeprefix("data:image/png;base64,")) == b"PNG"
 
 
 def test_nothing_that_comes_from_lines_is_markup():
     origin = Origin(EVIL, EVIL, EVIL, "sim")
-    scores = [
-        score(system, "p0/0", corpus=EVIL, text=EVIL, split=EVIL, judge_path=0.5, judge_goal=0.5)
+    flights = flight_table(
+        flight(system, "p0/0", corpus=EVIL, text=EVIL, split=EVIL, judge_path=0.5, judge_goal=0.5)
         for system in (EVIL, "average", "oracle")
-    ]
+    )
     choice = Choice(origin, EVIL, 1, "success", EVIL)
     page = Page(
         EVIL,
         EVIL,
-        flown_rows(scores, [origin]),
-        charts={EVIL: charts_of(origin, scores, summarise(scores))},
+        flown_rows(flights, [origin]),
+        charts={EVIL: charts_of(origin, flights, summarise(flights))},
         curves=[Curves(EVIL, b"")],
         gallery=[
-            Exhibit(choice, EVIL, (flown(EVIL, film=f'films/{EVIL}".mp4'),)),
-            Exhibit(choice, None, (flown(EVIL),)),
+            Example(choice, EVIL, (flown(EVIL, video=f'videos/{EVIL}".mp4'),)),
+            Example(choice, None, (flown(EVIL),)),
         ],
     )
     document = Document(re.sub(r"<!--.*?-->", "", render(page), flags=re.DOTALL))
@@ -210,36 +211,36 @@ def test_nothing_that_comes_from_lines_is_markup():
 
 
 def test_a_sentence_that_may_not_be_passed_on_is_not_there_but_its_id_is():
-    document = Document(render(Page("t", "1", gallery=[exhibit(None)])))
+    document = Document(render(Page("t", "1", gallery=[example(None)])))
     assert not document.named("blockquote")
     assert "instruction p/0" in document.text
 
 
 def test_a_flight_is_told_by_its_measures():
-    page = Page("t", "1", gallery=[exhibit("go", SIM, flown("mine", False, emd=0.456, distance=1.234))])
+    page = Page("t", "1", gallery=[example("go", SIM, flown("mine", False, emd=0.456, distance=1.234))])
     text = Document(render(page)).text
     assert "✗ no success" in text
     assert "rests 1.23 m from the goal" in text
     assert "EMD 0.46 m" in text
     assert "stopped after 0.6 s" in text, "two decisions of 0.3 s"
     assert "judge" not in text
-    page = Page("t", "1", gallery=[exhibit("go", SIM, flown("mine", judge_path=0.25, judge_goal=1.0))])
+    page = Page("t", "1", gallery=[example("go", SIM, flown("mine", judge_path=0.25, judge_goal=1.0))])
     text = Document(render(page)).text
     assert "✓ success" in text
     assert "judge: path 0.25, goal 1.00" in text
     assert "followed" not in text
     assert "believes" not in text
     for done, words in ((True, "✓ followed"), (False, "✗ not followed")):
-        page = Page("t", "1", gallery=[exhibit("go", SIM, flown("mine", clauses=2, followed=done))])
+        page = Page("t", "1", gallery=[example("go", SIM, flown("mine", clauses=2, followed=done))])
         assert words in Document(render(page)).text
-    page = Page("t", "1", gallery=[exhibit("go", SIM, flown("mine", last_goal_error=0.311))])
+    page = Page("t", "1", gallery=[example("go", SIM, flown("mine", last_goal_error=0.311))])
     assert "believes the goal 0.31 m off" in Document(render(page)).text
 
 
 def test_what_was_flown_is_counted():
-    scores = [score("mine", f"p{k}/0") for k in range(3)] + [score("stop", f"p{k}/0") for k in range(3)]
-    scores += [score("mine", "p0/0-1"), score("mine", "p0/0", domain="lab")]
-    lab, sim = flown_rows(scores, [LAB, SIM])
+    scores = [flight("mine", f"p{k}/0") for k in range(3)] + [flight("stop", f"p{k}/0") for k in range(3)]
+    scores += [flight("mine", "p0/0-1"), flight("mine", "p0/0", domain="lab")]
+    lab, sim = flown_rows(flight_table(scores), [LAB, SIM])
     assert (lab.origin, lab.systems, lab.instructions, lab.flights) == (LAB, ("mine",), {1: 1}, 1)
     assert (sim.origin, sim.systems, sim.instructions, sim.flights) == (SIM, ("stop", "mine"), {1: 3, 2: 1}, 7)
     text = Document(render(Page("t", "1", [lab, sim]))).text
@@ -251,12 +252,12 @@ def test_what_was_flown_is_counted():
     [
         (SIM, ["by a program, not by people"], ["written by people", "stand-in"]),
         (LAB, ["by a program, not by people", "simulated stand-in", "no physical drone flew"], ["written by people"]),
-        (replace(SIM, text="human"), ["written by people"], ["program", "stand-in"]),
+        (SIM._replace(text="human"), ["written by people"], ["program", "stand-in"]),
     ],
 )
 def test_generated_language_human_language_and_the_stand_in_are_named_as_what_they_are(origin, said, not_said):
     keys = {"text": origin.text, "domain": origin.domain}
-    text = Document(render(Page("t", "1", flown_rows([score("mine", "p0/0", **keys)], [origin])))).text
+    text = Document(render(Page("t", "1", flown_rows(flight_table([flight("mine", "p0/0", **keys)]), [origin])))).text
     assert all(words in text for words in said)
     assert not any(words in text for words in not_said)
 
@@ -267,8 +268,8 @@ def test_an_empty_report_is_a_page_too():
 
 
 def test_scores_of_the_judge_are_never_called_peoples():
-    scores = [score("mine", name, judge_path=0.5, judge_goal=0.9) for name in ("p0/0", "p0/0-1")]
-    charts = {chart.name: chart for chart in charts_of(SIM, scores, summarise(scores))}
+    flights = flight_table(flight("mine", name, judge_path=0.5, judge_goal=0.9) for name in ("p0/0", "p0/0-1"))
+    charts = {chart.name: chart for chart in charts_of(SIM, flights, summarise(flights))}
     names = [f"cage-generated-test-sim-{kind}" for kind in ("visibility", "judge-2", "judge-1", "distance")]
     assert list(charts) == names
     for chart in (charts[names[1]], charts[names[2]]):
@@ -280,26 +281,27 @@ def test_scores_of_the_judge_are_never_called_peoples():
 def test_the_papers_gap_stands_beside_ours_only_where_there_is_one(monkeypatch):
     drawn = []
 
-    def watched(segments):
-        drawn.append(segments)
-        return gap_chart(segments)
+    def watched(shares, papers):
+        drawn.append({metric: own["mean"].tolist() for metric, own in papers.groupby("metric")})
+        return gap_chart(shares, papers)
 
-    monkeypatch.setattr("wordwing.evaluation.report.figures.gap_chart", watched)
+    monkeypatch.setattr("wordwing.evaluation.report.captions.gap_chart", watched)
 
     def caption(corpus: str, split: str) -> str:
         keys = {"corpus": corpus, "split": split}
-        scores = [score("average", f"p{k}/0", False, 0.6, **keys) for k in range(4)]
-        scores += [score("pvn2-sureal", f"p{k}/0", k < 2, 0.4, **keys) for k in range(4)]
-        scores += [score("oracle", f"p{k}/0", True, 0.2, **keys) for k in range(4)]
+        scores = [flight("average", f"p{k}/0", False, 0.6, **keys) for k in range(4)]
+        scores += [flight("pvn2-sureal", f"p{k}/0", k < 2, 0.4, **keys) for k in range(4)]
+        scores += [flight("oracle", f"p{k}/0", True, 0.2, **keys) for k in range(4)]
         origin = Origin(corpus, "generated", split, "sim")
-        [chart] = [one for one in charts_of(origin, scores, summarise(scores)) if one.name.endswith("gap")]
+        flights = flight_table(scores)
+        [chart] = [one for one in charts_of(origin, flights, summarise(flights)) if one.name.endswith("gap")]
         assert "PVN2-SuReAL 50 %" in chart.alt
         assert ("the paper's" in chart.svg) == ("paper" in chart.caption)
         return chart.caption
 
     assert "REAL" in caption("cage", "test")
-    assert drawn[0][1].paper_success == {"PVN2-SuReAL": pytest.approx((53.3 - 29.5) / (100.0 - 29.5))}
-    assert drawn[0][1].paper_emd == {"PVN2-SuReAL": pytest.approx((0.53 - 0.30) / (0.53 - 0.13))}
+    assert drawn[0]["success"] == [pytest.approx((53.3 - 29.5) / (100.0 - 29.5))]
+    assert drawn[0]["emd"] == [pytest.approx((0.53 - 0.30) / (0.53 - 0.13))]
     assert "LANI" in caption("field", "test")
     assert "paper" not in caption("cage", "dev")
     assert "paper" not in caption("mine", "test")
@@ -312,7 +314,8 @@ def luminance(colour: str) -> float:
 
 
 def test_text_can_be_read_in_light_and_dark():
-    palettes = [dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", part)) for part in CSS.split("@media (prefers")[:2]]
+    style = TEMPLATES.loader.get_source(TEMPLATES, "style.css")[0]
+    palettes = [dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", part)) for part in style.split("@media (prefers")[:2]]
     assert len(palettes) == 2
     for palette in palettes:
         for ink in ("ink", "soft", "link", "yes", "no"):

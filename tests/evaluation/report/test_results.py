@@ -5,16 +5,16 @@ import io
 
 import pytest
 
-from small_scores import score
+from small_flights import flight
 from wordwing.evaluation.report.results import report_tables, to_csv
-from wordwing.evaluation.report.summary import summarise
-from wordwing.evaluation.report.tables import to_html, to_markdown
+from wordwing.evaluation.report.summary import flight_table, summarise
+from wordwing.evaluation.report.tables import render_table
 
 
 def flown(system, successes, emds, places=("0",), **others):
     """Flights in paragraphs p0, p1, …, one for each outcome, of the segments at each place."""
     return [
-        score(system, f"p{index}/{place}", bool(success), emd, **others)
+        flight(system, f"p{index}/{place}", bool(success), emd, **others)
         for place in places
         for index, (success, emd) in enumerate(zip(successes, emds, strict=True))
     ]
@@ -30,8 +30,8 @@ def few():
     ]
 
 
-def tables(scores):
-    return {table.name: table for table in report_tables(summarise(scores))}
+def tables(flights):
+    return {table.name: table for table in report_tables(summarise(flight_table(flights)))}
 
 
 def rows(table):
@@ -41,7 +41,7 @@ def rows(table):
 def test_the_table_of_automated_results_has_the_papers_numbers_beside_ours():
     # Two layouts are drawn four ways, so means of EMD are 0.5, 0.6, 0.6 or 0.7 and their percentiles the ends.
     # Wilson's interval of 0 of 2 is 0 to z²/(2 + z²) = 65.8 %.
-    assert to_markdown(tables(few())["results-cage-generated"]) == (
+    assert render_table(tables(few())["results-cage-generated"], "md") == (
         "**Automated results, cage, generated sentences, beside the paper's on REAL**\n"
         "\n"
         "| system | 1 segment: n | 1 segment: SR, % | 1 segment: paper's SR | 1 segment: EMD, m "
@@ -67,12 +67,12 @@ def test_the_table_of_automated_results_has_the_papers_numbers_beside_ours():
 
 
 def test_test_stands_before_dev_and_the_lab_before_the_simulator():
-    scores = [
+    flights = [
         *flown("pvn2-sureal", (1,), (0.2,), split="dev"),
         *flown("pvn2-sureal", (1,), (0.2,)),
         *flown("pvn2-sureal", (1,), (0.2,), domain="lab"),
     ]
-    table = tables(scores)["results-cage-generated"]
+    table = tables(flights)["results-cage-generated"]
     assert [section.title for section in table.sections] == [
         "Test, lab (simulated stand-in)",
         "Test, sim",
@@ -113,8 +113,8 @@ def test_without_average_or_oracle_there_is_no_gap():
 
 
 def test_differences_are_shown_between_policies_and_with_average():
-    scores = [*few(), *flown("pvn2-sureal", (1, 1), (0.3, 0.2), ("0",)), *flown("stop", (0, 0), (0.9, 0.9), ("0",))]
-    table = tables(scores)["differences-cage-generated"]
+    flights = [*few(), *flown("pvn2-sureal", (1, 1), (0.3, 0.2), ("0",)), *flown("stop", (0, 0), (0.9, 0.9), ("0",))]
+    table = tables(flights)["differences-cage-generated"]
     assert table.columns == ("difference", "n", "SR, points", "EMD, m")
     assert {section.title: [row[0] for row in section.rows] for section in table.sections} == {
         "Test, sim, 1 segment": ["PVN2-BC − AVERAGE", "PVN2-SuReAL − AVERAGE", "PVN2-SuReAL − PVN2-BC"],
@@ -126,9 +126,9 @@ def test_differences_are_shown_between_policies_and_with_average():
 
 def test_an_ablation_is_compared_with_what_it_was_taken_from():
     ablations = ("pvn2-sureal-no-image", "pvn2-sureal-no-instruction")
-    scores = [score for system in ("average", "pvn2-bc", *ablations) for score in flown(system, (1, 0), (0.4, 0.6))]
-    alone = tables(scores)["differences-cage-generated"]
-    both = tables([*scores, *flown("pvn2-sureal", (1, 1), (0.3, 0.2))])["differences-cage-generated"]
+    flights = [entry for system in ("average", "pvn2-bc", *ablations) for entry in flown(system, (1, 0), (0.4, 0.6))]
+    alone = tables(flights)["differences-cage-generated"]
+    both = tables([*flights, *flown("pvn2-sureal", (1, 1), (0.3, 0.2))])["differences-cage-generated"]
     assert len(rows(alone)) == 6
     assert list(rows(both)) == [
         "PVN2-BC − AVERAGE",
@@ -140,11 +140,11 @@ def test_an_ablation_is_compared_with_what_it_was_taken_from():
 
 
 def test_judged_flights_have_the_judges_columns():
-    scores = [
+    flights = [
         *flown("average", (0, 0), (0.5, 0.7), judge_path=0.25, judge_goal=0.0),
         *flown("pvn2-bc", (1, 0), (0.4, 0.6), judge_path=0.75, judge_goal=1.0),
     ]
-    found = tables(scores)
+    found = tables(flights)
     assert found["differences-cage-generated"].columns[4:] == ("judge's path score", "judge's goal score")
     assert rows(found["differences-cage-generated"])["PVN2-BC − AVERAGE"][3] == "+0.500 (+0.500 to +0.500)"
     assert "judge's goal score" in found["end-cage-generated"].columns
@@ -154,12 +154,12 @@ def test_judged_flights_have_the_judges_columns():
 def test_who_did_everything_that_was_said_stands_beside_who_only_ended_well():
     said = {"p0/0": 1, "p1/0": 3, "p2/0": 3, "p3/0": 4}
     did = {"pvn2-bc": (True, True, False, False), "oracle": (True, True, True, True)}
-    scores = [
-        score(system, name, clauses=clauses, followed=followed)
+    flights = [
+        flight(system, name, clauses=clauses, followed=followed)
         for system, done in did.items()
         for (name, clauses), followed in zip(said.items(), done, strict=True)
     ]
-    found = tables(scores)
+    found = tables(flights)
     results = found["results-cage-generated"]
     assert results.columns == ("system", "n", "SR, %", "paper's SR", "Followed, %", "EMD, m", "paper's EMD")
     assert rows(results)["PVN2-BC"][3].startswith("50.0 (")
@@ -174,20 +174,20 @@ def test_who_did_everything_that_was_said_stands_beside_who_only_ended_well():
 
 
 def test_differences_in_what_was_followed_are_in_points():
-    scores = [score("average", f"p{k}/0", clauses=1, followed=False) for k in range(2)]
-    scores += [score("pvn2-bc", f"p{k}/0", clauses=1, followed=k == 0) for k in range(2)]
-    table = tables(scores)["differences-cage-generated"]
+    flights = [flight("average", f"p{k}/0", clauses=1, followed=False) for k in range(2)]
+    flights += [flight("pvn2-bc", f"p{k}/0", clauses=1, followed=k == 0) for k in range(2)]
+    table = tables(flights)["differences-cage-generated"]
     assert table.columns == ("difference", "n", "SR, points", "Followed, points", "EMD, m")
     assert rows(table)["PVN2-BC − AVERAGE"][2] == "+50.0 (+0.0 to +100.0)"
 
 
 def test_visibility_is_told_by_both_definitions():
-    scores = [
-        score("pvn2-bc", "a/0", True, 0.1, goal_ahead=True, goal_in_sight=False),
-        score("pvn2-bc", "b/0", True, 0.3, goal_ahead=True, goal_in_sight=False),
-        score("pvn2-bc", "c/0", False, 0.8, goal_ahead=True, goal_in_sight=False),
+    flights = [
+        flight("pvn2-bc", "a/0", True, 0.1, goal_ahead=True, goal_in_sight=False),
+        flight("pvn2-bc", "b/0", True, 0.3, goal_ahead=True, goal_in_sight=False),
+        flight("pvn2-bc", "c/0", False, 0.8, goal_ahead=True, goal_in_sight=False),
     ]
-    found = tables(scores)
+    found = tables(flights)
     assert rows(found["ahead-cage-generated"])["PVN2-BC"] == (
         "3", "66.7 (0.0–100.0)", "0.40 (0.10–0.80)", "0", "", "",
     )  # fmt: skip
@@ -197,39 +197,39 @@ def test_visibility_is_told_by_both_definitions():
 
 def test_other_metrics_stand_in_tables_of_their_own():
     beliefs = {"first_goal_error": 0.5, "last_goal_error": 0.25}
-    scores = [*flown("average", (0, 1), (0.4, 0.4)), *flown("pvn2-bc", (1, 1), (0.2, 0.2), **beliefs)]
-    end = tables(scores)["end-cage-generated"]
+    flights = [*flown("average", (0, 1), (0.4, 0.4)), *flown("pvn2-bc", (1, 1), (0.2, 0.2), **beliefs)]
+    end = tables(flights)["end-cage-generated"]
     assert end.columns == ("system", "n", "ended by STOP, %", "SR at STOP, %", "NE, m", "OSR, %", "SPL")
     assert rows(end)["AVERAGE"] == (
         "2", "100.0 (34.2–100.0)", "50.0 (0.0–100.0)", "0.50 (0.10–0.90)", "100.0 (34.2–100.0)", "0.50 (0.00–1.00)",
     )  # fmt: skip
-    believed = tables(scores)["beliefs-cage-generated"]
+    believed = tables(flights)["beliefs-cage-generated"]
     assert believed.columns == ("system", "n", "goal error, first look, m", "goal error, last look, m")
     assert rows(believed) == {"PVN2-BC": ("2", "0.50 (0.50–0.50)", "0.25 (0.25–0.25)")}
     assert "beliefs-cage-generated" not in tables(flown("average", (0, 1), (0.4, 0.4)))
-    path = tables(scores)["path-cage-generated"]
+    path = tables(flights)["path-cage-generated"]
     assert path.columns == ("system", "n", "nDTW", "SDTW", "NEMD", "SEMD")
 
 
 def test_one_flight_of_one_system_makes_a_report():
-    found = tables([score("mine", "p/0-1", False, 0.375)])
+    found = tables([flight("mine", "p/0-1", False, 0.375)])
     assert rows(found["results-cage-generated"])["mine"] == ("1", "0.0 (0.0–79.3)", "0.38")
     assert "differences-cage-generated" not in found
 
 
 def test_of_nothing_there_are_no_tables():
-    assert report_tables(summarise([])) == []
+    assert report_tables(summarise(flight_table([]))) == []
 
 
 def test_names_of_tables_differ_even_if_those_of_corpora_hardly_do():
-    scores = [score("stop", "p/0", corpus=name) for name in ("ä", "ö")]
-    names = [table.name for table in report_tables(summarise(scores))]
+    flights = [flight("stop", "p/0", corpus=name) for name in ("ä", "ö")]
+    names = [table.name for table in report_tables(summarise(flight_table(flights)))]
     assert len(set(names)) == len(names) == 10
 
 
 def test_a_system_with_a_script_for_a_name_is_only_a_name():
-    for table in report_tables(summarise([score("<script>", "p/0", corpus="<b>")])):
-        page = to_html(table)
+    for table in report_tables(summarise(flight_table([flight("<script>", "p/0", corpus="<b>")]))):
+        page = render_table(table, "html")
         assert "<script>" not in page
         assert "<b>" not in page
         assert "&lt;script&gt;" in page
@@ -249,18 +249,18 @@ def test_a_system_with_a_script_for_a_name_is_only_a_name():
     ],
 )
 def test_no_name_is_a_formula_in_a_spreadsheet(name, cell):
-    scores = [*flown("average", (0, 1), (0.5, 0.7)), *flown(name, (1, 0), (0.4, 0.6), corpus=name)]
-    scores += flown(name, (1, 0), (0.4, 0.6))
-    rows = list(csv.DictReader(io.StringIO(to_csv(summarise(scores)), newline="")))
+    flights = [*flown("average", (0, 1), (0.5, 0.7)), *flown(name, (1, 0), (0.4, 0.6), corpus=name)]
+    flights += flown(name, (1, 0), (0.4, 0.6))
+    rows = list(csv.DictReader(io.StringIO(to_csv(summarise(flight_table(flights))), newline="")))
     assert {row["system"] for row in rows} == {"average", cell}
     assert {row["corpus"] for row in rows} == {"cage", cell}
     assert min(float(row["mean"]) for row in rows if row["mean"]) < 0  # a number stays one
 
 
-def test_the_csv_has_every_figure_once():
-    summary = summarise(few())
+def test_the_csv_has_every_estimate_once():
+    summary = summarise(flight_table(few()))
     found = list(csv.DictReader(io.StringIO(to_csv(summary))))
-    assert len(found) == len(summary.figures) + len(summary.gaps) + len(summary.differences)
+    assert len(found) == len(summary.estimates)
     keys = ("split", "domain", "segments", "goal", "system", "minus", "metric")
     assert {row["clauses"] for row in found} == {"all"}
     by_key = {tuple(row[key] for key in keys): row for row in found}

@@ -4,7 +4,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from wordwing.evaluation.report.tables import Section, Table, slug, to_html, to_latex, to_markdown
+from wordwing.evaluation.report.labels import slug
+from wordwing.evaluation.report.tables import Section, Table, render_table
 
 TABLE = Table(
     "results-cage",
@@ -45,7 +46,7 @@ def nasty():
 
 
 def test_markdown_is_what_github_shows_as_a_table():
-    assert to_markdown(TABLE) == (
+    assert render_table(TABLE, "md") == (
         "**Results, cage**\n"
         "\n"
         "| system | 1 segment: n | 1 segment: SR, % |\n"
@@ -60,7 +61,7 @@ def test_markdown_is_what_github_shows_as_a_table():
 
 
 def test_latex_is_a_floating_table_with_booktabs_lines():
-    assert to_latex(TABLE) == (
+    assert render_table(TABLE, "tex") == (
         "\\begin{table}\n"
         "\\centering\n"
         "\\setlength{\\belowcaptionskip}{6pt}\n"
@@ -86,7 +87,7 @@ def test_latex_is_a_floating_table_with_booktabs_lines():
 
 
 def test_html_says_what_heads_what():
-    page = Elements(to_html(TABLE))
+    page = Elements(render_table(TABLE, "html"))
     assert not page.stack
     assert [tag for tag, _ in page.opened].count("tbody") == 2
     assert ("table", {"id": "results-cage"}) in page.opened
@@ -99,7 +100,7 @@ def test_html_says_what_heads_what():
 
 
 def test_html_of_a_nasty_table_holds_no_markup_of_others():
-    page = Elements(to_html(nasty()))
+    page = Elements(render_table(nasty(), "html"))
     allowed = {"table", "caption", "strong", "span", "thead", "tbody", "tr", "th", "td"}
     assert {tag for tag, _ in page.opened} <= allowed
     assert page.text.count(NASTY) == 7  # title, note, span, column, section, two cells
@@ -107,11 +108,13 @@ def test_html_of_a_nasty_table_holds_no_markup_of_others():
 
 def test_in_latex_no_line_ends_between_a_number_and_its_percent_sign():
     table = Table("t", "Intervals", ("In brackets 95 % intervals.",), ("system", "SR, %"), ())
-    assert "In brackets 95~\\% intervals." in to_latex(table)
+    assert "In brackets 95~\\% intervals." in render_table(table, "tex")
 
 
 def test_latex_of_a_nasty_table_holds_no_commands_of_others():
-    [row] = [line for line in to_latex(nasty()).splitlines() if line.endswith(r"\\") and "system" not in line][-1:]
+    [row] = [
+        line for line in render_table(nasty(), "tex").splitlines() if line.endswith(r"\\") and "system" not in line
+    ][-1:]
     escaped = (
         r"\textless{}script\textgreater{}alert('1')\textless{}/script\textgreater{} a\textbar{}b \& c\_d 50\% \$x\$ "
         r"\{y\} \#1 \textasciitilde{} \textasciicircum{} \textbackslash{} *z* `t` [u]"
@@ -120,16 +123,16 @@ def test_latex_of_a_nasty_table_holds_no_commands_of_others():
 
 
 def test_markdown_of_a_nasty_table_holds_no_markup_of_others():
-    row = to_markdown(nasty()).splitlines()[-3]
+    row = render_table(nasty(), "md").splitlines()[-3]
     escaped = r"\<script\>alert('1')\</script\> a\|b &amp; c\_d 50% $x$ {y} #1 \~ ^ \\ \*z\* \`t\` \[u\]"
     assert row == f"| {escaped} | {escaped} |"
 
 
 def test_a_cell_of_several_lines_stays_in_its_row():
     table = Table("t", "t", (), ("a", "b"), (Section("", (("x\ny", "1\r\n2"),)),))
-    assert "| x y | 1 2 |" in to_markdown(table)
-    assert "x y & 1 2 \\\\" in to_latex(table)
-    assert "<td>1 2</td>" in to_html(table)
+    assert "| x y | 1 2 |" in render_table(table, "md")
+    assert "x y & 1 2 \\\\" in render_table(table, "tex")
+    assert "<td>1 2</td>" in render_table(table, "html")
 
 
 def test_a_row_that_does_not_fit_is_a_mistake():

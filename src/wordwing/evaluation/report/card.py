@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import groupby
 from pathlib import Path
 
+import pandas as pd
 import torch
 
 from wordwing.errors import WordwingError
-from wordwing.evaluation.report.results import automated, followed, gaps
-from wordwing.evaluation.report.summary import NOT_LEARNED, Score, summarise
-from wordwing.evaluation.report.tables import to_markdown
+from wordwing.evaluation.report.labels import NOT_LEARNED
+from wordwing.evaluation.report.results import automated, by_corpus, followed, gaps
+from wordwing.evaluation.report.summary import summarise
+from wordwing.evaluation.report.tables import render_table
 from wordwing.frames import ARENA_SIZE
 from wordwing.interface import FLIGHT_HEIGHT
 from wordwing.language.tokenizer import Vocabulary
@@ -22,48 +22,43 @@ from wordwing.world.catalogue import catalogue
 HALF = torch.float16
 
 
-def pack(policy: str | Path, name: str, scores: Sequence[Score], out: Path) -> None:
+def pack(policy: str | Path, name: str, flights: pd.DataFrame, out: Path) -> None:
     """Write a policy in half precision, with a card that says how well it flies.
 
     Args:
         policy: One that training made, whose card tells how.
         name: What it is called from now on, and was called when it was evaluated.
-        scores: Flights of it, of AVERAGE and of ORACLE; others are left out.
+        flights: Its own, AVERAGE's and ORACLE's (`summary.flight_table`); others are left out.
         out: Folder; replaced if it holds a policy.
     """
     network, vocabulary = load_network(policy)
     made = how_made(read_card(policy))
     if not made:
         raise WordwingError(f"{policy}: its {CARD} does not tell how it was made, so it is not one of wordwing train")
-    kept = [score for score in scores if score.system in (name, *NOT_LEARNED)]
-    if not any(score.system == name for score in kept):
-        flown = ", ".join(sorted({score.system for score in scores})) or "nobody"
+    kept = flights[flights["system"].isin([name, *NOT_LEARNED])]
+    if name not in set(kept["system"]):
+        flown = ", ".join(sorted(flights["system"].unique())) or "nobody"
         raise WordwingError(f"the evaluations have no flight of {name}, only of {flown}; evaluate {name}={policy}")
     save_network(out, network, vocabulary, model_card(name, made, vocabulary, kept), HALF)
 
 
-def model_card(name: str, made: str, vocabulary: Vocabulary, scores: Sequence[Score]) -> str:
-    """Markdown.
+def model_card(name: str, made: str, vocabulary: Vocabulary, flights: pd.DataFrame) -> str:
+    """The card's text, in Markdown.
 
     Args:
         name: Of the policy.
         made: How it was made.
         vocabulary: The words that it knows.
-        scores: Its flights, and those that they are compared with.
+        flights: Its own, and those that they are compared with (`summary.flight_table`).
     """
-    summary = summarise(scores)
-    measured = []
-    for _corpus, found in groupby(summary.origins, key=lambda origin: (origin.corpus, origin.text)):
-        origins = list(found)
-        tables = (automated(summary, origins), followed(summary, origins), gaps(summary, origins))
-        measured += [to_markdown(table) for table in tables if table is not None]
+    tables = [make(own) for own in by_corpus(summarise(flights)) for make in (automated, followed, gaps)]
     parts = [
         f"# {name}",
         "A policy of wordwing: it flies a quadcopter by instructions in plain English and sees only its own camera and "
         "a pose estimate. Its weights are in half precision.",
         f"{MADE}\n\n{made}",
         "## Measured",
-        *(part.strip() for part in measured),
+        *(render_table(table, "md").strip() for table in tables if table is not None),
         f"## What it understands\n\n{_understood(vocabulary)}",
         f"## Limits\n\n{_limits()}",
     ]

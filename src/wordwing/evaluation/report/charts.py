@@ -1,18 +1,19 @@
 """Charts of a report, as SVG: visibility, the judge's scores, the gap closed, distances from the goal.
 
-Systems are given by the titles that are written beside them, from top to bottom. The same input gives the same bytes.
+Systems stand from top to bottom in the order in which a table names them first. The same input gives the same bytes.
 """
 
 from __future__ import annotations
 
 import io
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal
 
 import matplotlib
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -20,7 +21,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
-from wordwing.evaluation.report.summary import segments_title
+from wordwing.evaluation.report.labels import segments_title, title
+from wordwing.evaluation.report.summary import GAP_METRICS
 from wordwing.execution.metrics import SUCCESS_DISTANCE
 from wordwing.viz.drawing import (
     BLUISH_GREEN,
@@ -55,56 +57,11 @@ TITLED = {
 """Colours of systems that are the same in every report."""
 
 
-class Interval(Protocol):
-    """A mean with its 95 % interval."""
-
-    @property
-    def mean(self) -> float | None:
-        """None or NaN where there is nothing."""
-
-    @property
-    def low(self) -> float | None:
-        """Lower end."""
-
-    @property
-    def high(self) -> float | None:
-        """Upper end."""
-
-    @property
-    def n(self) -> int:
-        """Flights that it is of."""
-
-
 Style = Literal["-", "--", ":", "-."]
 """Of a line."""
 
-Intervals = Mapping[str, Interval]
-"""By system."""
-
-
-class Visibility(NamedTuple):
-    """What is drawn of one number of segments: means by system, the goal ahead at the start or not."""
-
-    success: tuple[Intervals, Intervals]
-    """Shares 0 to 1."""
-    emd: tuple[Intervals, Intervals]
-    """Metres."""
-
-
-class Gaps(NamedTuple):
-    """Shares of the gap between AVERAGE and ORACLE that systems close, for one number of segments; 1 is all of it."""
-
-    success: Intervals
-    emd: Intervals
-    paper_success: Mapping[str, float]
-    paper_emd: Mapping[str, float]
-
-
-class Judged(NamedTuple):
-    """The judge's scores of one system's flights, each [n] in [0, 1]."""
-
-    path: Sequence[float]
-    goal: Sequence[float]
+GOALS = {"ahead": "goal ahead at the start", "not ahead": "goal not ahead"}
+"""The goals that are told apart, and their names in a legend."""
 
 
 @contextmanager
@@ -136,73 +93,76 @@ _CHART: dict[str, Any] = {
 }
 
 
-def visibility_chart(segments: Mapping[int, Visibility]) -> str:
-    """Success and EMD where the goal is ahead at the start and where it is not, by number of segments."""
-    systems = _systems(part for entry in segments.values() for pair in entry for part in pair)
-    names = ("goal ahead at the start", "goal not ahead")
+def visibility_chart(means: pd.DataFrame) -> str:
+    """Success and EMD where the goal is ahead at the start and where it is not, by number of segments.
+
+    Args:
+        means: Estimates of one origin (`Summary.estimates`): metrics success and emd, goals of `GOALS`.
+    """
+    systems, counts = (list(means[column].unique()) for column in ("system", "segments"))
+    panels = (("success", 100.0, "success, %"), ("emd", 1.0, "EMD, m (less is better)"))
     with plain_style(_CHART):
         figure = _figure(2 * (0.24 * len(systems) + 0.62) + 0.35)
-        grid = figure.subplots(2, len(segments), squeeze=False, sharex="row", sharey=True)
-        for column, (count, entry) in enumerate(segments.items()):
-            for row, (pair, scale) in enumerate(((entry.success, 100.0), (entry.emd, 1.0))):
-                axes: Axes = grid[row, column]
-                _dots(axes, systems, [(part, *look) for part, look in zip(pair, _LOOKS, strict=True)], scale)
-                axes.set_xlabel("success, %" if row == 0 else "EMD, m (less is better)")
-            ahead, behind = (_counts(part) for part in entry.success)
-            grid[0, column].set_title(f"{segments_title(count)}\n{ahead} ahead, {behind} not ahead")
+        grid = figure.subplots(2, len(counts), squeeze=False, sharex="row", sharey=True)
+        for column, count in enumerate(counts):
+            own = means[means["segments"] == count]
+            for axes, (metric, scale, label) in zip(grid[:, column], panels, strict=True):
+                found = own[own["metric"] == metric]
+                _dots(axes, systems, [found[found["goal"] == goal] for goal in GOALS], scale)
+                axes.set_xlabel(label)
+            flights = own[own["metric"] == "success"]
+            spans = [f"{_span(flights['n'][flights['goal'] == goal].tolist())} {goal}" for goal in GOALS]
+            grid[0, column].set_title(f"{segments_title(count)}\n{', '.join(spans)}")
         for axes in grid[0]:
             axes.set_xlim(-3, 103)
         for axes in grid[1]:
             axes.set_xlim(left=0)
-        marks = [_mark(label, colour, marker, True) for label, (colour, marker) in zip(names, _LOOKS, strict=True)]
+        marks = [_legend_marker(label, *look) for label, look in zip(GOALS.values(), _LOOKS, strict=True)]
         figure.legend(handles=marks, loc="outside lower center", ncols=2)
         return _svg(figure)
 
 
-def gap_chart(segments: Mapping[int, Gaps]) -> str:
-    """How much of the way from AVERAGE to ORACLE each system goes; ours full, the paper's hollow."""
-    systems = _systems(part for entry in segments.values() for part in (entry.success, entry.emd))
+def gap_chart(shares: pd.DataFrame, papers: pd.DataFrame) -> str:
+    """How much of the way from AVERAGE to ORACLE each system goes; ours full, the paper's hollow.
+
+    Args:
+        shares: Estimates of one origin (`Summary.estimates`): metrics success and emd; 1 is all of the way.
+        papers: The paper's: columns segments, system, metric, mean.
+    """
+    systems, counts = (list(shares[column].unique()) for column in ("system", "segments"))
+    papers = papers[papers["system"].isin(systems)]
     with plain_style(_CHART):
         figure = _figure(0.34 * len(systems) + 1.15)
-        [grid] = figure.subplots(1, len(segments), squeeze=False, sharex=True, sharey=True)
-        papers = False
-        for axes, (count, entry) in zip(grid, segments.items(), strict=True):
-            looks = zip((entry.success, entry.emd), _LOOKS, strict=True)
-            _dots(axes, systems, [(part, *look) for part, look in looks], 100.0)
-            for place, (part, (colour, marker)) in enumerate(
-                zip((entry.paper_success, entry.paper_emd), _LOOKS, strict=True)
-            ):
-                shown = {title: 100 * value for title, value in part.items() if title in systems}
-                rows = [systems.index(title) + _offset(place, 2) for title in shown]
-                axes.plot(
-                    list(shown.values()), rows, marker, mfc="white", mec=shade(colour), ms=5.5, mew=1.3, ls="none"
-                )
-                papers |= bool(shown)
+        [grid] = figure.subplots(1, len(counts), squeeze=False, sharex=True, sharey=True)
+        for axes, count in zip(grid, counts, strict=True):
+            ours, theirs = (table[table["segments"] == count] for table in (shares, papers))
+            _dots(axes, systems, [ours[ours["metric"] == metric] for metric in GAP_METRICS], 100.0)
+            for place, (metric, (colour, marker)) in enumerate(zip(GAP_METRICS, _LOOKS, strict=True)):
+                own = theirs[theirs["metric"] == metric]
+                rows = [systems.index(system) + _offset(place) for system in own["system"]]
+                hollow = {"mfc": "white", "mec": shade(colour), "ms": 5.5, "mew": 1.3, "ls": "none"}
+                axes.plot((100 * own["mean"]).tolist(), rows, marker, **hollow)
             for at, name in ((0, "AVERAGE"), (100, "ORACLE")):
                 axes.axvline(at, color="0.45", linewidth=1, zorder=1)
                 axes.text(at, 1.0, name, transform=axes.get_xaxis_transform(), ha="center", va="bottom", color="0.35")
             axes.set_title(segments_title(count), pad=14)
             axes.set_xlabel("% of the gap closed")
-        low, high = gap_reach(segments.values())
+        low, high = gap_limits(shares, papers)
         for axes in grid:
             axes.set_xlim(low, high)
-        marks = [_mark(f"{name}, ours", *look, True) for name, look in zip(("success", "EMD"), _LOOKS, strict=True)]
-        if papers:
-            marks += [
-                _mark(f"{name}, the paper's", *look, False)
-                for name, look in zip(("success", "EMD"), _LOOKS, strict=True)
-            ]
+        marks = [
+            _legend_marker(f"{name}, {whose}", *look, full=full)
+            for whose, full in (("ours", True), *([("the paper's", False)] if len(papers) else []))
+            for name, look in zip(("success", "EMD"), _LOOKS, strict=True)
+        ]
         figure.legend(handles=marks, loc="outside lower center", ncols=4)
         return _svg(figure)
 
 
-def gap_reach(entries: Collection[Gaps]) -> tuple[float, float]:
+def gap_limits(shares: pd.DataFrame, papers: pd.DataFrame) -> tuple[float, float]:
     """Ends of the axis, %: all means are in it, but an interval of few flights does not press the rest together."""
-    shares = [entry for gaps in entries for part in (gaps.success, gaps.emd) for entry in part.values()]
-    papers = [share for gaps in entries for part in (gaps.paper_success, gaps.paper_emd) for share in part.values()]
-    means = [0.0, 1.0, *papers, *(entry.mean for entry in shares if entry.mean is not None)]
-    lows = [max(entry.low, -1.0) for entry in shares if entry.low is not None]
-    highs = [min(entry.high, 2.0) for entry in shares if entry.high is not None]
+    means = [0.0, 1.0, *papers["mean"], *shares["mean"].dropna()]
+    lows, highs = shares["low"].dropna().clip(lower=-1.0), shares["high"].dropna().clip(upper=2.0)
     return 100 * min(*means, *lows) - 8, 100 * max(*means, *highs) + 8
 
 
@@ -212,14 +172,18 @@ def score_shares(scores: Sequence[float]) -> NDArray[np.float64]:
     return np.bincount(bins, minlength=5) / max(len(bins), 1)
 
 
-def judge_chart(judged: Mapping[str, Judged]) -> str:
-    """How often the automatic judge gives each score, as the paper draws people's scores."""
-    systems = {title: entry for title, entry in judged.items() if len(entry.path)}
+def judge_chart(flights: pd.DataFrame) -> str:
+    """How often the automatic judge gives each score, as the paper draws people's scores.
+
+    Args:
+        flights: Columns system, judge_path and judge_goal, which are in [0, 1].
+    """
+    systems = [(f"{title(name)}\nn = {len(own)}", own) for name, own in flights.groupby("system", sort=False)]
     panels = {
         f"{name} score of the automatic judge": {
-            f"{title}\nn = {len(entry.path)}": score_shares(getattr(entry, name)) for title, entry in systems.items()
+            label: score_shares(own[f"judge_{name}"].tolist()) for label, own in systems
         }
-        for name in Judged._fields
+        for name in ("path", "goal")
     }
     return likert_chart(panels, "% of flights")
 
@@ -254,37 +218,41 @@ def likert_chart(panels: Mapping[str, Mapping[str, NDArray[np.float64]]], across
         return _svg(figure)
 
 
-def distance_chart(segments: Mapping[int, Mapping[str, Sequence[float]]]) -> str:
+def distance_chart(flights: pd.DataFrame) -> str:
     """Share of flights that rest within a distance of the goal, for each distance.
 
     Args:
-        segments: For each number of segments and system, the flights' distances from the goal at rest, metres.
+        flights: Columns segments, system and distance: how far from the goal the flight rests, metres.
     """
-    systems = list(dict.fromkeys(title for entry in segments.values() for title in entry))
-    looks = dict(zip(systems, system_looks(systems), strict=True))
-    columns = max(1, min(5, int(WIDTH / (0.55 + 0.065 * max(map(len, systems), default=0)))))  # inches, a letter's too
+    systems = list(flights["system"].unique())
+    titles = [title(system) for system in systems]
+    looks = dict(zip(systems, system_looks(titles), strict=True))
+    columns = max(1, min(5, int(WIDTH / (0.55 + 0.065 * max(map(len, titles))))))  # inches, a letter's too
     reaches = np.arange(0, round(100 * FARTHEST) + 1) / 100  # every centimetre, however many flights there are
+    counts = flights.groupby("segments")
     with plain_style(_CHART):
         figure = _figure(3.0 + 0.2 * ((len(systems) - 1) // columns))
-        [grid] = figure.subplots(1, len(segments), squeeze=False, sharey=True)
-        for axes, (count, entry) in zip(grid, segments.items(), strict=True):
+        [grid] = figure.subplots(1, len(counts), squeeze=False, sharey=True)
+        for axes, (count, own) in zip(grid, counts, strict=True):
             axes.axvline(SUCCESS_DISTANCE, color="0.45", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
             mark = {"transform": axes.get_xaxis_transform(), "ha": "left", "va": "bottom", "color": "0.35"}
             axes.text(SUCCESS_DISTANCE - 0.02, 1.0, f"{SUCCESS_DISTANCE} m: success", **mark)
-            for title, distances in entry.items():
-                colour, style = looks[title]
-                axes.plot(reaches, 100 * shares_within(distances, reaches), style, color=shade(colour), linewidth=1.6)
+            distances = {system: found["distance"].tolist() for system, found in own.groupby("system", sort=False)}
+            for system in filter(distances.__contains__, systems):
+                colour, style = looks[system]
+                shares = 100 * shares_within(distances[system], reaches)
+                axes.plot(reaches, shares, style, color=shade(colour), linewidth=1.6)
             axes.grid(axis="y")
             axes.set_xlim(0, FARTHEST)
             axes.set_ylim(0, 102)
-            axes.set_title(f"{segments_title(count)}, n = {_span([len(part) for part in entry.values()])}", pad=14)
+            axes.set_title(f"{segments_title(count)}, n = {_span([*map(len, distances.values())])}", pad=14)
             axes.set_xlabel("distance from the goal at rest, m")
         grid[0].set_ylabel("% of flights within it")
         handles = [
-            Line2D([], [], color=shade(colour), linestyle=style, linewidth=1.8, label=title)
-            for title, (colour, style) in looks.items()
+            Line2D([], [], color=shade(colour), linestyle=style, linewidth=1.8, label=label)
+            for label, (colour, style) in zip(titles, looks.values(), strict=True)
         ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), columns) or 1)
+        figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), columns))
         return _svg(figure)
 
 
@@ -298,8 +266,8 @@ def system_looks(systems: Sequence[str]) -> list[tuple[Colour, Style]]:
     styles: tuple[Style, ...] = ("-", "--", ":", "-.")
     spare = ((colour, style) for style in styles for colour in (FLOWN, GOLD, REDDISH_PURPLE, YELLOW))
     found: list[tuple[Colour, Style]] = []
-    for title in systems:
-        known: tuple[Colour, Style] | None = (TITLED[title], "-") if title in TITLED else None
+    for name in systems:
+        known: tuple[Colour, Style] | None = (TITLED[name], "-") if name in TITLED else None
         found.append(known or next((look for look in spare if look not in found), (GREY, "-.")))
     return found
 
@@ -324,38 +292,27 @@ def _svg(figure: Figure) -> str:
     return out.getvalue()
 
 
-def _systems(parts: Any) -> list[str]:
-    return list(dict.fromkeys(title for part in parts for title in part))
-
-
-def _counts(intervals: Intervals) -> str:
-    return _span([entry.n for entry in intervals.values()])
-
-
 def _span(counts: Sequence[int]) -> str:
     if not counts:
         return "0"
     return str(counts[0]) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
 
 
-def _offset(place: int, of: int) -> float:
-    """How far below the middle of its row a mark lies, so that marks of one row do not hide each other."""
-    return 0.3 * (place - (of - 1) / 2)
+def _offset(place: int) -> float:
+    """How far below the middle of its row the first or second of two marks lies, so that neither hides the other."""
+    return 0.3 * (place - 0.5)
 
 
-def _dots(axes: Axes, systems: Sequence[str], series: Sequence[tuple[Intervals, Colour, str]], scale: float) -> None:
-    """Means with whiskers, a row for each system."""
-    _rows(axes, systems)
+def _dots(axes: Axes, systems: Sequence[str], series: Sequence[pd.DataFrame], scale: float) -> None:
+    """Means with whiskers, a row for each system; the two series are tables of estimates."""
+    _rows(axes, [title(system) for system in systems])
     axes.grid(axis="x")
-    for place, (intervals, colour, marker) in enumerate(series):
-        for row, title in enumerate(systems):
-            entry = intervals.get(title)
-            if entry is None or entry.mean is None or math.isnan(entry.mean):
-                continue
-            y = row + _offset(place, len(series))
-            low, high = (entry.mean if end is None or math.isnan(end) else end for end in (entry.low, entry.high))
-            axes.plot([scale * low, scale * high], [y, y], color=shade(colour), linewidth=1.6, solid_capstyle="butt")
-            axes.plot(scale * entry.mean, y, marker, color=shade(colour), ms=5)
+    for place, (estimates, (colour, marker)) in enumerate(zip(series, _LOOKS, strict=True)):
+        for row in estimates[estimates["mean"].notna()].itertuples():
+            y = systems.index(row.system) + _offset(place)
+            ends = [scale * (row.mean if math.isnan(end) else end) for end in (row.low, row.high)]
+            axes.plot(ends, [y, y], color=shade(colour), linewidth=1.6, solid_capstyle="butt")
+            axes.plot(scale * row.mean, y, marker, color=shade(colour), ms=5)
 
 
 def _rows(axes: Axes, labels: Sequence[str]) -> None:
@@ -364,7 +321,7 @@ def _rows(axes: Axes, labels: Sequence[str]) -> None:
     axes.set_ylim(max(len(labels), 1) - 0.45, -0.55)
 
 
-def _mark(label: str, colour: Colour, marker: str, full: bool) -> Line2D:
+def _legend_marker(label: str, colour: Colour, marker: str, full: bool = True) -> Line2D:
     face = shade(colour) if full else "white"
     return Line2D([], [], marker=marker, mfc=face, mec=shade(colour), mew=1.3, ms=5.5, ls="none", label=label)
 

@@ -1,6 +1,6 @@
 """The gallery of a report: a few instructions, chosen by a fixed rule, and how every system flew them.
 
-Everything is made from lines of episodes.jsonl alone. Camera pictures in films are taken again at the poses that were
+Everything is made from lines of episodes.jsonl alone. Camera images in videos are taken again at the poses that were
 flown.
 """
 
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
@@ -23,8 +23,7 @@ from wordwing.camera import Camera
 from wordwing.data.schema import Segment
 from wordwing.evaluation.episodes import Episode
 from wordwing.evaluation.measures import Measures, measure
-from wordwing.evaluation.report.summary import Origin, Score, learned, ordered, title
-from wordwing.evaluation.report.tables import slug
+from wordwing.evaluation.report.labels import Origin, learned, ordered, slug, title
 from wordwing.execution.environments import flight_seed
 from wordwing.execution.execution import Execution
 from wordwing.execution.metrics import SUCCESS_DISTANCE
@@ -37,19 +36,18 @@ from wordwing.sim.scene import PackedLayouts, Scene
 from wordwing.viz.animation import MAP_SIZE, flight_frames, write_video
 from wordwing.viz.drawing import FLOWN, GOLD, INK, MAP_EXTENT, REDDISH_PURPLE, drone_outline, map_pixels
 from wordwing.viz.overhead import FINE, WHITE, Stroke, draw_map, overheads
-from wordwing.world.layout import Layout
 
-PICTURE_SIZE = 340
-"""Edge of a picture, pixels."""
+IMAGE_SIZE = 340
+"""Edge of an image, pixels."""
 
-FILMS = 12
+VIDEOS = 12
 """How many are made unless told otherwise."""
 
 PREFERRED = "pvn2-sureal"
-"""Whose flights the choice goes by, if it has flown."""
+"""The system by whose flights instructions are chosen, if it has flown."""
 
-Place = tuple[int, int]
-"""Of a flight in a gallery: which exhibit, and which of its flights."""
+Position = tuple[int, int]
+"""Of a flight in a gallery: the number of the example, and of the flight in it."""
 
 Kind = Literal["success", "middle", "failure"]
 
@@ -75,88 +73,80 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Flown:
+class ExampleFlight:
     """A system's flight of an instruction, to be shown."""
 
     episode: Episode
     measures: Measures
-    picture: bytes
+    image: bytes
     """WebP."""
-    film: str | None = None
-    """Name of its file beside the page, if there is one: "films/….mp4"."""
+    video: str | None = None
+    """Name of its file beside the page, if there is one: "videos/….mp4"."""
 
 
 @dataclass(frozen=True)
-class Exhibit:
+class Example:
     """An instruction and all flights of it."""
 
     choice: Choice
     instruction: str | None
     """None where the sentence may not be passed on."""
-    flights: tuple[Flown, ...]
+    flights: tuple[ExampleFlight, ...]
 
 
-def choose(scores: Iterable[Score], origins: Sequence[Origin], seed: int = 0) -> list[Choice]:
+def choose(flights: pd.DataFrame, origins: Sequence[Origin], seed: int = 0) -> list[Choice]:
     """Choose instructions to show, by `RULE`, origin by origin; those of two segments first.
 
     Where no flight is as clear a success or failure as the rule has it, any success or failure may be drawn.
 
     Args:
-        scores: Of all systems; their order does not matter.
+        flights: Of all systems (`summary.flight_table`); their order does not matter.
         origins: Those to choose from, in the order in which they are shown.
         seed: Of what is drawn.
     """
-    flown: dict[Origin, dict[int, dict[str, dict[str, float]]]] = {origin: {} for origin in origins}
-    for score in scores:
-        if score.origin in flown:
-            of_system = flown[score.origin].setdefault(score.segments, {}).setdefault(score.system, {})
-            of_system[score.id] = score.measures.distance
+    by_length = flights.groupby([*Origin._fields, "segments"])
     choices = []
-    for origin, by_segments in flown.items():
-        for segments, by_system in sorted(by_segments.items(), reverse=True):
-            reference = reference_of(by_system)
-            shared = set.intersection(*(set(part) for part in by_system.values())) or set(by_system[reference])
-            distances = {name: by_system[reference][name] for name in sorted(shared)}
-            for kind, name in _draw(distances, np.random.default_rng([seed, segments])):
+    for origin in origins:
+        for segments in sorted((key[-1] for key in by_length.groups if key[:-1] == origin), reverse=True):
+            own = by_length.get_group((*origin, segments))
+            distances = own.pivot(index="id", columns="system", values="distance")
+            reference = reference_of(distances)
+            flown_by_all = distances[distances.notna().all(axis=1)]
+            found = (distances if flown_by_all.empty else flown_by_all)[reference].dropna()
+            for kind, name in _draw(found, np.random.default_rng([seed, segments])):
                 choices.append(Choice(origin, name, segments, kind, reference))
     return choices
 
 
-def reference_of(by_system: Mapping[str, Mapping[str, float]]) -> str:
-    """Whose flights the choice goes by: PVN2-SuReAL's, else the best learned policy's, else AVERAGE's, else another's.
+def reference_of(distances: pd.DataFrame) -> str:
+    """The system to choose by: PVN2-SuReAL, else the best learned policy, else AVERAGE, else any other.
 
     Args:
-        by_system: Distances from the goal, metres, of each system's flights.
+        distances: From the goal, metres: a row for each instruction, a column for each system.
     """
-    known = ordered(by_system)
-    best = sorted(filter(learned, known), key=lambda name: fmean(by_system[name].values()))
-    return next(name for name in (PREFERRED, *best, "average", *known) if name in known)
+    systems = ordered(distances.columns)
+    best = distances[list(filter(learned, systems))].mean().sort_values(kind="stable").index
+    return next(name for name in (PREFERRED, *best, "average", *systems) if name in systems)
 
 
-def _draw(distances: Mapping[str, float], rng: np.random.Generator) -> list[tuple[Kind, str]]:
+def _draw(distances: pd.Series[float], rng: np.random.Generator) -> list[tuple[Kind, str]]:
     """A success, the middle and a failure, as far as there are such, each another instruction."""
-    names = sorted(distances, key=lambda name: (distances[name], name))
-    pools: dict[Kind, tuple[list[str], list[str]]] = {
-        "success": (
-            [name for name in names if distances[name] < SUCCESS_DISTANCE / 2],
-            [name for name in names if distances[name] < SUCCESS_DISTANCE],
-        ),
-        "failure": (
-            [name for name in names if distances[name] > 2 * SUCCESS_DISTANCE],
-            [name for name in names if distances[name] >= SUCCESS_DISTANCE],
-        ),
+    ranked = distances.sort_index().sort_values(kind="stable")
+    drawn: dict[Kind, str] = {"middle": ranked.index[len(ranked) // 2]}
+    others = ranked.drop(drawn["middle"])
+    pools: dict[Kind, tuple[pd.Series[float], pd.Series[float]]] = {
+        "success": (others[others < SUCCESS_DISTANCE / 2], others[others < SUCCESS_DISTANCE]),
+        "failure": (others[others > 2 * SUCCESS_DISTANCE], others[others >= SUCCESS_DISTANCE]),
     }
-    middle = names[len(names) // 2]
-    drawn: dict[Kind, str] = {"middle": middle}
     for kind, (clear, any_) in pools.items():
-        pool = [name for name in clear if name != middle] or [name for name in any_ if name != middle]
-        if pool:
-            drawn[kind] = pool[int(rng.integers(len(pool)))]
+        pool = any_ if clear.empty else clear
+        if len(pool):
+            drawn[kind] = pool.index[int(rng.integers(len(pool)))]
     order: tuple[Kind, ...] = ("success", "middle", "failure")
     return [(kind, drawn[kind]) for kind in order if kind in drawn]
 
 
-def exhibits(choices: Sequence[Choice], episodes: Iterable[Episode]) -> list[Exhibit]:
+def examples(choices: Sequence[Choice], episodes: Iterable[Episode]) -> list[Example]:
     """Find and draw the flights of chosen instructions, systems in the order of tables."""
     found: dict[tuple[Origin, str], dict[str, Episode]] = {(choice.origin, choice.id): {} for choice in choices}
     for episode in episodes:
@@ -167,9 +157,9 @@ def exhibits(choices: Sequence[Choice], episodes: Iterable[Episode]) -> list[Exh
     for choice in choices:
         by_system = found[choice.origin, choice.id]
         flights = [by_system[name] for name in ordered(by_system)]
-        [ground] = overheads([flights[0].layout], PICTURE_SIZE)
-        flown = tuple(Flown(episode, measure(episode), webp(draw_flight(episode, ground))) for episode in flights)
-        shown.append(Exhibit(choice, flights[0].instruction, flown))
+        [ground] = overheads([flights[0].layout], IMAGE_SIZE)
+        drawn = [ExampleFlight(episode, measure(episode), webp(draw_flight(episode, ground))) for episode in flights]
+        shown.append(Example(choice, flights[0].instruction, tuple(drawn)))
     return shown
 
 
@@ -182,9 +172,9 @@ def draw_flight(episode: Episode, ground: NDArray[np.uint8]) -> Image.Image:
     x, y, yaw = episode.start
     size, fine = len(ground), FINE * len(ground)
     segment = Segment(episode.instruction or episode.id, (x, y), yaw, episode.gold)
-    picture = draw_map(ground, episode.layout, [Stroke(episode.gold, GOLD)], segment, names=round(size / 26))
-    picture = picture.resize((fine, fine), Image.Resampling.BICUBIC)
-    draw = ImageDraw.Draw(picture)
+    image = draw_map(ground, episode.layout, [Stroke(episode.gold, GOLD)], segment, names=round(size / 26))
+    image = image.resize((fine, fine), Image.Resampling.BICUBIC)
+    draw = ImageDraw.Draw(image)
     unit = fine / 600
     goal = map_pixels(episode.gold[-1], fine)
     reach = fine * SUCCESS_DISTANCE / MAP_EXTENT
@@ -195,103 +185,90 @@ def draw_flight(episode: Episode, ground: NDArray[np.uint8]) -> Image.Image:
         draw.line(points, colour, round(width), joint="curve")
     draw.ellipse(_around(points[-1], 9 * unit), FLOWN, WHITE, round(2.5 * unit))
     if len(episode.goals):
-        _cross(draw, map_pixels(episode.goals[-1, :2], fine), 13 * unit, unit)
+        x_goal, y_goal = map_pixels(episode.goals[-1, :2], fine)
+        for colour, width, reach in ((WHITE, 8.5 * unit, 15 * unit), (REDDISH_PURPLE, 5 * unit, 13 * unit)):
+            for side in (-reach, reach):
+                ends = [(x_goal - reach, y_goal - side), (x_goal + reach, y_goal + side)]
+                draw.line(ends, colour, round(width))
     draw.polygon(drone_outline(np.array([x, y]), yaw, fine, scale=1.25), INK, WHITE, round(2.5 * unit))
-    return picture.resize((size, size), Image.Resampling.BOX)
-
-
-def _cross(draw: ImageDraw.ImageDraw, centre: NDArray[np.float64], reach: float, unit: float) -> None:
-    x, y = centre
-    for colour, width, more in ((WHITE, 8.5 * unit, 2 * unit), (REDDISH_PURPLE, 5 * unit, 0.0)):
-        end = reach + more
-        for side in (-1, 1):
-            draw.line([(x - end, y - side * end), (x + end, y + side * end)], colour, round(width))
+    return image.resize((size, size), Image.Resampling.BOX)
 
 
 def _around(centre: Sequence[float] | NDArray[np.float64], radius: float) -> tuple[float, float, float, float]:
     return centre[0] - radius, centre[1] - radius, centre[0] + radius, centre[1] + radius
 
 
-def webp(picture: Image.Image) -> bytes:
-    """A picture as a small file."""
+def webp(image: Image.Image) -> bytes:
+    """An image as a small file."""
     out = io.BytesIO()
-    picture.save(out, "WEBP", quality=78, method=6)
+    image.save(out, "WEBP", quality=78, method=6)
     return out.getvalue()
 
 
-def make_films(
-    shown: Sequence[Exhibit],
+def make_videos(
+    shown: Sequence[Example],
     folder: Path,
-    films: int = FILMS,
-    progress: Callable[[Sequence[Place]], Iterable[Place]] = iter,
-) -> list[Exhibit]:
-    """Film flights of a gallery, the reference system's first, into `films` of a folder.
+    videos: int = VIDEOS,
+    progress: Callable[[Sequence[Position]], Iterable[Position]] = iter,
+) -> list[Example]:
+    """Make videos of a gallery's flights, the reference system's first, in `videos` of a folder.
 
     Args:
         shown: The gallery.
         folder: Where the page will be.
-        films: How many to make at most.
-        progress: Wraps the flights that are filmed: a progress bar.
+        videos: How many to make at most.
+        progress: Wraps the flights that are drawn: a progress bar.
 
     Returns:
-        The gallery again, which knows its films.
+        The gallery again, with the names of its videos.
     """
-    made: dict[Place, str] = {}
-    for number, (exhibit, flight) in enumerate(progress(_order(shown)[:films]), start=1):
-        episode = shown[exhibit].flights[flight].episode
-        name = f"films/{number:02d}-{slug(episode.system, episode.domain, episode.id)[:80]}.mp4"
+    made: dict[Position, str] = {}
+    for number, (place, flight) in enumerate(progress(_order(shown)[:videos]), start=1):
+        episode = shown[place].flights[flight].episode
+        name = f"videos/{number:02d}-{slug(episode.system, episode.domain, episode.id)[:80]}.mp4"
         with replacing(folder / name) as temporary:
-            write_video(film_frames(episode), temporary)
-        made[exhibit, flight] = name
+            write_video(video_frames(episode), temporary)
+        made[place, flight] = name
     return [
-        replace(
-            entry,
-            flights=tuple(replace(flown, film=made.get((i, k))) for k, flown in enumerate(entry.flights)),
-        )
+        replace(entry, flights=tuple(replace(own, video=made.get((i, k))) for k, own in enumerate(entry.flights)))
         for i, entry in enumerate(shown)
     ]
 
 
-def _order(shown: Sequence[Exhibit]) -> list[Place]:
-    """Flights in the order in which they are filmed: the reference's, then all others, of every origin by turns."""
+def _order(shown: Sequence[Example]) -> list[Position]:
+    """Flights in the order in which videos are made: the reference's, then all others, of every origin by turns."""
     turns: Counter[tuple[Origin, bool]] = Counter()
-    ranks: dict[Place, tuple[bool, int]] = {}
+    ranks: dict[Position, tuple[bool, int]] = {}
     for i, entry in enumerate(shown):
-        for k, flown in enumerate(entry.flights):
-            other = flown.episode.system != entry.choice.reference
+        for k, flight in enumerate(entry.flights):
+            other = flight.episode.system != entry.choice.reference
             turns[entry.choice.origin, other] += 1
             ranks[i, k] = other, turns[entry.choice.origin, other]
     return sorted(ranks, key=ranks.__getitem__)
 
 
-def film_frames(episode: Episode) -> Iterator[Image.Image]:
-    """Frames of a film of a flight."""
+def video_frames(episode: Episode) -> Iterator[Image.Image]:
+    """Frames of a video of a flight."""
     flight = episode.flight
-    images = camera_pictures(flight, episode.domain, flight_seed(episode.seed, episode.id))
+    images = camera_images(flight, episode.domain, flight_seed(episode.seed, episode.id))
     flight = replace(flight, images=(tuple(images),))
     [overhead] = overheads([episode.layout], MAP_SIZE)
-    where = "sim" if episode.domain == "sim" else "the lab stand-in; camera pictures taken again"
-    yield from flight_frames(flight, overhead, f"{title(episode.system)} in {where}")
+    domain = "sim" if episode.domain == "sim" else "the lab stand-in; camera pictures taken again"
+    yield from flight_frames(flight, overhead, f"{title(episode.system)} in {domain}")
 
 
-def camera_pictures(flight: Execution, domain: Domain, seed: int) -> list[NDArray[np.uint8]]:
+def camera_images(flight: Execution, domain: Domain, seed: int) -> list[NDArray[np.uint8]]:
     """What the drone saw at each state of a flight, [72, 128, 3] each.
 
-    `sim` draws the same pictures again. The lab's are new: their noise is another, and nothing is blurred by turning,
-    for how the drone moved during the exposure is not in a line.
+    `sim` draws the same images again, all states at once, each in a world of its own. The lab's are new: their noise is
+    another, and nothing is blurred by turning, for how the drone moved during the exposure is not in a line.
     """
+    layout, count = flight.task.layout, len(flight.positions)
     poses = Pose(torch.from_numpy(flight.positions), torch.from_numpy(flight.quaternions))
     if domain == "sim":
-        return _sim_pictures(flight.task.layout, poses)
-    camera = LabCamera(flight.task.layout, np.random.default_rng(seed))
-    at = [Pose(poses.position[k : k + 1], poses.quaternion[k : k + 1]) for k in range(len(poses.position))]
-    return [camera.take(pose, pose).numpy() for pose in at]
-
-
-def _sim_pictures(layout: Layout, poses: Pose) -> list[NDArray[np.uint8]]:
-    """All states at once, each in a world of its own."""
-    count = len(poses.position)
-    scene = Scene(count, torch.device("cpu"))
-    scene.place(PackedLayouts.pack([layout]).take(torch.zeros(count, dtype=torch.long)), torch.arange(count))
-    camera = Camera()
-    return list(Renderer(scene, camera).first_person(camera.pose(poses)).numpy())
+        scene, camera = Scene(count, torch.device("cpu")), Camera()
+        scene.place(PackedLayouts.pack([layout]).take(torch.zeros(count, dtype=torch.long)), torch.arange(count))
+        return list(Renderer(scene, camera).first_person(camera.pose(poses)).numpy())
+    lab_camera = LabCamera(layout, np.random.default_rng(seed))
+    at = [Pose(poses.position[k : k + 1], poses.quaternion[k : k + 1]) for k in range(count)]
+    return [lab_camera.take(pose, pose).numpy() for pose in at]

@@ -1,8 +1,8 @@
-"""A report: every figure computed again from the lines of evaluations, as tables, charts, a page and films.
+"""A report: every metric computed again from the lines of evaluations, as tables, charts, a page and videos.
 
-    tables.md tables.tex figures.csv    what the paper's tables have, and more
+    tables.md tables.tex metrics.csv    what the paper's tables have, and more
     report.html                         all of it on one page, with a gallery
-    charts/*.svg films/*.mp4            what the page shows and links to
+    charts/*.svg videos/*.mp4           what the page shows and links to
     curves*.png                         how training runs went
 
 Nothing but `episodes.jsonl` is read of an evaluation, so the same lines make the same bytes.
@@ -15,23 +15,28 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pandas as pd
+
 from wordwing.errors import WordwingError
 from wordwing.evaluation.episodes import EPISODES, find_episodes, read_episodes
 from wordwing.evaluation.measures import measure
+from wordwing.evaluation.report.captions import charts_of
 from wordwing.evaluation.report.curves import save_curves
-from wordwing.evaluation.report.figures import charts_of, origin_title
-from wordwing.evaluation.report.gallery import FILMS, Place, choose, exhibits, make_films
+from wordwing.evaluation.report.gallery import VIDEOS, Position, choose, examples, make_videos
+from wordwing.evaluation.report.labels import SUMMARY
 from wordwing.evaluation.report.page import Curves, Page, flown_rows, render
 from wordwing.evaluation.report.results import MAIN_TABLES, report_tables, to_csv
-from wordwing.evaluation.report.summary import SUMMARY, Score, summarise
-from wordwing.evaluation.report.tables import to_latex, to_markdown
+from wordwing.evaluation.report.summary import flight_row, flight_table, summarise
+from wordwing.evaluation.report.tables import render_table
 from wordwing.files import check_replaceable, replacing, replacing_folder
 from wordwing.release import VERSION
 
-MARKDOWN, LATEX, CSV, PAGE = "tables.md", "tables.tex", "figures.csv", "report.html"
-CHARTS, FILMED = "charts", "films"
+FILES = ("tables.md", "tables.tex", "metrics.csv", "report.html", "charts", "videos")
+PAGE = "report.html"
+OLD_FILES = ("figures.csv", "films")
+"""What reports of version 0.1 called metrics.csv and videos; they are replaced like others."""
 
-Progress = Callable[[Sequence[Place]], Iterable[Place]]
+Progress = Callable[[Sequence[Position]], Iterable[Position]]
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,7 @@ class Given:
     """Folders of `wordwing train`."""
 
 
-def sorted_folders(folders: Sequence[Path]) -> Given:
+def sort_folders(folders: Sequence[Path]) -> Given:
     """Tell evaluations from training runs; anything else is a mistake."""
     evaluations, runs = [], []
     for folder in folders:
@@ -60,78 +65,80 @@ def sorted_folders(folders: Sequence[Path]) -> Given:
     return Given(tuple(evaluations), tuple(runs))
 
 
-def rescore(given: Given, tick: Callable[[int], None] = lambda flights: None) -> list[Score]:
-    """Measure every flight again, and write the summary of every evaluation.
+def measure_again(given: Given, tick: Callable[[int], None] = lambda flights: None) -> pd.DataFrame:
+    """Measure every flight again, and write the summary of every evaluation; returns a `summary.flight_table`.
 
     Args:
         given: What to report on.
-        tick: Told how many flights have been measured since it was last told.
+        tick: Called with the number of flights measured since the last call.
     """
-    scores: list[Score] = []
+    tables = []
     for file in given.evaluations:
-        own = []
+        rows = []
         for episode in read_episodes([file]):
-            own.append(Score.of(episode, measure(episode)))
+            rows.append(flight_row(vars(episode), measure(episode)))
             tick(1)
-        if not own:
+        if not rows:
             raise WordwingError(f"{file}: there are no flights in it yet; wordwing evaluate flies them")
+        tables.append(flight_table(rows))
         # A compressed file, or one in a folder that is not ours to write to, is an archive, which stays as it is.
         if file.name == EPISODES and os.access(file.parent, os.W_OK):
             with replacing(file.with_name(SUMMARY)) as temporary:
-                temporary.write_text(summarise(own).to_json(), "utf-8")
-        scores += own
-    return scores
+                temporary.write_text(summarise(tables[-1]).to_json(), "utf-8")
+    return pd.concat(tables, ignore_index=True) if tables else flight_table([])
 
 
 def write_report(
-    given: Given, scores: Sequence[Score], out: Path, films: int = FILMS, progress: Progress = iter
+    given: Given, flights: pd.DataFrame, out: Path, videos: int = VIDEOS, progress: Progress = iter
 ) -> None:
     """Write everything.
 
     Args:
         given: What to report on.
-        scores: Of its evaluations.
+        flights: Of its evaluations, as `measure_again` returns them.
         out: A folder, which only a report may be in; it is replaced.
-        films: How many to make at most.
-        progress: Wraps the flights that are filmed: a progress bar.
+        videos: How many to make at most.
+        progress: Wraps the flights of which videos are made: a progress bar.
     """
     check_place(out)
     with replacing_folder(out) as folder:
         curves = []
         for number, run in enumerate(given.runs, start=1):
-            picture = folder / ("curves.png" if len(given.runs) == 1 else f"curves-{number}.png")
-            save_curves(run, picture)
-            curves.append(Curves(run.resolve().name, picture.read_bytes()))
-        page = Page("wordwing: results" if scores else "wordwing: training", VERSION, curves=curves)
-        if scores:
-            page = _evaluated(page, scores, given, folder, films, progress)
+            image = folder / ("curves.png" if len(given.runs) == 1 else f"curves-{number}.png")
+            save_curves(run, image)
+            curves.append(Curves(run.resolve().name, image.read_bytes()))
+        page = Page("wordwing: training", VERSION, curves=curves)
+        if len(flights):
+            page = _evaluated(page, flights, given, folder, videos, progress)
         (folder / PAGE).write_text(render(page), "utf-8")
 
 
 def check_place(out: Path) -> None:
     """Raise a `WordwingError` if something but a report would be lost with a folder."""
-    curves = {path.name for path in out.glob("curves*.png")}
-    check_replaceable(out, {MARKDOWN, LATEX, CSV, PAGE, CHARTS, FILMED, *curves}, PAGE, "a report")
+    curves = [path.name for path in out.glob("curves*.png")]
+    check_replaceable(out, {*FILES, *OLD_FILES, *curves}, PAGE, "a report")
 
 
-def _evaluated(page: Page, scores: Sequence[Score], given: Given, folder: Path, films: int, progress: Progress) -> Page:
-    """Write tables, charts and films of evaluations into a folder; the page with all of them on it."""
-    summary = summarise(scores)
+def _evaluated(page: Page, flights: pd.DataFrame, given: Given, folder: Path, videos: int, progress: Progress) -> Page:
+    """Write tables, charts and videos of evaluations into a folder; the page with all of them on it."""
+    summary = summarise(flights)
     tables = report_tables(summary)
-    (folder / MARKDOWN).write_text("\n".join(map(to_markdown, tables)), "utf-8")
-    (folder / LATEX).write_text("\n".join(map(to_latex, tables)), "utf-8")
-    (folder / CSV).write_text(to_csv(summary), "utf-8")
-    charts = {origin_title(origin): charts_of(origin, scores, summary) for origin in summary.origins}
-    (folder / CHARTS).mkdir()
+    for language in ("md", "tex"):
+        text = "\n".join(render_table(table, language) for table in tables)
+        (folder / f"tables.{language}").write_text(text, "utf-8")
+    (folder / "metrics.csv").write_text(to_csv(summary), "utf-8")
+    charts = {origin.title: charts_of(origin, flights, summary) for origin in summary.origins}
+    (folder / "charts").mkdir()
     for chart in (chart for group in charts.values() for chart in group):
-        (folder / CHARTS / f"{chart.name}.svg").write_text(chart.svg, "utf-8")
-    shown = exhibits(choose(scores, summary.origins), read_episodes(given.evaluations))
+        (folder / "charts" / f"{chart.name}.svg").write_text(chart.svg, "utf-8")
+    shown = examples(choose(flights, summary.origins), read_episodes(given.evaluations))
     return replace(
         page,
-        flown=flown_rows(scores, summary.origins),
+        title="wordwing: results",
+        flown=flown_rows(flights, summary.origins),
         tables=[table for table in tables if table.name.startswith(MAIN_TABLES)],
         more_tables=[table for table in tables if not table.name.startswith(MAIN_TABLES)],
         charts=charts,
-        seeds=sorted({flown.episode.seed for exhibit in shown for flown in exhibit.flights}),
-        gallery=make_films(shown, folder, films, progress),
+        seeds=sorted({flight.episode.seed for example in shown for flight in example.flights}),
+        gallery=make_videos(shown, folder, videos, progress),
     )

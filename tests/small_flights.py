@@ -1,7 +1,9 @@
 """Flights that were never flown, for tests of summaries and tables."""
 
+from typing import Any
+
 from wordwing.evaluation.measures import Measures
-from wordwing.evaluation.report.summary import Score
+from wordwing.evaluation.report.summary import flight_row
 
 
 def measures(success: bool = True, emd: float = 0.2, **others) -> Measures:
@@ -34,10 +36,13 @@ def measures(success: bool = True, emd: float = 0.2, **others) -> Measures:
     return Measures(success=success, emd=emd, **{**fields, **others})
 
 
-def score(system: str, name: str, success: bool = True, emd: float = 0.2, **others) -> Score:
-    """Of an instruction such as "p1/0" or, of two segments, "p1/0-1"; every paragraph has a layout of its own."""
+def flight(system: str, name: str, success: bool = True, emd: float = 0.2, **others) -> dict[str, Any]:
+    """A row of a table of flights, of an instruction such as "p1/0" or, of two segments, "p1/0-1".
+
+    Every paragraph has a layout of its own.
+    """
     keys = {"corpus": "cage", "text": "generated", "split": "test", "domain": "sim"}
     keys |= {key: others.pop(key) for key in list(others) if key in keys}
     layout, _slash, place = name.rpartition("/")
-    segments = place.count("-") + 1
-    return Score(system, **keys, segments=segments, id=name, layout=layout, measures=measures(success, emd, **others))
+    line = {"system": system, **keys, "segments": place.count("-") + 1, "id": name, "layout_id": layout}
+    return flight_row(line, measures(success, emd, **others))
