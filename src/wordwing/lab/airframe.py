@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import mujoco
-import numpy as np
-from numpy.typing import NDArray
 
 Vector = tuple[float, float, float]
 
@@ -77,8 +75,8 @@ class AirframeConfig:
         return self.mass * GRAVITY / (4 * self.max_thrust)
 
 
-class State(NamedTuple):
-    """What a perfect estimator knows, in plain floats for a loop that runs 500 times a second."""
+class BodyState(NamedTuple):
+    """Pose and velocities of the drone, in plain floats for a loop that runs 500 times a second."""
 
     position: Vector
     """Metres, world."""
@@ -192,36 +190,11 @@ class Airframe:
         )
 
     @property
-    def state(self) -> State:
-        """Everything the autopilot looks at."""
+    def state(self) -> BodyState:
+        """What a perfect estimator knows."""
         px, py, pz, w, x, y, z = self.data.qpos.tolist()
         vx, vy, vz, p, q, r = self.data.qvel.tolist()
-        return State((px, py, pz), (w, x, y, z), (vx, vy, vz), (p, q, r))
-
-    @property
-    def position(self) -> NDArray[np.float64]:
-        """[3] centre of mass, metres, world."""
-        return self.data.qpos[:3].copy()
-
-    @property
-    def quaternion(self) -> NDArray[np.float64]:
-        """[4] unit (w, x, y, z), body (x forward, y left, z up) to world."""
-        return self.data.qpos[3:].copy()
-
-    @property
-    def velocity(self) -> NDArray[np.float64]:
-        """[3] m/s, world."""
-        return self.data.qvel[:3].copy()
-
-    @property
-    def body_rates(self) -> NDArray[np.float64]:
-        """[3] rad/s about the body axes."""
-        return self.data.qvel[3:].copy()
-
-    @property
-    def motor_thrusts(self) -> NDArray[np.float64]:
-        """[4] newtons, as the motors give them now."""
-        return self.data.act * self.config.max_thrust
+        return BodyState((px, py, pz), (w, x, y, z), (vx, vy, vz), (p, q, r))
 
     @property
     def touches_floor(self) -> bool:

@@ -21,7 +21,7 @@ from wordwing.lab.airframe import (
     GRAVITY,
     MOTOR_LAYOUT,
     AirframeConfig,
-    State,
+    BodyState,
     Vector,
     body_axes,
 )
@@ -90,7 +90,7 @@ class AutopilotConfig:
 
 @dataclass(frozen=True)
 class Guidance:
-    """Where to go, said in full."""
+    """Setpoint of the autopilot: a velocity, a heading or yaw rate, a height or climb rate."""
 
     forward: float = 0.0
     """m/s along `heading`."""
@@ -113,7 +113,7 @@ class Guidance:
 
 
 class Autopilot:
-    """Turns what an estimator knows and a pilot wants into motor commands, once per timestep.
+    """Turns a state estimate and a setpoint into motor commands, once per timestep.
 
     It is configured for one airframe; the one it flies may differ a little, as after a change of
     battery, and the integrals make up for that. The estimate it flies on is exact: noise and
@@ -136,22 +136,12 @@ class Autopilot:
         self._yaw_rate = 0.0
         self._heading: float | None = None
 
-    def update(self, state: State, forward: float, yaw_rate: float, height: float) -> tuple[float, float, float, float]:
-        """One turn of all loops.
-
-        Args:
-            state: Where the drone is and how it moves.
-            forward: Wanted speed along the heading, m/s.
-            yaw_rate: Wanted turn to the left, rad/s.
-            height: Wanted height of the centre of mass, metres.
+    def follow(self, state: BodyState, guidance: Guidance) -> tuple[float, float, float, float]:
+        """Run all loops once.
 
         Returns:
             The thrust of each motor as a fraction of full thrust, in [0, 1].
         """
-        return self.follow(state, Guidance(forward=forward, yaw_rate=yaw_rate, height=height))
-
-    def follow(self, state: State, guidance: Guidance) -> tuple[float, float, float, float]:
-        """One turn of all loops, like `update`, which says less."""
         config = self.config
         axes = body_axes(state.quaternion)
         heading = math.atan2(axes[0][1], axes[0][0])
@@ -170,7 +160,7 @@ class Autopilot:
         )
 
     def _aim(self, guidance: Guidance, heading: float) -> None:
-        """Say the shaped velocity along the direction in which the next one is given."""
+        """Express the shaped velocity along the direction in which the next one is given."""
         before, self._along = self._along, guidance.heading
         if guidance.turning or before == guidance.heading:
             return
@@ -193,7 +183,7 @@ class Autopilot:
         acceleration += _clamp(wanted - acceleration, config.max_jerk * dt)
         return speed + acceleration * dt, acceleration
 
-    def _wanted_climb(self, state: State, guidance: Guidance) -> float:
+    def _wanted_climb(self, state: BodyState, guidance: Guidance) -> float:
         config = self.config
         climb = guidance.climb
         if guidance.height is not None:
@@ -201,7 +191,7 @@ class Autopilot:
         slowest = config.max_descent if guidance.descent is None else guidance.descent
         return min(max(climb, -slowest), config.max_climb)
 
-    def _wanted_velocity(self, state: State, heading: float, guidance: Guidance) -> tuple[float, float]:
+    def _wanted_velocity(self, state: BodyState, heading: float, guidance: Guidance) -> tuple[float, float]:
         """The shaped velocity in the world, m/s, and on top of it, if asked to, what leads back to a place."""
         vx, vy = _turned(self._speed, heading if guidance.heading is None else guidance.heading)
         if not guidance.hold:
@@ -216,7 +206,7 @@ class Autopilot:
         back = _shorten(gain * (self._place[0] - x), gain * (self._place[1] - y), self.config.max_hold_speed)
         return vx + back[0], vy + back[1]
 
-    def _wanted_thrust(self, state: State, heading: float, guidance: Guidance) -> Vector:
+    def _wanted_thrust(self, state: BodyState, heading: float, guidance: Guidance) -> Vector:
         """Thrust per mass in the world, m/s², to track the velocity and hold the height."""
         config, dt = self.config, self.airframe.timestep
         vx, vy, vz = state.velocity

@@ -1,8 +1,8 @@
 """The lab's camera: what MuJoCo Warp draws, seen through a real lens by a real sensor.
 
 The scene is drawn wide, bent by the lens, blurred by the drone's turning during the exposure, darkened
-towards the corners, exposed, and made noisy: a raw picture. It is then straightened into the policy's 84°
-view, as a real drone's pictures are.
+towards the corners, exposed, and made noisy: a raw image. It is then straightened into the policy's 84°
+view, as a real drone's images are.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from wordwing.lens import LensConfig, Rectifier, sample, undistort
 from wordwing.world.layout import Layout
 
 MARGIN = 1.04
-"""How much wider than the raw picture the scene is drawn: blur looks a little beyond its edges."""
+"""How much wider than the raw image the scene is drawn: blur looks a little beyond its edges."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class LabCameraConfig:
     exposure_spread: float = 0.08
     """Standard deviation of the logarithm of the exposure from flight to flight."""
     flicker: float = 0.02
-    """Standard deviation of the logarithm of the exposure from picture to picture."""
+    """Standard deviation of the logarithm of the exposure from image to image."""
     vignetting: float = 0.25
-    """Share of the light lost in the corners of the raw picture."""
+    """Share of the light lost in the corners of the raw image."""
     read_noise: float = 0.012
     """Standard deviation of the noise of a dark raw pixel, of a full scale of 1."""
     shot_noise: float = 0.025
@@ -47,7 +47,7 @@ class LabCameraConfig:
 
 
 class LabCamera:
-    """Takes pictures of one lab."""
+    """Takes images of one lab."""
 
     def __init__(self, layout: Layout, rng: np.random.Generator, config: LabCameraConfig | None = None) -> None:
         self.config = config = config or LabCameraConfig()
@@ -67,7 +67,7 @@ class LabCamera:
         self._exposure = math.exp(self.config.exposure_spread * rng.standard_normal())
 
     def raw(self, before: Pose, after: Pose) -> Tensor:
-        """The picture [H, W, 3] in [0, 1] as the sensor has it, of an exposure from one drone pose [1] to another."""
+        """The image [H, W, 3] in [0, 1] as the sensor has it, of an exposure from one drone pose [1] to another."""
         config, rng = self.config, self._rng
         opened, closed = self.wide.pose(before), self.wide.pose(after)
         drawn = self._scene.draw(closed)
@@ -91,7 +91,7 @@ class LabCamera:
 
 
 def _covering(rays: Tensor, sensor: Camera) -> Camera:
-    """A pinhole camera as fine as the sensor whose picture holds rays [..., 2] (left, up) and a margin."""
+    """A pinhole camera as fine as the sensor whose image holds rays [..., 2] (left, up) and a margin."""
     reach = MARGIN * rays.abs().flatten(0, -2).amax(0)  # [2]
     width, height = (2 * torch.ceil(sensor.focal * reach)).int().tolist()
     fov = 2 * math.degrees(math.atan(width / 2 / sensor.focal))

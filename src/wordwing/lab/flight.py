@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wordwing.lab.airframe import Airframe, AirframeConfig, State, Vector
+from wordwing.lab.airframe import Airframe, AirframeConfig, BodyState, Vector
 from wordwing.lab.autopilot import Autopilot, AutopilotConfig, Guidance
 from wordwing.lab.wind import Wind, WindConfig
 
@@ -44,7 +44,7 @@ class LabFlightConfig:
 
 class _Moment(NamedTuple):
     time: float
-    state: State
+    state: BodyState
 
 
 class LabFlight:
@@ -111,12 +111,12 @@ class LabFlight:
         self.follow(seconds, Guidance(forward=forward, yaw_rate=yaw_rate, height=self._height))
 
     def follow(self, seconds: float, guidance: Guidance) -> None:
-        """Fly what is said in full for a while, rounded to whole timesteps; motors off, only let time pass."""
+        """Fly a setpoint of the autopilot for a while, rounded to whole timesteps; motors off, only let time pass."""
         for _ in range(round(seconds / self._timestep)):
             self._step(guidance)
 
     def start_motors(self) -> None:
-        """Begin to fly from the floor: what `follow` is told counts from now on."""
+        """Begin to fly from the floor: setpoints count from now on."""
         if not self._motors_on:
             self._autopilot.reset()
             self._motors_on = True
@@ -136,7 +136,7 @@ class LabFlight:
         guidance = Guidance(height=self._height)
         for _ in range(round(PATIENCE / self._timestep)):
             self._step(guidance)
-            state = self._state
+            state = self.state
             if abs(state.position[2] - self._height) < STILL and abs(state.velocity[2]) < STILL:
                 return
         raise RuntimeError(f"no hover at {self._height} m within {PATIENCE} s")
@@ -202,18 +202,19 @@ class LabFlight:
         self._moments.append(_Moment(self.time, self._airframe.state))
 
     @property
-    def _estimate(self) -> State:
-        """What the autopilot believes."""
-        state = self._state
+    def _estimate(self) -> BodyState:
+        """The autopilot's estimate."""
+        state = self.state
         return state if self.drift is None else state._replace(velocity=_sum(state.velocity, self.drift))
 
     @property
     def at_rest_on_floor(self) -> bool:
         """Whether it touches the floor and neither climbs nor sinks."""
-        return self._airframe.touches_floor and abs(self._state.velocity[2]) < STILL
+        return self._airframe.touches_floor and abs(self.state.velocity[2]) < STILL
 
     @property
-    def _state(self) -> State:
+    def state(self) -> BodyState:
+        """Where the drone is and how it moves."""
         return self._moments[-1].state
 
     @property
@@ -229,27 +230,22 @@ class LabFlight:
     @property
     def position(self) -> NDArray[np.float64]:
         """[3] metres, world."""
-        return np.array(self._state.position)
-
-    @property
-    def quaternion(self) -> NDArray[np.float64]:
-        """[4] unit (w, x, y, z), body (x forward, y left, z up) to world."""
-        return np.array(self._state.quaternion)
+        return np.array(self.state.position)
 
     @property
     def velocity(self) -> NDArray[np.float64]:
         """[3] m/s, world."""
-        return np.array(self._state.velocity)
+        return np.array(self.state.velocity)
 
     @property
     def body_rates(self) -> NDArray[np.float64]:
         """[3] rad/s about the body axes."""
-        return np.array(self._state.body_rates)
+        return np.array(self.state.body_rates)
 
     @property
     def yaw(self) -> float:
         """Heading, radians in [-π, π]."""
-        w, x, y, z = self._state.quaternion
+        w, x, y, z = self.state.quaternion
         return math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
 
 

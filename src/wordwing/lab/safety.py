@@ -1,4 +1,4 @@
-"""The paper's safety rule inside a fence, for the lab's drone (paper: Quadcopter Safety)."""
+"""The paper's safety rule for the lab's drone (paper: Quadcopter Safety)."""
 
 from __future__ import annotations
 

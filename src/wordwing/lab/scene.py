@@ -184,7 +184,7 @@ def _add_landmark(spec: mujoco.MjSpec, slot: int, placement: Placement) -> None:
 
 
 class LabScene:
-    """One lab, drawn by a pinhole camera that is moved to a pose for each picture, a ray a pixel."""
+    """One lab, drawn by a pinhole camera that is moved to a pose for each image, a ray a pixel."""
 
     def __init__(self, layout: Layout, camera: Camera, device: torch.device | str = "cpu") -> None:
         self.camera = camera
@@ -212,7 +212,7 @@ class LabScene:
         self._slot = np.array([int(slot) if slot else -1 for slot in slots])
 
     def draw(self, camera_pose: Pose) -> Tensor:
-        """The picture from one camera pose [1], world frame: [height, width, 3] float in [0, 1]."""
+        """The image from one camera pose [1], world frame: [height, width, 3] float in [0, 1]."""
         self._render(camera_pose)
         with wp.ScopedDevice(self._device):
             out = wp.zeros(self._shape, dtype=wp.vec3)

@@ -28,7 +28,7 @@ class LabConfig:
     pose_latency: float = 0.03
     """Age of the newest pose, seconds: a motion-capture system and a radio link."""
     image_latency: float = 0.06
-    """Time since the newest picture's shutter closed, seconds."""
+    """Time since the newest image's shutter closed, seconds."""
     position_noise: float = 0.003
     """Standard deviation of a pose's position on each axis, metres: under a centimetre, as the paper's Vicon."""
     attitude_noise: float = 0.003
@@ -82,7 +82,7 @@ class LabVehicle(Vehicle):
         self._seconds_inside = 0.0
 
     def observe(self) -> Observation:
-        """The newest picture and pose, each as old as its latency."""
+        """The newest image and pose, each as old as its latency."""
         now = self._flight.time
         closed = now - self.config.image_latency
         opened = closed - self.config.camera.exposure_time
@@ -114,17 +114,12 @@ class LabVehicle(Vehicle):
         self._flight.land()
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there is no connection to close."""
 
     @property
     def time(self) -> float:
         """Simulated seconds since it connected."""
         return self._flight.time
-
-    @property
-    def flying(self) -> bool:
-        """Whether the motors run."""
-        return self._flight.motors_on
 
     @property
     def seconds_inside_landmarks(self) -> Tensor:

@@ -13,14 +13,15 @@ import struct
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from wordwing.flight.bridge.ground_truth import MESSAGES
+from wordwing.flight.mavlink.flight_stacks import REAL32
 from wordwing.flight.mavlink.link import MavlinkLink
-from wordwing.flight.served.autopilot_profile import AutopilotName
+from wordwing.flight.mavlink.messages import AUTOPILOT_VERSION, HEARTBEAT, MessageFactory
+from wordwing.flight.served.autopilot_profile import PROFILES, AutopilotName
 
 SYSTEM, COMPONENT = 255, 190
 """Our ids here: a ground station's."""
 
-AUTOPILOT = 1
-"""MAV_COMP_ID_AUTOPILOT1."""
+AUTOPILOT = mavlink.MAV_COMP_ID_AUTOPILOT1
 
 GROUND_TRUTH_RATE, HEARTBEAT_RATE = 100.0, 10.0
 """Of the messages that are asked for, a second."""
@@ -33,9 +34,6 @@ STICKS_EVERY = 0.1
 
 MIDDLE, LOITER_SWITCH, BRAKE_SWITCH, STABILIZE_SWITCH, STANDBY_SWITCH = 1500, 1700, 1550, 1100, 1800
 """Of ArduPilot's transmitter, microseconds: a stick, and the mode switch as `ARDUPILOT_PARAMETERS` has it."""
-
-POSCTL, STABILIZED = 3, 7
-"""PX4's main modes."""
 
 FORCE_REBOOT = 20190226
 """ArduPilot reboots in the air only with this number."""
@@ -52,10 +50,10 @@ class GroundStation:
             link: To the autopilot.
             transmitter: UDP port of ArduPilot's simulated receiver; None without one.
         """
-        self._autopilot, self._link = autopilot, link
+        self._autopilot, self._link, self._profile = autopilot, link, PROFILES[autopilot]
         self._packer = mavlink.MAVLink(None, srcSystem=SYSTEM, srcComponent=COMPONENT)
         self.system: int | None = None
-        """The drone's; nothing but heartbeats is sent before it is known."""
+        """System id of the drone, once it is known."""
         self._beat_at = self._sticks_at = -math.inf
         self._receiver: socket.socket | None = None
         if transmitter is not None:
@@ -67,17 +65,17 @@ class GroundStation:
         if now - self._sticks_at >= STICKS_EVERY and self._autopilot == "px4" and self.system is not None:
             self._sticks_at = now
             self.send(mavlink.MAVLink_manual_control_message(self.system, 0, 0, 500, 0, 0))
-            # By itself it beats once a second, whatever interval it is asked for.
-            self._command(mavlink.MAV_CMD_REQUEST_MESSAGE, mavlink.MAVLINK_MSG_ID_HEARTBEAT)
+            # By itself it sends one heartbeat a second, whatever interval it is asked for.
+            self.send(self._messages.request(HEARTBEAT))
         if now - self._beat_at < EVERY:
             return
         self._beat_at = now
         invalid, active = mavlink.MAV_AUTOPILOT_INVALID, mavlink.MAV_STATE_ACTIVE
         self.send(mavlink.MAVLink_heartbeat_message(mavlink.MAV_TYPE_GCS, invalid, 0, 0, active, 3))
-        for kind, hertz in ((MESSAGES[self._autopilot], GROUND_TRUTH_RATE), (0, HEARTBEAT_RATE)):
-            self._command(mavlink.MAV_CMD_SET_MESSAGE_INTERVAL, kind, 1e6 / hertz)
+        self.send(self._messages.interval(MESSAGES[self._autopilot], GROUND_TRUTH_RATE))
+        self.send(self._messages.interval(HEARTBEAT, HEARTBEAT_RATE))
         if not version_known:
-            self._command(mavlink.MAV_CMD_REQUEST_MESSAGE, mavlink.MAVLINK_MSG_ID_AUTOPILOT_VERSION)
+            self.send(self._messages.request(AUTOPILOT_VERSION))
 
     def take_over(self, *, stabilize: bool = False, brake: bool = False) -> None:
         """The safety pilot switches to LOITER or POSCTL; to STABILIZE(D) if `stabilize`; to ArduPilot's BRAKE."""
@@ -87,32 +85,35 @@ class GroundStation:
             channels = [MIDDLE, MIDDLE, MIDDLE, MIDDLE, switch, 1000, 1000, STANDBY_SWITCH, *[MIDDLE] * 8]
             self._receiver.send(struct.pack("<16H", *channels))
         else:
-            self._command(mavlink.MAV_CMD_DO_SET_MODE, 1, STABILIZED if stabilize else POSCTL)
+            self.send(self._messages.mode(self._profile.mode(self._profile.pilot_modes[stabilize]).custom))
 
     def drain_battery(self, level: float) -> None:
         """Leave so much in the battery, percent."""
         if self._autopilot == "ardupilot":
             self._command(mavlink.MAV_CMD_BATTERY_RESET, 0xFFFF, level)
         else:
-            for name, value in ((b"SIM_BAT_MIN_PCT", level), (b"SIM_BAT_DRAIN", 1.0)):
-                kind = mavlink.MAV_PARAM_TYPE_REAL32
-                self.send(mavlink.MAVLink_param_set_message(self.system or 0, AUTOPILOT, name, value, kind))
+            self.send(self._messages.write_parameter("SIM_BAT_MIN_PCT", level, REAL32))
+            self.send(self._messages.write_parameter("SIM_BAT_DRAIN", 1.0, REAL32))
 
     def reboot(self) -> None:
         """Start the autopilot anew, also in the air."""
         self._command(mavlink.MAV_CMD_PREFLIGHT_REBOOT_SHUTDOWN, 1, 0, 0, 0, 0, FORCE_REBOOT)
 
     def send(self, message: mavlink.MAVLink_message) -> None:
-        """Send a message as ground station."""
-        self._link.send(bytes(message.pack(self._packer)))
-        self._packer.seq = (self._packer.seq + 1) % 256
+        """Send a message as ground station; before the drone is known, only a heartbeat."""
+        if self.system is not None or message.get_type() == "HEARTBEAT":
+            self._link.send(bytes(message.pack(self._packer)))
+            self._packer.seq = (self._packer.seq + 1) % 256
 
     def close(self) -> None:
         """Let go of the transmitter; the link is not ours."""
         if self._receiver is not None:
             self._receiver.close()
 
+    @property
+    def _messages(self) -> MessageFactory:
+        return MessageFactory(self._profile.stack, self.system or 0, AUTOPILOT)
+
     def _command(self, number: int, *values: float) -> None:
-        if self.system is not None:
-            filled = (*values, *[0.0] * (7 - len(values)))
-            self.send(mavlink.MAVLink_command_long_message(self.system, AUTOPILOT, number, 0, *filled))
+        filled = (*values, *[0.0] * (7 - len(values)))
+        self.send(mavlink.MAVLink_command_long_message(self.system or 0, AUTOPILOT, number, 0, *filled))

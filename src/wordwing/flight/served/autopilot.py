@@ -1,7 +1,7 @@
 """The autopilot of the served lab: arming, modes, take-off, setpoints, timeouts and failsafes.
 
 Both autopilots are here because they differ in single rules, each said where it applies. What a flight controller
-does five hundred times a second is in `sim.lab`.
+does five hundred times a second is in `lab`.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class ServedAutopilot:
             why = "No offboard signal"
         if why is not None and not force:
             self.statustext(ERROR, f"Arm: {why}" if self.profile.name == "ardupilot" else f"Arming denied: {why}")
-            return self.profile.refused_arming
+            return self.profile.refusal
         self.armed = True
         self._idle_since = self.time
         self._ground = float(self.flight.position[2])
@@ -169,7 +169,7 @@ class ServedAutopilot:
     def disarm(self, *, force: bool = False) -> int:
         """Disarm, and return the MAV_RESULT; a flying drone that is forced to disarm falls."""
         if self.airborne and not force:
-            return self.profile.refused_arming
+            return self.profile.refusal
         self._disarm()
         return ACCEPTED
 
@@ -184,7 +184,7 @@ class ServedAutopilot:
             refusal = "no offboard signal"
         if refusal is not None:
             self.statustext(WARNING, f"Mode change to {mode.name} failed: {refusal}")
-            return self.profile.refused_mode
+            return self.profile.refusal
         self.enter(mode)
         if mode.kind == "takeoff" and self.armed and not self.airborne:
             self._take_off(self.parameters["MIS_TAKEOFF_ALT"])

@@ -137,7 +137,7 @@ class Telemetry:
             status = mavlink.MAV_STATE_CRITICAL if autopilot.failsafe else mavlink.MAV_STATE_ACTIVE
         base = CUSTOM | (ARMED if autopilot.armed else 0)
         return mavlink.MAVLink_heartbeat_message(
-            mavlink.MAV_TYPE_QUADROTOR, autopilot.profile.autopilot, base, autopilot.mode.custom, status, 3
+            mavlink.MAV_TYPE_QUADROTOR, autopilot.profile.stack.autopilot, base, autopilot.mode.custom, status, 3
         )
 
     def _sys_status(self) -> Any:

@@ -145,7 +145,7 @@ class ServedLab:
         self.packet_filter = PacketFilter(
             key,
             signing_time,
-            params_bytewise=self.profile.params_bytewise,
+            params_bytewise=self.profile.stack.integers_as_bytes,
             first_peer_only=autopilot == "px4",
         )
         self.mocap = MocapStream(frame, self._faults, (seed, 15), config.position_noise, config.attitude_noise)

@@ -21,7 +21,7 @@ def test_a_setpoint_said_in_full_flies_like_the_short_one_to_the_bit():
         short.advance(0.5, forward, yaw_rate)
         full.follow(0.5, Guidance(forward=forward, yaw_rate=yaw_rate, height=0.7))
         assert np.array_equal(short.position, full.position)
-        assert np.array_equal(short.quaternion, full.quaternion)
+        assert np.array_equal(short.state.quaternion, full.state.quaternion)
 
 
 @pytest.mark.parametrize("heading", [0.0, 1.0, -2.5])

@@ -34,11 +34,11 @@ def watch(flight: LabFlight, seconds: float, forward: float, yaw_rate: float) ->
 
 def euler_deg(flight: LabFlight) -> np.ndarray:
     """Yaw, pitch (nose down) and roll."""
-    return Rotation.from_quat(flight.quaternion, scalar_first=True).as_euler("ZYX", degrees=True)
+    return Rotation.from_quat(flight.state.quaternion, scalar_first=True).as_euler("ZYX", degrees=True)
 
 
 def tilt_deg(flight: LabFlight) -> float:
-    up = Rotation.from_quat(flight.quaternion, scalar_first=True).apply([0.0, 0.0, 1.0])
+    up = Rotation.from_quat(flight.state.quaternion, scalar_first=True).apply([0.0, 0.0, 1.0])
     return math.degrees(math.acos(min(1.0, up[2])))
 
 
@@ -130,10 +130,10 @@ def test_the_same_seed_and_setpoints_fly_the_same_path_to_the_bit():
         poses = []
         for forward, yaw_rate in [(0.7, 0.5), (0.2, -1.0), (0.0, 0.0)]:
             flight.advance(0.3, forward, yaw_rate)
-            poses.append([*flight.position, *flight.quaternion, *flight.velocity])
+            poses.append([*flight.position, *flight.state.quaternion, *flight.velocity])
         flight.land()
         flight.takeoff()
-        return np.array([*poses, [*flight.position, *flight.quaternion, *flight.velocity]])
+        return np.array([*poses, [*flight.position, *flight.state.quaternion, *flight.velocity]])
 
     flight = flight_in(0.5)
     first = path(11)
@@ -184,7 +184,7 @@ def test_past_poses_are_interpolated_like_scipys_slerp():
         flight.advance(0.002, 0.0, 1.0)
         times.append(flight.time)
         positions.append(flight.position)
-        quaternions.append(flight.quaternion)
+        quaternions.append(flight.state.quaternion)
     turn = Slerp(times, Rotation.from_quat(quaternions, scalar_first=True))
     for time in np.random.default_rng(0).uniform(times[0], times[-1], 50):
         position, quaternion = flight.pose_at(time)

@@ -24,9 +24,9 @@ def test_without_thrust_and_drag_it_falls_freely():
     airframe = Airframe(replace(CONFIG, drag=(0.0, 0.0, 0.0)))
     airframe.reset((1.0, -2.0, 10.0), 0.4, flying=False)
     fly(airframe, OFF, 0.5)
-    assert airframe.velocity == pytest.approx([0.0, 0.0, -9.81 * 0.5], abs=1e-9)
+    assert airframe.state.velocity == pytest.approx([0.0, 0.0, -9.81 * 0.5], abs=1e-9)
     first_order_error = 9.81 * 0.5 * CONFIG.timestep / 2
-    assert airframe.position == pytest.approx([1.0, -2.0, 10.0 - 9.81 * 0.5**2 / 2], abs=1.1 * first_order_error)
+    assert airframe.state.position == pytest.approx([1.0, -2.0, 10.0 - 9.81 * 0.5**2 / 2], abs=1.1 * first_order_error)
 
 
 def test_drag_slows_the_fall_to_its_terminal_velocity():
@@ -34,7 +34,7 @@ def test_drag_slows_the_fall_to_its_terminal_velocity():
     airframe.reset((0.0, 0.0, 100.0), 0.0, flying=False)
     fly(airframe, OFF, 3.0)
     rate = 0.60 / 1.37
-    assert airframe.velocity[2] == pytest.approx(-9.81 / rate * (1 - math.exp(-rate * 3.0)), rel=1e-3)
+    assert airframe.state.velocity[2] == pytest.approx(-9.81 / rate * (1 - math.exp(-rate * 3.0)), rel=1e-3)
 
 
 @pytest.mark.parametrize("yaw", [0.0, 1.0])
@@ -43,7 +43,7 @@ def test_wind_pushes_in_its_own_direction(yaw):
     airframe.reset((0.0, 0.0, 1.0), yaw)
     fly(airframe, HOVER, 0.1, wind=(2.0, 0.0, 0.0))
     rate = 0.35 / 1.37
-    assert airframe.velocity == pytest.approx([2.0 * (1 - math.exp(-rate * 0.1)), 0.0, 0.0], abs=2e-4)
+    assert airframe.state.velocity == pytest.approx([2.0 * (1 - math.exp(-rate * 0.1)), 0.0, 0.0], abs=2e-4)
 
 
 def test_hover_thrust_balances_the_weight():
@@ -51,9 +51,9 @@ def test_hover_thrust_balances_the_weight():
     airframe = Airframe(CONFIG)
     airframe.reset((0.5, 0.6, 0.7), -2.0)
     fly(airframe, HOVER, 2.0)
-    assert airframe.motor_thrusts.sum() == pytest.approx(1.37 * 9.81)
-    assert airframe.position == pytest.approx([0.5, 0.6, 0.7], abs=1e-9)
-    assert airframe.quaternion == pytest.approx([math.cos(-1.0), 0.0, 0.0, math.sin(-1.0)], abs=1e-9)
+    assert 5.77 * airframe.data.act.sum() == pytest.approx(1.37 * 9.81)
+    assert airframe.state.position == pytest.approx([0.5, 0.6, 0.7], abs=1e-9)
+    assert airframe.state.quaternion == pytest.approx([math.cos(-1.0), 0.0, 0.0, math.sin(-1.0)], abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_unequal_motors_turn_it_by_lever_and_inertia(stronger, axis, acceleratio
     fly(airframe, [CONFIG.hover_command + 0.05 * sign for sign in stronger], 0.012)
     expected = np.zeros(3)
     expected[axis] = acceleration * 0.010  # the thrust of the first step is still that of hover
-    assert airframe.body_rates == pytest.approx(expected, abs=1e-6)
+    assert airframe.state.body_rates == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_yaw_torque_turns_the_heading_left_and_nothing_else():
@@ -79,11 +79,12 @@ def test_a_yaw_torque_turns_the_heading_left_and_nothing_else():
     airframe.reset((0.0, 0.0, 5.0), 0.0)
     commands = [CONFIG.hover_command + 0.05 * sign for sign in (-1, -1, 1, 1)]
     fly(airframe, commands, 0.2)  # ten time constants
-    before = airframe.body_rates
+    before = np.array(airframe.state.body_rates)
     fly(airframe, commands, 0.1)
-    assert airframe.body_rates - before == pytest.approx([0.0, 0.0, 0.1 * 4 * 0.016 * 0.05 * 5.77 / 0.0185], rel=1e-3)
-    assert Rotation.from_quat(airframe.quaternion, scalar_first=True).as_euler("ZYX")[0] > 0.0
-    assert airframe.position == pytest.approx([0.0, 0.0, 5.0], abs=1e-9)
+    gained = airframe.state.body_rates - before
+    assert gained == pytest.approx([0.0, 0.0, 0.1 * 4 * 0.016 * 0.05 * 5.77 / 0.0185], rel=1e-3)
+    assert Rotation.from_quat(airframe.state.quaternion, scalar_first=True).as_euler("ZYX")[0] > 0.0
+    assert airframe.state.position == pytest.approx([0.0, 0.0, 5.0], abs=1e-9)
 
 
 def test_thrust_follows_a_command_with_the_stated_time_constant():
@@ -92,7 +93,7 @@ def test_thrust_follows_a_command_with_the_stated_time_constant():
     for constants in (1, 2, 3):
         fly(airframe, (1.0, 0.5, 0.0, 2.0), 0.02)  # the last command is clipped to full thrust
         risen = 5.77 * (1 - math.exp(-constants))
-        assert airframe.motor_thrusts == pytest.approx([risen, risen / 2, 0.0, risen])
+        assert 5.77 * airframe.data.act == pytest.approx([risen, risen / 2, 0.0, risen])
 
 
 def test_it_stands_on_the_floor():
@@ -100,8 +101,8 @@ def test_it_stands_on_the_floor():
     airframe.reset((0.3, 0.2, CONFIG.leg_height), 0.7, flying=False)
     fly(airframe, OFF, 1.0, wind=(1.0, 0.0, 0.0))
     assert airframe.touches_floor
-    assert airframe.position == pytest.approx([0.3, 0.2, CONFIG.leg_height], abs=2e-3)
-    assert airframe.velocity == pytest.approx([0.0, 0.0, 0.0], abs=1e-3)
+    assert airframe.state.position == pytest.approx([0.3, 0.2, CONFIG.leg_height], abs=2e-3)
+    assert airframe.state.velocity == pytest.approx([0.0, 0.0, 0.0], abs=1e-3)
 
 
 def test_body_axes_are_the_columns_of_the_rotation_matrix():
