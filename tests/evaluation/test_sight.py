@@ -9,7 +9,7 @@ import torch
 from wordwing.camera import Camera
 from wordwing.frames import Pose
 from wordwing.sim.render import Renderer
-from wordwing.sim.scene import PackedLayouts, Scene
+from wordwing.sim.scene import PackedLayouts, SimScene
 from wordwing.world.assets import asset
 from wordwing.world.layout import Layout, Placement
 from wordwing.world.samplers import sample_layout
@@ -87,7 +87,7 @@ def test_what_is_in_sight_is_the_ground_in_the_first_picture(rng):
     layouts = [sample_layout("cage", rng) for _ in range(40)]
     starts = rng.uniform(-2.2, 2.2, (40, 2))
     yaws = np.arctan2(-starts[:, 1], -starts[:, 0]) + rng.uniform(-0.6, 0.6, 40)
-    scene = Scene(40, torch.device("cpu"))
+    scene = SimScene(40, torch.device("cpu"))
     scene.place(PackedLayouts.pack(layouts), torch.arange(40))
     camera = Camera()
     poses = camera.pose(Pose.level(torch.tensor(starts).float(), torch.tensor(yaws).float(), 0.7))

@@ -27,7 +27,7 @@ from wordwing.model.text import Tokens
 from wordwing.model.vision import STRIDE, ResNet, VisionConfig
 from wordwing.policies.learned import LearnedPolicy
 from wordwing.sim.render import RenderConfig, Renderer
-from wordwing.sim.scene import PackedLayouts, Scene
+from wordwing.sim.scene import PackedLayouts, SimScene
 from wordwing.world.layout import Layout
 
 CELL = 4.7 / 32
@@ -183,7 +183,7 @@ def flights_and_patches(rng: np.random.Generator, count: int) -> tuple[Flights, 
 
 def pictures(layouts: list[Layout], drones: Pose) -> torch.Tensor:
     """[N, 3, 72, 128] as the drones' cameras see them, 0 to 255."""
-    scene = Scene(len(layouts), torch.device("cpu"))
+    scene = SimScene(len(layouts), torch.device("cpu"))
     scene.place(PackedLayouts.pack(layouts), torch.arange(len(layouts)))
     renderer = Renderer(scene, config=RenderConfig(textures=False))
     return renderer.first_person(renderer.camera.pose(drones)).permute(0, 3, 1, 2).float()

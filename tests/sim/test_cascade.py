@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 from wordwing.frames import Pose, quaternion_rotate
 from wordwing.interface import Setpoint
 from wordwing.sim.dynamics import SUBSTEP, DynamicsConfig, FleetState
-from wordwing.sim.scene import Scene
+from wordwing.sim.scene import SimScene
 
 CPU = torch.device("cpu")
 UP = torch.tensor([0.0, 0.0, 1.0])
@@ -28,7 +28,7 @@ def fleet_at(heights: list[float], config: DynamicsConfig | None = None) -> Flee
 
 def hover(drones: FleetState, seconds: float) -> None:
     count = len(drones.position)
-    scene = Scene(count, CPU)
+    scene = SimScene(count, CPU)
     drones.advance(Setpoint.zero(count), seconds, scene.worlds, scene.geoms)
 
 

@@ -12,7 +12,7 @@ from wordwing.execution.runner import fly
 from wordwing.frames import Pose
 from wordwing.interface import Action, Observation, Setpoint
 from wordwing.sim.dynamics import SUBSTEP, DynamicsConfig, FleetState
-from wordwing.sim.scene import PackedLayouts, Scene
+from wordwing.sim.scene import PackedLayouts, SimScene
 from wordwing.sim.simulator import Simulator
 from wordwing.world.catalogue import catalogue
 from wordwing.world.layout import Layout, Placement
@@ -74,7 +74,7 @@ def counted_as_inside(layouts: list[Layout], clouds: list[np.ndarray]) -> list[t
     points = torch.from_numpy(np.concatenate(clouds)).float()
     sizes = torch.tensor([len(cloud) for cloud in clouds])
     count = len(points)
-    scene, drones = Scene(count, CPU), FleetState(count, CPU, DynamicsConfig())
+    scene, drones = SimScene(count, CPU), FleetState(count, CPU, DynamicsConfig())
     which = torch.repeat_interleave(torch.arange(len(layouts)), sizes)
     scene.place(PackedLayouts.pack(layouts).take(which), torch.arange(count))
     level = Pose.level(torch.zeros(count, 2), torch.zeros(count)).quaternion

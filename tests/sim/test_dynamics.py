@@ -12,8 +12,8 @@ from wordwing.frames import Pose, wrap_angle
 from wordwing.interface import CONTROL_PERIOD, Setpoint
 from wordwing.lab.flight import LabFlight
 from wordwing.sim.dynamics import ANSWERS, REST, DynamicsConfig, FleetState
-from wordwing.sim.kernels.drone import Airframe
-from wordwing.sim.scene import Scene
+from wordwing.sim.kernels.drone import DroneParameters
+from wordwing.sim.scene import SimScene
 
 CPU = torch.device("cpu")
 
@@ -22,7 +22,7 @@ class Fleet:
     """Drones in empty worlds, flown for any time."""
 
     def __init__(self, count: int = 1, yaw: float = 0.0, config: DynamicsConfig | None = None) -> None:
-        self.scene = Scene(count, CPU)
+        self.scene = SimScene(count, CPU)
         self.drones = FleetState(count, CPU, config or DynamicsConfig())
         start = Pose.level(torch.zeros(count, 2), torch.full((count,), yaw), 0.7)
         self.drones.reset(start, torch.arange(count))
@@ -163,7 +163,7 @@ def test_where_drones_come_to_rest_is_told_without_flying_them(rng):
 
 
 def test_airframes_lie_in_memory_as_configs_name_them():
-    assert list(Airframe.vars) == [entry.name for entry in fields(DynamicsConfig)]
+    assert list(DroneParameters.vars) == [entry.name for entry in fields(DynamicsConfig)]
 
 
 def test_a_drone_of_its_own_kind_flies_as_one_with_such_a_config_and_the_others_as_ever(rng):

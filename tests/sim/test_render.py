@@ -12,7 +12,7 @@ from wordwing.bench.sim import crowded_layout
 from wordwing.camera import Camera
 from wordwing.frames import ARENA_HALF, Pose, quaternion_rotate
 from wordwing.sim.render import RenderConfig, Renderer
-from wordwing.sim.scene import PackedLayouts, Scene
+from wordwing.sim.scene import SimScene
 from wordwing.world.fences import FENCE_HEIGHT
 from wordwing.world.layout import Layout, Placement
 
@@ -20,10 +20,8 @@ CPU = torch.device("cpu")
 GROUND, FENCE, SKY = -1, -2, -3
 
 
-def scene_of(layouts: list[Layout]) -> Scene:
-    scene = Scene(len(layouts), CPU)
-    scene.place(PackedLayouts.pack(layouts), torch.arange(len(layouts)))
-    return scene
+def scene_of(layouts: list[Layout]) -> SimScene:
+    return SimScene.of(layouts)
 
 
 def world_rays(camera: Camera, poses: Pose) -> np.ndarray:

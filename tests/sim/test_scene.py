@@ -5,7 +5,7 @@ import torch
 
 from randomly import random_lakes
 from wordwing.bench.sim import crowded_layout
-from wordwing.sim.scene import PackedLayouts, Scene
+from wordwing.sim.scene import PackedLayouts, SimScene
 from wordwing.world.layout import Layout
 
 
@@ -38,7 +38,7 @@ def test_take_takes_the_lakes_along(rng):
 
 
 def test_a_world_is_wet_only_while_its_layout_has_lakes(rng):
-    scene = Scene(4, torch.device("cpu"))
+    scene = SimScene(4, torch.device("cpu"))
     wet, dry = Layout((), lakes=random_lakes(rng)), Layout(())
     for layouts, worlds, expected in (
         ([wet, dry], [1, 3], [0, 1, 0, 0]),

@@ -15,7 +15,7 @@ from pattern_sampler import pattern_at
 from wordwing.camera import Camera
 from wordwing.frames import Pose, quaternion_rotate
 from wordwing.sim.render import RenderConfig, Renderer
-from wordwing.sim.scene import PackedLayouts, Scene
+from wordwing.sim.scene import SimScene
 from wordwing.world.assets import BOX, CAPSULE, CYLINDER, ELLIPSOID, SPHERE, Asset, asset, materials
 from wordwing.world.catalogue import catalogue
 from wordwing.world.layout import Layout, Placement
@@ -28,10 +28,8 @@ SPECULAR = {tag.get("name") for tag in MATERIALS.iter("material") if tag.get("sp
 GLOWING = {tag.get("name") for tag in MATERIALS.iter("material") if tag.get("emission")}
 
 
-def scene_of(layouts: list[Layout]) -> Scene:
-    scene = Scene(len(layouts), CPU)
-    scene.place(PackedLayouts.pack(layouts), torch.arange(len(layouts)))
-    return scene
+def scene_of(layouts: list[Layout]) -> SimScene:
+    return SimScene.of(layouts)
 
 
 def sun_of(config: RenderConfig) -> np.ndarray:

@@ -27,7 +27,7 @@ from wordwing.learning.executions import Executions, LabExecutions
 from wordwing.learning.sayings import Sayings
 from wordwing.model.layers import each
 from wordwing.sim.render import RenderConfig, Renderer
-from wordwing.sim.scene import PackedLayouts, Scene
+from wordwing.sim.scene import PackedLayouts, SimScene
 
 ALIKE = 2
 """Pictures of cage demonstrations for each execution of the cage in a batch."""
@@ -91,7 +91,7 @@ class FlightCamera:
     def __init__(self, executions: int, pictures: int, device: torch.device) -> None:
         self.shape = executions, pictures
         self.camera = Camera()
-        self.scene = Scene(executions * pictures, device)
+        self.scene = SimScene(executions * pictures, device)
         self.renderer = Renderer(self.scene, self.camera, RenderConfig())
         self._worlds = torch.arange(executions * pictures, device=device)
 

@@ -23,7 +23,7 @@ from wordwing.model.mapping import VisibleGround, project
 from wordwing.model.stage1 import Stage1
 from wordwing.model.vision import STRIDE
 from wordwing.sim.render import Renderer
-from wordwing.sim.scene import PackedLayouts, Scene
+from wordwing.sim.scene import PackedLayouts, SimScene
 from wordwing.world.layout import Layout
 
 REACH = 3.0
@@ -75,10 +75,8 @@ def take_pictures(layouts: Sequence[Layout], pose: Pose, domain: Domain, seed: i
         seed: Of the noise and the exposure of the lab's pictures, which `sim` does not have.
     """
     if domain == "sim":
-        scene = Scene(len(layouts), torch.device("cpu"))
-        scene.place(PackedLayouts.pack(layouts), torch.arange(len(layouts)))
         camera = Camera()
-        return Renderer(scene, camera).first_person(camera.pose(pose))
+        return Renderer(SimScene.of(layouts), camera).first_person(camera.pose(pose))
     numbers: dict[Layout, list[int]] = {}
     for number, layout in enumerate(layouts):
         numbers.setdefault(layout, []).append(number)

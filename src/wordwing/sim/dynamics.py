@@ -18,9 +18,9 @@ from torch import Tensor
 from wordwing.errors import WordwingError
 from wordwing.frames import Pose
 from wordwing.interface import CONTROL_PERIOD, FLIGHT_HEIGHT, Setpoint
-from wordwing.sim.kernels.drone import GRAVITY, Airframe, Fleet, advance, come_to_rest, restrain
+from wordwing.sim.kernels.drone import GRAVITY, DroneParameters, Fleet, advance, come_to_rest, restrain
 from wordwing.sim.kernels.raycast import Geoms, Worlds
-from wordwing.sim.launch import launch, warp_device
+from wordwing.sim.launch import launch, warp_device, warp_struct
 
 SUBSTEP = 0.01
 """Integration step, seconds."""
@@ -69,7 +69,7 @@ class DynamicsConfig:
 
 
 ANSWERS = ("max_acceleration", "max_jerk", "speed_shaping", "brake_shaping", "velocity_gain", "yaw_acceleration")
-"""What of a drone decides how it answers setpoints, and is different in every make of autopilot."""
+"""Parameters that decide how a drone responds to setpoints; they differ between autopilots."""
 
 REST = 1.8
 """Seconds after which a drone that was told to stop has come to rest; evaluation waits as long."""
@@ -103,21 +103,23 @@ class FleetState:
         self.target = torch.zeros(count, 2, device=device)
         self.yaw_target = torch.zeros(count, device=device)
         self.hits = torch.zeros(count, dtype=torch.int32, device=device)
-        self._fleet = Fleet()
-        self._fleet.position = wp.from_torch(self.position, dtype=wp.vec3)
-        self._fleet.velocity = wp.from_torch(self.velocity, dtype=wp.vec3)
-        self._fleet.attitude = wp.from_torch(self.attitude, dtype=wp.vec4)
-        self._fleet.rates = wp.from_torch(self.rates, dtype=wp.vec3)
-        self._fleet.thrust = wp.from_torch(self.thrust)
-        self._fleet.target = wp.from_torch(self.target, dtype=wp.vec2)
-        self._fleet.yaw_target = wp.from_torch(self.yaw_target)
+        self._fleet = warp_struct(
+            Fleet,
+            position=self.position,
+            velocity=self.velocity,
+            attitude=self.attitude,
+            rates=self.rates,
+            thrust=self.thrust,
+            target=self.target,
+            yaw_target=self.yaw_target,
+        )
         names = [entry.name for entry in fields(config)]
         usual = torch.tensor([getattr(config, name) for name in names], dtype=torch.float32, device=device)
-        self._frames = usual.repeat(count, 1)  # [N, fields of the config], as an array of `Airframe` has them in memory
+        self._values = usual.repeat(count, 1)  # [N, fields of the config], as an array of structs lies in memory
         self._answers = torch.tensor([names.index(name) for name in ANSWERS], device=device)
         self._usual = usual[self._answers]
-        self._airframes = wp.array(
-            ptr=self._frames.data_ptr(), dtype=Airframe, shape=(count,), device=warp_device(device)
+        self._parameters = wp.array(
+            ptr=self._values.data_ptr(), dtype=DroneParameters, shape=(count,), device=warp_device(device)
         )
 
     def tensors(self) -> tuple[Tensor, ...]:
@@ -142,18 +144,18 @@ class FleetState:
         self.thrust[which] = float(GRAVITY)
 
     def vary(self, which: Tensor, factors: Tensor) -> None:
-        """Let drones with indices `which` [M] answer in their own ways from now on.
+        """Randomise how drones with indices `which` [M] respond to setpoints from now on.
 
         Args:
             which: [M] int64.
             factors: [M, len(ANSWERS)] by which their parameters differ from the config's; positive.
         """
-        self._frames[which[:, None], self._answers] = self._usual * factors
+        self._values[which[:, None], self._answers] = self._usual * factors
 
     def rest(self) -> Tensor:
         """[N, 2] where the drones would come to rest if they were told to stop now, metres, world frame."""
         rest = torch.empty_like(self.position[:, :2])
-        inputs = (self._fleet, self._airframes, round(REST / SUBSTEP), SUBSTEP, wp.from_torch(rest, dtype=wp.vec2))
+        inputs = (self._fleet, self._parameters, round(REST / SUBSTEP), SUBSTEP, wp.from_torch(rest, dtype=wp.vec2))
         launch(come_to_rest, len(rest), inputs, self.device)
         return rest
 
@@ -161,7 +163,7 @@ class FleetState:
         """Fly all drones for a time under setpoints [N]."""
         inputs = (
             self._fleet,
-            self._airframes,
+            self._parameters,
             worlds,
             geoms,
             *self._arrays(setpoint),
@@ -190,7 +192,7 @@ class FleetState:
             raise WordwingError(f"{len(self.thrust)} drones need as many pairs of bounds, not {list(kept.shape)}")
         inputs = (
             self._fleet,
-            self._airframes,
+            self._parameters,
             *self._arrays(setpoint),
             wp.from_torch((kept - safety.margin).contiguous(), dtype=wp.vec2),
             round(safety.horizon / SUBSTEP),

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 import warp as wp
+from torch import Tensor
 
 wp.config.log_level = wp.LOG_INFO if os.environ.get("WORDWING_VERBOSE") else wp.LOG_ERROR
 
@@ -36,6 +37,14 @@ with nullcontext() if torch.cuda.is_available() else _native_silence():
 def warp_device(device: torch.device) -> wp.Device:
     """Warp's name for a torch device."""
     return wp.device_from_torch(device)
+
+
+def warp_struct(kind: Any, /, **tensors: Tensor) -> Any:
+    """A Warp struct of arrays that share the memory of contiguous tensors, by name; vectors lie in their last axes."""
+    made = kind()
+    for name, tensor in tensors.items():
+        setattr(made, name, wp.from_torch(tensor, dtype=kind.vars[name].type.dtype))
+    return made
 
 
 def launch(

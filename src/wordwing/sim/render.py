@@ -1,11 +1,10 @@
-"""The `sim` camera: first-person and overhead pictures of N worlds, ray-cast straight into torch tensors."""
+"""The `sim` camera: first-person and overhead images of N worlds, ray-cast straight into torch tensors."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
 
-import numpy as np
 import torch
 import warp as wp
 from torch import Tensor
@@ -13,10 +12,10 @@ from torch import Tensor
 from wordwing.camera import Camera
 from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF, Pose
-from wordwing.sim.kernels.picture import draw_first_person, draw_overhead, probe_first_person
+from wordwing.sim.kernels.image import draw_first_person, draw_overhead, probe_first_person
 from wordwing.sim.kernels.shading import Light
 from wordwing.sim.launch import launch, warp_device
-from wordwing.sim.scene import Scene
+from wordwing.sim.scene import SimScene
 from wordwing.world.fences import FENCE_HEIGHT, FENCES
 
 
@@ -40,18 +39,17 @@ class RenderConfig:
 class Renderer:
     """Draws the worlds of a scene."""
 
-    scene: Scene
+    scene: SimScene
     camera: Camera = field(default_factory=Camera)
     config: RenderConfig = field(default_factory=RenderConfig)
 
     def __post_init__(self) -> None:
-        device = warp_device(self.scene.device)
-        rgb = np.array([fence.rgb for fence in FENCES], np.float32)
-        self._fences = wp.array(rgb, dtype=wp.vec3, device=device)
+        rgb = [fence.rgb for fence in FENCES]
+        self._fences = wp.array(rgb, dtype=wp.vec3, device=warp_device(self.scene.device))
         self._light = _light(self.config, pixel=1.0 / self.camera.focal)
 
     def first_person(self, camera_poses: Pose) -> Tensor:
-        """Camera pictures from camera poses [N] in the world: [N, height, width, 3] uint8 on the device."""
+        """Camera images from camera poses [N] in the world: [N, height, width, 3] uint8 on the device."""
         n, height, width = len(camera_poses), self.camera.config.height, self.camera.config.width
         out = torch.empty((n, height, width, 3), dtype=torch.uint8, device=self.scene.device)
         inputs = (
@@ -120,10 +118,7 @@ class Renderer:
 
 
 def _light(config: RenderConfig, pixel: float) -> Light:
-    azimuth, elevation = (
-        math.radians(config.sun_azimuth_deg),
-        math.radians(config.sun_elevation_deg),
-    )
+    azimuth, elevation = math.radians(config.sun_azimuth_deg), math.radians(config.sun_elevation_deg)
     light = Light()
     light.sun = wp.vec3(
         math.cos(elevation) * math.cos(azimuth),

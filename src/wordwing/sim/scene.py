@@ -9,13 +9,12 @@ from functools import cache
 
 import numpy as np
 import torch
-import warp as wp
 from torch import Tensor
 
 from wordwing.errors import WordwingError
 from wordwing.sim.kernels.raycast import Geoms, Worlds
 from wordwing.sim.kernels.textures import ABSOLUTE_SECOND, PATTERNS
-from wordwing.sim.launch import warp_device
+from wordwing.sim.launch import warp_struct
 from wordwing.world.assets import ELLIPSOID, SPHERE, Asset, asset, materials, rotation_matrix
 from wordwing.world.catalogue import catalogue, landmark
 from wordwing.world.layout import LAKE_MESH, MAX_LANDMARKS, Layout
@@ -101,7 +100,7 @@ def catalogue_on(device: torch.device) -> Catalogue:
     )
 
 
-class Scene:
+class SimScene:
     """N worlds of landmarks and lakes on one device, as the kernels read them."""
 
     def __init__(self, num_worlds: int, device: torch.device) -> None:
@@ -118,15 +117,24 @@ class Scene:
         self.ball = torch.zeros((*slots, 4), device=device)
         self.wet = torch.zeros(num_worlds, dtype=torch.int32, device=device)
         self.lakes = torch.zeros((num_worlds, LAKE_MESH, LAKE_WORDS), dtype=torch.int32, device=device)
-        self.worlds = Worlds()
-        self.worlds.count = wp.from_torch(self.count)
-        self.worlds.first = wp.from_torch(self.first)
-        self.worlds.last = wp.from_torch(self.last)
-        self.worlds.place = wp.from_torch(self.centre, dtype=wp.vec3)
-        self.worlds.turn = wp.from_torch(self.turn, dtype=wp.vec2)
-        self.worlds.ball = wp.from_torch(self.ball, dtype=wp.vec4)
-        self.worlds.wet = wp.from_torch(self.wet)
-        self.worlds.lakes = wp.from_torch(self.lakes)
+        self.worlds = warp_struct(
+            Worlds,
+            count=self.count,
+            first=self.first,
+            last=self.last,
+            place=self.centre,
+            turn=self.turn,
+            ball=self.ball,
+            wet=self.wet,
+            lakes=self.lakes,
+        )
+
+    @classmethod
+    def of(cls, layouts: Sequence[Layout], device: torch.device | str = "cpu") -> SimScene:
+        """One world for each layout."""
+        scene = cls(len(layouts), torch.device(device))
+        scene.place(PackedLayouts.pack(layouts, device), torch.arange(len(layouts)))
+        return scene
 
     def place(self, layouts: PackedLayouts, worlds: Tensor) -> None:
         """Put one layout into each of the worlds with indices `worlds` [M]."""
@@ -155,10 +163,6 @@ def _lake_bits(layout: Layout) -> np.ndarray:
 
 def _upload(assets: Sequence[Asset], device: torch.device) -> Geoms:
     """All assets' geoms, one after the other."""
-
-    def upload(rows: np.ndarray, dtype: object) -> wp.array:
-        return wp.array(np.ascontiguousarray(rows), dtype=dtype, device=warp_device(device))
-
     kind = np.concatenate([body.kind for body in assets])
     size = np.concatenate([body.size for body in assets])
     size[kind == SPHERE] = size[kind == SPHERE][:, :1]
@@ -170,18 +174,21 @@ def _upload(assets: Sequence[Asset], device: torch.device) -> Geoms:
     second[multiplies] *= rgb[multiplies]
     quaternions = np.concatenate([body.quaternion for body in assets])
 
-    geoms = Geoms()
-    geoms.kind = upload(kind.astype(np.int32), int)
-    geoms.position = upload(np.concatenate([body.position for body in assets]), wp.vec3)
-    geoms.rotation = upload(np.array([rotation_matrix(q) for q in quaternions]), wp.mat33)
-    geoms.size = upload(size, wp.vec3)
-    geoms.bound = upload(np.concatenate([body.bounding_radius() for body in assets]), float)
-    geoms.rgb = upload(rgb, wp.vec3)
-    geoms.pattern = upload(np.array([PATTERNS.index(material.pattern) for material in paint], np.int32), int)
-    geoms.repeat = upload(np.array([material.repeat for material in paint]), wp.vec2)
-    geoms.second = upload(second, wp.vec3)
-    geoms.shine = upload(np.array([(material.specular, material.emission) for material in paint]), wp.vec2)
-    return geoms
+    columns: dict[str, np.ndarray] = {
+        "kind": kind,
+        "position": np.concatenate([body.position for body in assets]),
+        "rotation": np.array([rotation_matrix(q) for q in quaternions]),
+        "size": size,
+        "bound": np.concatenate([body.bounding_radius() for body in assets]),
+        "rgb": rgb,
+        "pattern": np.array([PATTERNS.index(material.pattern) for material in paint]),
+        "repeat": np.array([material.repeat for material in paint]),
+        "second": second,
+        "shine": np.array([(material.specular, material.emission) for material in paint]),
+    }
+    types = {name: np.int32 if name in ("kind", "pattern") else np.float32 for name in columns}
+    tensors = {name: torch.from_numpy(rows.astype(types[name])).to(device) for name, rows in columns.items()}
+    return warp_struct(Geoms, **tensors)
 
 
 def _bounding_sphere(body: Asset) -> np.ndarray:

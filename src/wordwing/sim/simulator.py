@@ -14,14 +14,14 @@ from wordwing.frames import ARENA_HALF, Pose
 from wordwing.interface import CONTROL_PERIOD, Observation, Setpoint
 from wordwing.sim.dynamics import SUBSTEP, DynamicsConfig, FleetState
 from wordwing.sim.render import RenderConfig, Renderer
-from wordwing.sim.scene import PackedLayouts, Scene
+from wordwing.sim.scene import PackedLayouts, SimScene
 from wordwing.world.layout import Layout
 
 
 class Simulator:
     """N drones in N worlds, in lock-step; time passes only in `step`.
 
-    There is no noise, so the same layouts, poses and setpoints give the same states and pictures to the last bit
+    There is no noise, so the same layouts, poses and setpoints give the same states and images to the last bit
     on the same device, and world i is the same however many others there are.
     """
 
@@ -41,16 +41,16 @@ class Simulator:
             num_worlds: N.
             device: "cpu", "cuda" or "cuda:1".
             camera: What the drones look through.
-            render: How pictures are drawn.
+            render: How images are drawn.
             dynamics: How the drones fly.
-            draw: False leaves pictures black, for policies that do not look.
+            draw: False leaves images black, for policies that do not use them.
         """
         if num_worlds < 1:
             raise WordwingError(f"a simulator needs at least one world, not {num_worlds}")
         self.num_worlds = num_worlds
         self.device = find_device(device)
         self.camera = camera or Camera()
-        self.scene = Scene(num_worlds, self.device)
+        self.scene = SimScene(num_worlds, self.device)
         self.renderer = Renderer(self.scene, self.camera, render or RenderConfig())
         self.drones = FleetState(num_worlds, self.device, dynamics or DynamicsConfig())
         self.time = torch.zeros(num_worlds, device=self.device)
@@ -133,7 +133,7 @@ class Simulator:
         return self.drones.hits * SUBSTEP
 
     def images(self) -> Tensor:
-        """[N, 72, 128, 3] uint8 pictures on the device, never copied to the host."""
+        """[N, 72, 128, 3] uint8 images on the device, never copied to the host."""
         if not self.draw:
             shape = (self.num_worlds, self.camera.config.height, self.camera.config.width, 3)
             return torch.zeros((), dtype=torch.uint8, device=self.device).expand(shape)

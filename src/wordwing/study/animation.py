@@ -22,7 +22,7 @@ from wordwing.execution.execution import Execution
 from wordwing.frames import Pose
 from wordwing.interface import FLIGHT_HEIGHT
 from wordwing.sim.render import RenderConfig, Renderer
-from wordwing.sim.scene import PackedLayouts, Scene
+from wordwing.sim.scene import SimScene
 from wordwing.viz.animation import draw_flown, headings, lit, write_video
 from wordwing.viz.drawing import INK, MAP_EXTENT, PAPER, font, map_pixels
 from wordwing.viz.overhead import overheads
@@ -130,10 +130,9 @@ def portraits(layout: Layout) -> list[Image.Image]:
     if not entries:
         return []
     camera = Camera(CameraConfig(width=256, height=144))
-    scene = Scene(len(entries), torch.device("cpu"))
     # On the floor also what stands on furniture, which would float without it.
     alone = [Layout((Placement(entry.name, entry.x, entry.y, entry.yaw),)) for entry in entries]
-    scene.place(PackedLayouts.pack(alone), torch.arange(len(entries)))
+    scene = SimScene.of(alone)
     yaw = torch.tensor([math.atan2(entry.y, entry.x) for entry in entries])  # outwards
     place = torch.tensor([[entry.x, entry.y] for entry in entries])
     away = torch.tensor([max(NEARBY, (entry.kind.height - FLIGHT_HEIGHT) / TOP) for entry in entries])

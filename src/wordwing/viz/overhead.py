@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from wordwing.data.schema import Segment
 from wordwing.sim.render import RenderConfig, Renderer
-from wordwing.sim.scene import PackedLayouts, Scene
+from wordwing.sim.scene import SimScene
 from wordwing.viz.drawing import INK, MAP_EXTENT, PAPER, Colour, drone_outline, font, map_pixels
 from wordwing.world.layout import Layout
 from wordwing.world.paths import Floats, path_length, points_along
@@ -37,9 +36,7 @@ class Stroke:
 
 def overheads(layouts: Sequence[Layout], size: int) -> NDArray[np.uint8]:
     """Layouts from straight above, x up and y left: [N, size, size, 3]."""
-    scene = Scene(len(layouts), torch.device("cpu"))
-    scene.place(PackedLayouts.pack(list(layouts)), torch.arange(len(layouts)))
-    return Renderer(scene, config=RenderConfig(shadows=True)).overhead(size, MAP_EXTENT).numpy()
+    return Renderer(SimScene.of(layouts), config=RenderConfig(shadows=True)).overhead(size, MAP_EXTENT).numpy()
 
 
 def draw_map(

@@ -14,7 +14,7 @@ from wordwing.camera import Camera
 from wordwing.frames import Pose
 from wordwing.lab.camera import LabCamera
 from wordwing.sim.render import RenderConfig, Renderer
-from wordwing.sim.scene import PackedLayouts, Scene
+from wordwing.sim.scene import SimScene
 from wordwing.viz.drawing import INK, MAP_EXTENT, PAPER, font, map_pixels
 from wordwing.world.assets import Look
 from wordwing.world.catalogue import Corpus, Landmark
@@ -54,8 +54,7 @@ def portrait_pose(distance: float = 1.5, height: float = 0.7) -> Pose:
 def sim_portraits(landmarks: Sequence[Landmark], yaw: float = 2.5) -> NDArray[np.uint8]:
     """Each landmark alone, 1.5 m ahead of the drone's own camera, in its `sim` look: [L, 72, 128, 3]."""
     layouts = [Layout((Placement(entry.name, 0.0, 0.0, yaw),)) for entry in landmarks]
-    scene = Scene(len(layouts), torch.device("cpu"))
-    scene.place(PackedLayouts.pack(layouts), torch.arange(len(layouts)))
+    scene = SimScene.of(layouts)
     camera = Camera()
     pose = camera.pose(portrait_pose())
     poses = Pose(
@@ -94,8 +93,7 @@ def frame_sheet(domain: Look, corpus: Corpus, count: int, seed: int) -> Image.Im
         yaw = math.atan2(-xy[1], -xy[0]) + rng.uniform(-0.8, 0.8)
         pose = Pose.level(torch.tensor(xy[None]).float(), torch.tensor([yaw]).float(), 0.7)
         if domain == "sim":
-            scene = Scene(1, torch.device("cpu"))
-            scene.place(PackedLayouts.pack([layout]), torch.arange(1))
+            scene = SimScene.of([layout])
             pictures.append(Renderer(scene).first_person(Camera().pose(pose))[0].numpy())
         else:
             pictures.append(LabCamera(layout, rng).take(pose, pose).numpy())
@@ -105,9 +103,7 @@ def frame_sheet(domain: Look, corpus: Corpus, count: int, seed: int) -> Image.Im
 
 def layout_picture(layout: Layout, size: int = 720) -> Image.Image:
     """A layout from above, x up and y left, every landmark with its name."""
-    scene = Scene(1, torch.device("cpu"))
-    scene.place(PackedLayouts.pack([layout]), torch.arange(1))
-    renderer = Renderer(scene, config=RenderConfig(shadows=True))
+    renderer = Renderer(SimScene.of([layout]), config=RenderConfig(shadows=True))
     picture = Image.fromarray(renderer.overhead(size, MAP_EXTENT)[0].numpy())
     draw = ImageDraw.Draw(picture)
     for placement in layout.landmarks:

@@ -32,7 +32,7 @@ from wordwing.frames import Pose
 from wordwing.interface import Domain
 from wordwing.lab.camera import LabCamera
 from wordwing.sim.render import Renderer
-from wordwing.sim.scene import PackedLayouts, Scene
+from wordwing.sim.scene import SimScene
 from wordwing.viz.animation import MAP_SIZE, flight_frames, write_video
 from wordwing.viz.drawing import FLOWN, GOLD, INK, MAP_EXTENT, REDDISH_PURPLE, drone_outline, map_pixels
 from wordwing.viz.overhead import FINE, WHITE, Stroke, draw_map, overheads
@@ -266,9 +266,8 @@ def camera_images(flight: Execution, domain: Domain, seed: int) -> list[NDArray[
     layout, count = flight.task.layout, len(flight.positions)
     poses = Pose(torch.from_numpy(flight.positions), torch.from_numpy(flight.quaternions))
     if domain == "sim":
-        scene, camera = Scene(count, torch.device("cpu")), Camera()
-        scene.place(PackedLayouts.pack([layout]).take(torch.zeros(count, dtype=torch.long)), torch.arange(count))
-        return list(Renderer(scene, camera).first_person(camera.pose(poses)).numpy())
+        camera = Camera()
+        return list(Renderer(SimScene.of([layout] * count), camera).first_person(camera.pose(poses)).numpy())
     lab_camera = LabCamera(layout, np.random.default_rng(seed))
     at = [Pose(poses.position[k : k + 1], poses.quaternion[k : k + 1]) for k in range(count)]
     return [lab_camera.take(pose, pose).numpy() for pose in at]

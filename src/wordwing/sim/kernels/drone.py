@@ -15,7 +15,7 @@ SLACK = wp.constant(0.002)
 
 
 @wp.struct
-class Airframe:
+class DroneParameters:
     """`DynamicsConfig` on the device; the fields have its names and order."""
 
     max_acceleration: float
@@ -89,18 +89,18 @@ def store(fleet: Fleet, i: int, drone: Drone):
 
 
 @wp.func
-def shape_speed(frame: Airframe, target: wp.vec2, forward: float, dt: float) -> wp.vec2:
+def shape_speed(parameters: DroneParameters, target: wp.vec2, forward: float, dt: float) -> wp.vec2:
     """Move the target speed and its acceleration towards a setpoint within the acceleration and jerk limits."""
-    shaping = wp.where(forward < target[0], frame.brake_shaping, frame.speed_shaping)
+    shaping = wp.where(forward < target[0], parameters.brake_shaping, parameters.speed_shaping)
     wanted = shaping * (forward - target[0])
-    wanted = wp.clamp(wanted, -frame.max_acceleration, frame.max_acceleration)
-    most = frame.max_jerk * dt
+    wanted = wp.clamp(wanted, -parameters.max_acceleration, parameters.max_acceleration)
+    most = parameters.max_jerk * dt
     acceleration = target[1] + wp.clamp(wanted - target[1], -most, most)
     return wp.vec2(target[0] + acceleration * dt, acceleration)
 
 
 @wp.func
-def fly(frame: Airframe, drone: Drone, forward: float, yaw_rate: float, dt: float) -> Drone:
+def fly(parameters: DroneParameters, drone: Drone, forward: float, yaw_rate: float, dt: float) -> Drone:
     """One substep of controller and rigid body under a body-frame setpoint."""
     q = drone.attitude
     ahead = rotate(q, wp.vec3(1.0, 0.0, 0.0))
@@ -108,29 +108,31 @@ def fly(frame: Airframe, drone: Drone, forward: float, yaw_rate: float, dt: floa
     v = drone.velocity
     hx = ahead[0] / level
     hy = ahead[1] / level
-    target = shape_speed(frame, drone.target, forward, dt)
+    target = shape_speed(parameters, drone.target, forward, dt)
     # Velocity loop, with the drag that will be met fed forward.
-    ax = target[1] * hx + frame.velocity_gain * (target[0] * hx - v[0]) + frame.drag * v[0]
-    ay = target[1] * hy + frame.velocity_gain * (target[0] * hy - v[1]) + frame.drag * v[1]
-    climb = frame.height_gain * (frame.height - drone.position[2])
-    climb = wp.clamp(climb, -frame.max_climb, frame.max_climb)
-    lift = wp.clamp(frame.climb_gain * (climb - v[2]), -frame.max_climb_acceleration, frame.max_climb_acceleration)
-    az = GRAVITY + lift + frame.drag * v[2]
+    ax = target[1] * hx + parameters.velocity_gain * (target[0] * hx - v[0]) + parameters.drag * v[0]
+    ay = target[1] * hy + parameters.velocity_gain * (target[0] * hy - v[1]) + parameters.drag * v[1]
+    climb = parameters.height_gain * (parameters.height - drone.position[2])
+    climb = wp.clamp(climb, -parameters.max_climb, parameters.max_climb)
+    lift = wp.clamp(
+        parameters.climb_gain * (climb - v[2]), -parameters.max_climb_acceleration, parameters.max_climb_acceleration
+    )
+    az = GRAVITY + lift + parameters.drag * v[2]
     sideways = wp.sqrt(ax * ax + ay * ay)
-    cut = wp.min(1.0, wp.tan(frame.max_tilt) * az / wp.max(sideways, 1.0e-6))
+    cut = wp.min(1.0, wp.tan(parameters.max_tilt) * az / wp.max(sideways, 1.0e-6))
     force = wp.vec3(ax * cut, ay * cut, az)
     # Attitude loop: the body rates that bring body z onto the force.
     wanted = unrotate(q, wp.normalize(force))
-    roll_rate = -frame.attitude_gain * wanted[1]
-    pitch_rate = frame.attitude_gain * wanted[0]
-    most = frame.yaw_acceleration * dt
+    roll_rate = -parameters.attitude_gain * wanted[1]
+    pitch_rate = parameters.attitude_gain * wanted[0]
+    most = parameters.yaw_acceleration * dt
     drone.yaw_target += wp.clamp(yaw_rate - drone.yaw_target, -most, most)
-    blend = dt / (frame.rate_lag + dt)
+    blend = dt / (parameters.rate_lag + dt)
     drone.rates += blend * (wp.vec3(roll_rate, pitch_rate, drone.yaw_target) - drone.rates)
     up = rotate(q, wp.vec3(0.0, 0.0, 1.0))
-    blend = dt / (frame.thrust_lag + dt)
+    blend = dt / (parameters.thrust_lag + dt)
     drone.thrust += blend * (wp.dot(force, up) - drone.thrust)
-    drone.velocity = v + dt * (drone.thrust * up - frame.drag * v - wp.vec3(0.0, 0.0, GRAVITY))
+    drone.velocity = v + dt * (drone.thrust * up - parameters.drag * v - wp.vec3(0.0, 0.0, GRAVITY))
     drone.position += dt * drone.velocity
     drone.attitude = turned(q, drone.rates, dt)
     drone.target = target
@@ -140,7 +142,7 @@ def fly(frame: Airframe, drone: Drone, forward: float, yaw_rate: float, dt: floa
 @wp.kernel
 def advance(
     fleet: Fleet,
-    frames: wp.array(dtype=Airframe),
+    parameters: wp.array(dtype=DroneParameters),
     worlds: Worlds,
     geoms: Geoms,
     forward: wp.array(dtype=float),
@@ -153,7 +155,7 @@ def advance(
     i = wp.tid()
     drone = load(fleet, i)
     for _step in range(substeps):
-        drone = fly(frames[i], drone, forward[i], yaw_rate[i], dt)
+        drone = fly(parameters[i], drone, forward[i], yaw_rate[i], dt)
         if inside_landmark(worlds, geoms, i, drone.position):
             hits[i] += 1
     store(fleet, i, drone)
@@ -162,7 +164,7 @@ def advance(
 @wp.kernel
 def come_to_rest(
     fleet: Fleet,
-    frames: wp.array(dtype=Airframe),
+    parameters: wp.array(dtype=DroneParameters),
     substeps: int,
     dt: float,
     rest: wp.array(dtype=wp.vec2),
@@ -171,7 +173,7 @@ def come_to_rest(
     i = wp.tid()
     drone = load(fleet, i)
     for _step in range(substeps):
-        drone = fly(frames[i], drone, 0.0, 0.0, dt)
+        drone = fly(parameters[i], drone, 0.0, 0.0, dt)
     rest[i] = wp.vec2(drone.position[0], drone.position[1])
 
 
@@ -183,7 +185,7 @@ def beyond(position: wp.vec3, bound: wp.vec2) -> bool:
 
 @wp.func
 def stays_inside(
-    frame: Airframe,
+    parameters: DroneParameters,
     start: Drone,
     forward: float,
     yaw_rate: float,
@@ -199,7 +201,7 @@ def stays_inside(
     for step in range(held + braking):
         speed = wp.where(step < held, forward, 0.0)
         turn = wp.where(step < held, yaw_rate, later_yaw_rate)
-        drone = fly(frame, drone, speed, turn, dt)
+        drone = fly(parameters, drone, speed, turn, dt)
         inside = inside and not beyond(drone.position, bound)
     return inside
 
@@ -207,7 +209,7 @@ def stays_inside(
 @wp.kernel
 def restrain(
     fleet: Fleet,
-    frames: wp.array(dtype=Airframe),
+    parameters: wp.array(dtype=DroneParameters),
     forward: wp.array(dtype=float),
     yaw_rate: wp.array(dtype=float),
     bounds: wp.array(dtype=wp.vec2),
@@ -234,9 +236,9 @@ def restrain(
             # A turn may carry the drone along a fence that it would meet if it had to brake after this period,
             # whichever way it is told to turn then.
             if (
-                stays_inside(frames[i], drone, speed, turn, turn, horizon, 0, dt, bound)
-                and stays_inside(frames[i], drone, speed, turn, -1.0, period, braking, dt, bound)
-                and stays_inside(frames[i], drone, speed, turn, 1.0, period, braking, dt, bound)
+                stays_inside(parameters[i], drone, speed, turn, turn, horizon, 0, dt, bound)
+                and stays_inside(parameters[i], drone, speed, turn, -1.0, period, braking, dt, bound)
+                and stays_inside(parameters[i], drone, speed, turn, 1.0, period, braking, dt, bound)
             ):
                 found = speed
                 done = True

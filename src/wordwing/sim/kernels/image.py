@@ -1,4 +1,4 @@
-"""The pixels: one Warp thread each for first-person pictures, overhead maps, and geometry without paint."""
+"""The pixels: one Warp thread each for first-person images, overhead maps, and geometry without paint."""
 
 import warp as wp
 
@@ -35,7 +35,7 @@ def draw_first_person(
     samples: int,
     image: wp.array4d(dtype=wp.uint8),
 ):
-    """One pixel of one world's camera picture."""
+    """One pixel of one world's camera image."""
     world, row, column = wp.tid()
     width = image.shape[2]
     height = image.shape[1]
