@@ -29,7 +29,7 @@ AREAS = {
     "safety": ("flight/guardian/safety.py", "flight/guardian/prediction.py", "flight/guardian/setpoints.py"),
     "geometry": ("frames.py", "camera.py", "lens.py", "model/mapping.py", "model/ego.py"),
     "rewards": ("learning/rewards.py", "learning/returns.py", "learning/emd/__init__.py"),
-    "metrics": ("execution/metrics.py", "language/meaning/scoring.py", "language/meaning/judge.py"),
+    "metrics": ("execution/metrics.py", "language/meaning/judge.py"),
 }
 
 SWAPPED: dict[type[ast.AST], type[ast.AST]] = {

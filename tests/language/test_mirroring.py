@@ -1,6 +1,6 @@
 import pytest
 
-from wordwing.language.mirroring import mirrored
+from wordwing.language.tokenizer import mirrored
 
 
 @pytest.mark.parametrize(

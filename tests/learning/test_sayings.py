@@ -1,7 +1,6 @@
 import torch
 
-from wordwing.language.mirroring import mirrored
-from wordwing.language.tokenizer import tokenize
+from wordwing.language.tokenizer import mirrored, tokenize
 from wordwing.learning.sayings import sayings_of
 
 WORDINGS = 4

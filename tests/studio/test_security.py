@@ -9,7 +9,7 @@ from websockets.sync.client import connect
 from studio_server import RunningStudio
 from wordwing.studio.server import StudioConfig
 from wordwing.web.limits import Bucket
-from wordwing.web.security import Names, is_loopback, same, session_of
+from wordwing.web.security import HostNames, is_loopback, same, session_of
 
 TOKEN = "a-token-that-nobody-guesses"
 
@@ -40,7 +40,7 @@ def test_a_token_is_made_wherever_others_can_reach_the_studio(policies, tmp_path
 
 
 def test_names_are_those_that_were_bound():
-    local = Names.of("127.0.0.1", 8080)
+    local = HostNames.of("127.0.0.1", 8080)
     for name in ("localhost:8080", "LOCALHOST:8080", "127.0.0.1:8080", "[::1]:8080"):
         assert name in local, name
     for name in (
@@ -52,13 +52,13 @@ def test_names_are_those_that_were_bound():
         "",
     ):
         assert name not in local, name
-    everywhere = Names.of("0.0.0.0", 8080, ["studio.example.org"])
+    everywhere = HostNames.of("0.0.0.0", 8080, ["studio.example.org"])
     for name in ("192.168.7.7:8080", "[fe80::1]:8080", f"{socket.gethostname()}:8080", "studio.example.org"):
         assert name in everywhere, name
     for name in ("evil.org:8080", "192.168.7.7", "192.168.7.7:81", "1.2.3.4:8080@x", "x@1.2.3.4:8080", "[::1]:x"):
         assert name not in everywhere, name
-    assert "10.0.0.1:8080" not in Names.of("10.0.0.2", 8080)
-    assert "localhost" in Names.of("127.0.0.1", 80)
+    assert "10.0.0.1:8080" not in HostNames.of("10.0.0.2", 8080)
+    assert "localhost" in HostNames.of("127.0.0.1", 80)
 
 
 @pytest.mark.parametrize("host", ["evil.org", "evil.org:{port}", "127.0.0.1", "127.0.0.1:1", ""])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from wordwing.language.parser.spelling import correction
 from wordwing.language.tokenizer import Vocabulary, tokenize
@@ -53,40 +55,15 @@ def word_spans(text: str) -> list[tuple[str, int, int]]:
 
     A character that becomes several words ("½") stands for each of them.
     """
-    pieces = list(_pieces(text))
-    words, word, begin, end = [], "", 0, 0
-    for start, stop, spelled in pieces:
-        for letter in spelled:
-            if letter.isalnum():
-                begin = begin if word else start
-                word, end = word + letter, stop
-            elif word:
-                words.append((word, begin, end))
-                word = ""
-    if word:
-        words.append((word, begin, end))
+    starts = [place for place, letter in enumerate(text) if place == 0 or not unicodedata.combining(letter)]
+    spelled = [
+        (letter, start, stop)
+        for start, stop in pairwise([*starts, len(text)])  # a character with the accents behind it
+        for letter in unicodedata.normalize("NFKC", text[start:stop]).lower()
+    ]
+    found = re.finditer(r"[^\W_]+", "".join(letter for letter, _start, _stop in spelled))
+    words = [(one[0], spelled[one.start()][1], spelled[one.end() - 1][2]) for one in found]
     if [word for word, _begin, _end in words] == tokenize(text):
         return words
     # Scripts in which letters change with their neighbours: then all words between two spaces share a place.
-    return [(word, start, stop) for start, stop in _chunks(text) for word in tokenize(text[start:stop])]
-
-
-def _pieces(text: str) -> Iterator[tuple[int, int, str]]:
-    """Characters with the accents behind them: where each is, and how `tokenize` spells it."""
-    if not text:
-        return
-    starts = [place for place, letter in enumerate(text) if place == 0 or not unicodedata.combining(letter)]
-    for start, stop in zip(starts, [*starts[1:], len(text)], strict=True):
-        yield start, stop, unicodedata.normalize("NFKC", text[start:stop]).lower()
-
-
-def _chunks(text: str) -> Iterator[tuple[int, int]]:
-    """[begin, end) of what stands between spaces."""
-    start = None
-    for place, letter in enumerate([*text, " "]):
-        if letter.isspace():
-            if start is not None:
-                yield start, place
-            start = None
-        elif start is None:
-            start = place
+    return [(word, *chunk.span()) for chunk in re.finditer(r"\S+", text) for word in tokenize(chunk[0])]

@@ -1,4 +1,4 @@
-"""From text to word indices: one tokenizer for training, flying and typing.
+"""From text to word indices: one tokenizer for training, flying and typing; and the tokens of a mirrored flight.
 
 Unknown words are rare but real: words that the training split has only once are left out of the vocabulary, so the
 unknown token is trained on something. A typing mistake is repaired only where that is safe (see `Vocabulary.repair`).
@@ -9,15 +9,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
 from wordwing.errors import WordwingError
 from wordwing.files import read_text, replacing
-from wordwing.language.lexicon import lexicon
-from wordwing.world.catalogue import catalogue
+from wordwing.world.catalogue import catalogue, lexicon
 
 PAD, UNKNOWN = "<pad>", "<unk>"
 """Indices 0 and 1 of every vocabulary."""
@@ -134,3 +133,57 @@ def _edits(word: str) -> Iterator[str]:
             yield from (head + letter + tail[1:] for letter in LETTERS)
         if len(tail) > 1:
             yield head + tail[1] + tail[0] + tail[2:]
+
+
+_MIRRORED_PAIRS = (
+    ("left", "right"),
+    ("leftmost", "rightmost"),
+    ("lefthand", "righthand"),
+    ("leftward", "rightward"),
+    ("leftwards", "rightwards"),
+    ("clockwise", "counterclockwise"),
+    ("cw", "ccw"),
+)
+_SWAPPED = dict(_MIRRORED_PAIRS) | {b: a for a, b in _MIRRORED_PAIRS} | {"anticlockwise": "clockwise"}
+
+_JUST = frozenset(
+    ("next", "in", "infront", "now", "before", "behind", "beside", "near", "there", "here", "where", "away")
+)
+"""What follows "right" where it means "just"…"""
+
+_SIDED = frozenset(
+    ("turn", "turning", "the", "your", "ur", "a", "its", "to", "on", "hard", "slight", "slightly", "far")
+)
+"""…unless one of these comes before it."""
+
+_POINTED = frozenset(("look", "looking", "point", "pointed", "pointing", "aim", "aimed", "nose", "staring", "dead"))
+"""After these "right at" means "exactly at"."""
+
+_HOURS = ("twelve", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven")
+
+
+def mirrored(words: Sequence[str]) -> list[str]:
+    """The words of an instruction, as `tokenize` gives them, for the flight seen in a mirror: left becomes right."""
+    found: list[str] = []
+    for place, word in enumerate(words):
+        before = words[place - 1] if place else ""
+        after = words[place + 1] if place + 1 < len(words) else ""
+        just = (after in _JUST and before not in _SIDED) or (after == "at" and before in _POINTED)
+        if word == "right" and just:
+            found.append(word)
+        elif word == "clockwise" and before in ("counter", "anti"):
+            found[-1] = word
+        elif after in ("o", "oclock") and (hour := _mirrored_hour(word)):
+            found.append(hour)
+        else:
+            found.append(_SWAPPED.get(word, word))
+    return found
+
+
+def _mirrored_hour(word: str) -> str:
+    """The other side of the clock face for "two" or "2"; empty for what is no hour."""
+    if word in _HOURS:
+        return _HOURS[-_HOURS.index(word) % 12]
+    if word.isdecimal() and 1 <= int(word) <= 12:
+        return str((-int(word) % 12) or 12)
+    return ""

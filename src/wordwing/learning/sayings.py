@@ -16,8 +16,7 @@ from torch import Tensor
 
 from wordwing.data.dataset import Dataset
 from wordwing.data.schema import Instruction, Paragraph
-from wordwing.language.mirroring import mirrored
-from wordwing.language.tokenizer import UNKNOWN, Vocabulary, tokenize
+from wordwing.language.tokenizer import UNKNOWN, Vocabulary, mirrored, tokenize
 from wordwing.language.writing.writer import Persona, Writer
 from wordwing.model.text import Tokens
 from wordwing.world.catalogue import catalogue

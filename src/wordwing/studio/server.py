@@ -28,7 +28,7 @@ from wordwing.studio.resources import MAX_FLYING, NamedPolicies, Resources, Work
 from wordwing.studio.sessions import GoneError, Session
 from wordwing.studio.videos import QueueFullError, VideoJob, VideoQueue
 from wordwing.web.limits import Bucket, Limits
-from wordwing.web.security import MAX_BODY, Guard, Names, is_loopback, where
+from wordwing.web.security import MAX_BODY, Guard, HostNames, is_loopback, where
 from wordwing.web.serving import PATIENCE, Guarded, add_static, body, missing, server_of
 from wordwing.world.layout import Layout
 
@@ -102,7 +102,7 @@ def application(config: StudioConfig) -> FastAPI:
     add_static(app, STATIC)
     _add_routes(app, resources)
     app.add_api_websocket_route("/ws", _socket)
-    names = Names.of(config.host, config.port, config.names)
+    names = HostNames.of(config.host, config.port, config.names)
     limits = Limits(config.requests, config.changes, 4 * MAX_PAGES, bool(config.names))
     app.guard = Guard(app.unguarded, names, "studio", config.token, limits)
     return app

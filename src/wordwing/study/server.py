@@ -38,7 +38,7 @@ from wordwing.study.store import (
     token_hash,
 )
 from wordwing.web.limits import Bucket, Limits
-from wordwing.web.security import Guard, Names, Scope, is_loopback, same
+from wordwing.web.security import Guard, HostNames, Scope, is_loopback, same
 from wordwing.web.serving import Guarded, add_static, body, missing, refused, server_of
 
 STATIC = Path(__file__).parent / "static"
@@ -107,7 +107,7 @@ def application(service: Service) -> FastAPI:
     shown: set[str] = set()
     _add_items(app, service.study, shown)
     _add_pictures(app, service.study)
-    names = Names.of(service.host, service.port, service.names)
+    names = HostNames.of(service.host, service.port, service.names)
     limits = Limits(service.requests, service.changes, MAX_REQUESTS, bool(service.names))
     app.guard = Guard(app.unguarded, names, "study", None, limits, partial(_known, raters, shown))
     return app

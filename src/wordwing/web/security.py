@@ -60,7 +60,7 @@ def is_loopback(host: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Names:
+class HostNames:
     """What a server may be called in Host and Origin."""
 
     exact: frozenset[str]
@@ -70,7 +70,7 @@ class Names:
     port: int = 8080
 
     @classmethod
-    def of(cls, host: str, port: int, more: Iterable[str] = ()) -> Names:
+    def of(cls, host: str, port: int, more: Iterable[str] = ()) -> HostNames:
         """Of a server that is bound to an address.
 
         Args:
@@ -104,7 +104,7 @@ class Guard:
     def __init__(
         self,
         app: App,
-        names: Names,
+        names: HostNames,
         what: str,
         token: str | None = None,
         limits: Limits | None = None,
@@ -255,7 +255,7 @@ class Guard:
         return sending
 
 
-def security_headers(host: str, names: Names) -> Headers:
+def security_headers(host: str, names: HostNames) -> Headers:
     """Those of every answer; the page may load and reach nothing but this server."""
     sockets = f" ws://{host} wss://{host}" if host in names else ""
     policy = (

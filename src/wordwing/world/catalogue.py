@@ -66,3 +66,32 @@ def landmarks(corpus: Corpus) -> tuple[Landmark, ...]:
         numbered = (entry for entry in catalogue() if entry.cage is not None)
         return tuple(sorted(numbered, key=lambda entry: entry.cage or 0))
     return tuple(entry for entry in catalogue() if entry.set == corpus)
+
+
+@dataclass(frozen=True)
+class LandmarkNames:
+    """How people refer to a kind of landmark; phrases without article."""
+
+    names: tuple[str, ...]
+    """From those who know what it is, the commonest first."""
+    looks: tuple[str, ...]
+    """From those who go by colour and shape."""
+    family: str
+    """What it shares a plain noun with."""
+    contrast: tuple[str, ...]
+    """What tells it from its family."""
+
+    @property
+    def phrases(self) -> tuple[str, ...]:
+        """All of them but the family."""
+        return self.names + self.looks + self.contrast
+
+
+@cache
+def lexicon() -> dict[str, LandmarkNames]:
+    """How people refer to every landmark that generated corpora use."""
+    document = json.loads(files("wordwing.world").joinpath("lexicon.json").read_text("utf-8"))
+    return {
+        name: LandmarkNames(tuple(row["names"]), tuple(row["looks"]), row["family"], tuple(row["contrast"]))
+        for name, row in document.items()
+    }

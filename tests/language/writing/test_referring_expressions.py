@@ -7,11 +7,10 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 
-from wordwing.language.lexicon import lexicon
 from wordwing.language.meaning.clauses import COLOURS
 from wordwing.language.tokenizer import tokenize
 from wordwing.language.writing.referring_expressions import CLOSE, Namer
-from wordwing.world.catalogue import landmarks
+from wordwing.world.catalogue import landmarks, lexicon
 from wordwing.world.layout import Layout, Placement
 from wordwing.world.samplers import sample_layout
 

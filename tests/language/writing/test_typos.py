@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from wordwing.language.lexicon import lexicon
 from wordwing.language.meaning.clauses import COLOURS
 from wordwing.language.tokenizer import tokenize
 from wordwing.language.writing.typos import HABITS, misspell
+from wordwing.world.catalogue import lexicon
 
 TEXT = (
     "okay, fly straight towards the wooden barrel until it is on your left; then circle the mushroom clockwise, "

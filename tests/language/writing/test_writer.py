@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from walked_flights import walked_flights
-from wordwing.language.lexicon import lexicon
 from wordwing.language.meaning.clauses import COLOURS, Clause
 from wordwing.language.meaning.facts import UNITS
 from wordwing.language.meaning.flown_path import Track
@@ -16,6 +15,7 @@ from wordwing.language.meaning.judge import judge
 from wordwing.language.writing import writer as writer_module
 from wordwing.language.writing.templates import VOICES, held_out, voice
 from wordwing.language.writing.writer import Persona, Writer
+from wordwing.world.catalogue import lexicon
 from wordwing.world.layout import Layout, Placement
 
 LAYOUT = Layout((Placement("Boat", -1.5, 0.0), Placement("Anvil", 1.5, 0.0), Placement("Pumpkin", 0.0, 1.5)))

@@ -14,7 +14,7 @@ import numpy as np
 
 from wordwing.language.meaning.clauses import COLOURS, Clause, Kind, Reference, Side
 from wordwing.language.meaning.flown_path import Track, wrapped
-from wordwing.language.meaning.scoring import DEGREE, score
+from wordwing.language.meaning.judge import DEGREE, score
 from wordwing.world.paths import Floats, lengths
 
 TRUE = 0.97
@@ -88,22 +88,17 @@ def _turns(track: Track) -> Iterator[Clause]:
     side: Side = "left" if turn > 0 else "right"
     if abs(turn) > 135 * DEGREE:
         yield Clause("turn_around")
-    elif abs(turn) > 55 * DEGREE:
-        yield Clause("turn", side=side, amount=QUARTER)
     elif abs(turn) > 18 * DEGREE:
-        yield Clause("turn", side=side, amount=SLIGHT)
+        yield Clause("turn", side=side, amount=QUARTER if abs(turn) > 55 * DEGREE else SLIGHT)
 
 
 def _moves(track: Track) -> Iterator[Clause]:
+    whole = track.passed[-1]
+    counted = (number * unit for unit in set(UNITS.values()) for number in range(2, 9))
+    near = (round(metres, 2) for metres in counted if abs(metres - whole) < 0.25 * whole)
     yield Clause("straight")
-    for amount in DISTANCES.values():
-        yield Clause("forward", amount=amount)
-    for unit in set(UNITS.values()):
-        for number in range(2, 9):
-            if abs(number * unit - track.passed[-1]) < 0.25 * track.passed[-1]:
-                yield Clause("forward", amount=round(number * unit, 2))
-    for side in _SIDES:
-        yield Clause("curve", side=side)
+    yield from (Clause("forward", amount=metres) for metres in (*DISTANCES.values(), *near))
+    yield from (Clause("curve", side=side) for side in _SIDES)
 
 
 def _about(index: int, track: Track) -> Iterator[Clause]:
@@ -112,19 +107,17 @@ def _about(index: int, track: Track) -> Iterator[Clause]:
     sweep = float(polar[-1] - polar[0])
     for side, turned in zip(_SIDES, (polar.max() - polar[0], polar[0] - polar.min()), strict=True):
         if max(turned, abs(sweep)) > 20 * DEGREE:
-            yield Clause("pass", index, side=side)
-            yield Clause("hug", index, side=side)
-            yield Clause("abeam", index, side=side)
-            for arc in ARCS:
-                if turned > arc - 40 * DEGREE:
-                    yield Clause("circle", index, side=side, amount=round(arc, 4))
+            kinds: tuple[Kind, ...] = ("pass", "hug", "abeam")
+            yield from (Clause(kind, index, side=side) for kind in kinds)
+            arcs = (round(arc, 4) for arc in ARCS if turned > arc - 40 * DEGREE)
+            yield from (Clause("circle", index, side=side, amount=arc) for arc in arcs)
     gap = track.gaps[index]
     if gap[-1] < 0.6:
         if gap[-1] < gap[0] - 0.3:
             yield Clause("reach", index)
         if track.passed[-1] > 0.4:
-            for place in ("front", "behind", "left", "right"):
-                yield Clause("reach_side", index, side=place)
+            sides: tuple[Side, ...] = ("front", "behind", "left", "right")
+            yield from (Clause("reach_side", index, side=side) for side in sides)
     if gap[0] < 0.6:
         yield Clause("leave", index)
 

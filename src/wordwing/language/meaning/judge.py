@@ -3,6 +3,9 @@
 This is the automatic semantic evaluation that the paper's discussion asks for. The path is cut into consecutive
 sections, one for each clause in order, so that the clauses' scores add up to the most; a section may be empty for
 clauses that do not move. Only the meaning counts, not how near the path is to the demonstration.
+
+A clause is scored for all sections at once: a matrix [K, K] over sections from point i to point j, in [0, 1].
+Thresholds come in pairs: the full score within the first number, none from the second on, a line between.
 """
 
 from __future__ import annotations
@@ -12,13 +15,37 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from wordwing.language.meaning.clauses import Meaning
-from wordwing.language.meaning.flown_path import Track
-from wordwing.language.meaning.scoring import score
+from wordwing.language.meaning.clauses import Clause, Meaning, Reference
+from wordwing.language.meaning.flown_path import Track, falling, least, mean, wrapped
+from wordwing.world.fences import FENCES
 from wordwing.world.layout import Layout
-from wordwing.world.paths import Floats
+from wordwing.world.paths import Floats, lengths
+
+DEGREE = math.pi / 180
+
+NEAR_PASS = 0.7, 1.3
+"""Distance from a landmark at which one still passes it, metres."""
+NEAR_HUG = 0.35, 0.75
+NEAR_CIRCLE = 0.55, 1.1
+NEAR_END = 0.5, 1.0
+"""Distance from a landmark at which one has reached it, metres."""
+NEAR_FENCE = 0.6, 1.1
+VIEWED_FROM = 0.7, 0.4
+"""Distance from which a landmark's sides are told, metres."""
+OVERRUN = 0.9, 1.8
+"""How much farther a section may lead after the thing has been done, metres."""
+TO_AND_FRO = 0.25, 0.6
+"""Share of the way around a thing that may be flown back and forth."""
+BENT = 0.45, 0.15
+"""Share of the way around a thing by which the direction of flight must turn."""
+TURNING_SPACE = 0.3, 0.8
+"""How long a section may be on which a turn "on the spot" is flown, metres."""
+FACING = 25 * DEGREE, 60 * DEGREE
+SIDEWAYS = 35 * DEGREE, 70 * DEGREE
+GAP_BETWEEN = 0.05, 0.4
+"""How far from the line between two things one may fly and have gone between them, metres."""
 
 DONE = 0.5
 """Score from which a clause counts as done."""
@@ -100,3 +127,174 @@ def sections(scores: Sequence[Floats]) -> list[tuple[int, int]]:
     for cut in reversed(cuts):
         ends.insert(0, int(cut[ends[0]]))
     return list(zip([0, *ends[:-1]], ends, strict=True))
+
+
+def score(clause: Clause, track: Track, first: bool) -> Floats:
+    """Score every section of a track for one clause.
+
+    Args:
+        clause: What was to be done.
+        track: The path flown.
+        first: Whether nothing comes before it, so that "forward" means the heading that the drone started with.
+
+    Returns:
+        [K, K] in [0, 1].
+    """
+    values = getattr(
+        _Score(clause, track, first), f"_{clause.kind}"
+    )()  # [K] where only the last point of a section counts
+    return np.broadcast_to(values, (len(track), len(track)))
+
+
+_AROUND = {"front": math.pi, "behind": 0.0, "left": math.pi / 2, "right": -math.pi / 2}
+"""Where a side of a thing lies, seen along the line to it, radians counter-clockwise from beyond it."""
+
+
+class _Score:
+    """How well each section of a track does what one clause says: a method for each kind of clause."""
+
+    gap: Floats
+    """[K] distance from what the clause speaks of, metres."""
+    bearing: Floats
+    """[K] world direction to it, radians."""
+
+    def __init__(self, clause: Clause, track: Track, first: bool) -> None:
+        self.clause, self.track, self.first = clause, track, first
+        self.reference: Reference = "" if clause.reference is None else clause.reference
+        self.amount = clause.amount or 0.0
+        self.sign = 1.0 if clause.side == "left" else -1.0
+        if clause.reference is not None:
+            self.gap, self.bearing = track.gap(self.reference), track.bearing(self.reference)
+
+    def _turned_by(self, angle: float, full: float, zero: float) -> Floats:
+        change = wrapped(self.track.depart - self.track.arrive[:, None])  # [K, K]
+        return falling(np.abs(wrapped(change - angle)), full, zero) * falling(self.track.length, *TURNING_SPACE)
+
+    def _turn(self) -> Floats:
+        amount = self.amount
+        return self._turned_by(self.sign * amount, min(0.6 * amount, 38 * DEGREE), min(amount, 75 * DEGREE))
+
+    def _turn_around(self) -> Floats:
+        return self._turned_by(math.pi, 45 * DEGREE, 90 * DEGREE)
+
+    def _turn_to(self) -> Floats:
+        error = np.abs(wrapped(self.bearing - self.track.depart))
+        return falling(error, *FACING) * falling(self.track.length, *TURNING_SPACE)
+
+    def _straight(self) -> Floats:
+        track = self.track
+        direction = np.arctan2(track.chord[..., 1], track.chord[..., 0])
+        heading = track.depart.copy()
+        if self.first:
+            heading[0] = track.start_yaw
+        off = np.abs(wrapped(direction - heading[:, None]))
+        bent = 1 - lengths(track.chord) / np.maximum(track.length, 1e-9)
+        return falling(off, *FACING) * falling(bent, 0.12, 0.35) * (track.length > 0.1)
+
+    def _forward(self) -> Floats:
+        return self._straight() * falling(np.abs(self.track.length - self.amount) / self.amount, 0.35, 0.9)
+
+    def _curve(self) -> Floats:
+        turned = self.sign * self.track.turned
+        enough = falling(-turned, -40 * DEGREE, -15 * DEGREE) * falling(turned, 200 * DEGREE, 270 * DEGREE)
+        return enough * falling(-self.track.length, -0.3, -0.1)
+
+    def _swept(self) -> Floats:
+        """[K, K] radians flown around the landmark with it on the clause's side."""
+        polar = self.track.polar[int(self.reference)]
+        return self.sign * (polar - polar[:, None])
+
+    def _steady(self) -> Floats:
+        """[K, K] how much of the way around is flown one way round, rather than to and fro."""
+        way = np.concatenate([[0.0], np.abs(np.diff(self.track.polar[int(self.reference)])).cumsum()])
+        return falling(1 - self._swept() / np.maximum(way - way[:, None], 1e-9), *TO_AND_FRO)
+
+    def _since(self, where: NDArray[np.int64]) -> Floats:
+        """[K, K] the way flown since points [K, K], metres."""
+        return self.track.passed - self.track.passed[where]
+
+    def _pass(self) -> Floats:
+        swept = self._swept()
+        nearest, where = least(self.gap)
+        by = falling(-swept, -50 * DEGREE, -20 * DEGREE) * falling(swept, 225 * DEGREE, 300 * DEGREE)
+        return by * falling(nearest, *NEAR_PASS) * falling(self._since(where), *OVERRUN)
+
+    def _circle(self) -> Floats:
+        near = falling(mean(self.gap), *NEAR_CIRCLE)
+        amount = falling(np.abs(self._swept() - self.amount), 38 * DEGREE, 75 * DEGREE)
+        # Straight past a thing leads around it too, as seen from it; a drone that circles it also turns.
+        turned = self.sign * self.track.turned / self.amount
+        return near * amount * self._steady() * falling(-turned, *(-share for share in BENT))
+
+    def _hug(self) -> Floats:
+        near = falling(mean(self.gap), *NEAR_HUG)
+        return near * falling(-self._swept(), -45 * DEGREE, -20 * DEGREE) * self._steady()
+
+    def _line(self) -> tuple[Floats, Floats]:
+        """The two ends [2] of the line between what a clause speaks of."""
+        assert self.clause.other is not None, self.clause
+        begin = self.track.place(self.reference, self.track.points[len(self.track) // 2])
+        end = self.track.place(self.clause.other, begin)
+        return (self.track.place(self.reference, end) if isinstance(self.reference, str) else begin), end
+
+    def _between(self) -> Floats:
+        (begin, end), points = self._line(), self.track.points
+        line = end - begin
+        side = (points - begin) @ np.array([-line[1], line[0]])  # [K] sign: which side of the line
+        # Each step across the line counts by how near to its inner part it crosses; there and back again is nothing.
+        before, after = side[:-1], side[1:]
+        share = before / np.where(before == after, 1.0, before - after)
+        crossing = points[:-1] + share[:, None] * np.diff(points, axis=0)  # [K - 1, 2]
+        weight = falling(_distance_to_line(crossing, begin, end, inner=0.8), *GAP_BETWEEN)
+        crossed = np.concatenate([[0.0], (weight * (np.sign(after) - np.sign(before)) / 2).cumsum()])  # [K]
+        _, where = least(_distance_to_line(points, begin, end, inner=0.8))
+        return np.abs(crossed - crossed[:, None]).clip(0.0, 1.0) * falling(self._since(where), *OVERRUN)
+
+    def _toward(self) -> Floats:
+        nearer = (self.gap[:, None] - self.gap) / np.maximum(self.track.length, 1e-9)
+        return falling(-nearer, -0.75, -0.3) * falling(-self.track.length, -0.3, -0.1)
+
+    def _reach(self) -> Floats:
+        return falling(self.gap, *NEAR_END)
+
+    def _reach_side(self) -> Floats:
+        # Where the last point lies around the landmark, seen along the line from the first point to it.
+        around = wrapped(self.bearing + math.pi - self.bearing[:, None])  # [K, K]
+        right = falling(np.abs(wrapped(around - _AROUND[str(self.clause.side)])), *SIDEWAYS)
+        # Seen from close by, wherever one comes to a stop is "in front", so one must look at it from farther away.
+        away = falling(-self.gap, -VIEWED_FROM[0], -VIEWED_FROM[1])
+        return self._reach() * right * away[:, None]
+
+    def _reach_fence(self) -> Floats:
+        return falling(self.gap, *NEAR_FENCE)
+
+    def _reach_between(self) -> Floats:
+        return falling(_distance_to_line(self.track.points, *self._line(), inner=0.4), 0.2, 0.55)
+
+    def _face(self) -> Floats:
+        return falling(np.abs(wrapped(self.bearing - self.track.arrive)), *FACING)
+
+    def _abeam(self) -> Floats:
+        aside = self.sign * wrapped(self.bearing - self.track.arrive)
+        return falling(np.abs(aside - math.pi / 2), *SIDEWAYS) * falling(self.gap, *NEAR_PASS)
+
+    def _along(self) -> Floats:
+        [normal] = [np.array(fence.normal) for fence in FENCES if fence.colour == self.reference]
+        # With the fence on the left its inward normal points to the drone's right.
+        forward = self.sign * np.array([-normal[1], normal[0]])
+        straight = (self.track.chord @ forward) / np.maximum(self.track.length, 1e-9)
+        near = falling(mean(self.gap), 0.9, 1.5)
+        return near * falling(-straight, -0.85, -0.6) * falling(-self.track.length, -0.4, -0.2)
+
+    def _leave(self) -> Floats:
+        behind = np.abs(wrapped(self.bearing - self.track.depart))
+        farther = (self.gap - self.gap[:, None]) / np.maximum(self.track.length, 1e-9)
+        begun = falling(-behind, -120 * DEGREE, -80 * DEGREE) * falling(self.gap, *NEAR_END)
+        return begun[:, None] * falling(-farther, -0.7, -0.3) * falling(-self.track.length, -0.25, -0.1)
+
+
+def _distance_to_line(points: Floats, begin: Floats, end: Floats, inner: float) -> Floats:
+    """[K] metres from points [K, 2] to the inner part of a line."""
+    line = end - begin
+    along = ((points - begin) @ line / max(float(line @ line), 1e-9)).clip(0.5 - inner / 2, 0.5 + inner / 2)
+    return lengths(points - begin - along[:, None] * line)

@@ -47,9 +47,9 @@ def read(text: str, named: Sequence[Mention]) -> Draft | None:
         text: Its words, with X for names.
         named: What X and "it" stand for, in order.
     """
-    if denied(text, named):
-        return None
     group = _Group(text, named)
+    if "denied" in group:
+        return None
     draft = _pair(group) or _thing(group) if group.named else _movement(group)
     return draft and replace(draft, cost=draft.cost + _unsaid(group, draft))
 

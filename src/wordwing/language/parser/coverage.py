@@ -73,18 +73,15 @@ class Explained:
         known -= {at[i] for i in _covered(stream, [found.span() for found in _TORN.finditer(stream)])}
         known |= {piece.first for piece in group if piece.opener and self._joins(piece.first)}
         known -= self._misplaced
-        counted = [piece.first - 1 for piece in group if self._counts(piece.first - 1)]
-        return sorted(counted + [i for i in places if i not in known and self._text.words[i].text not in BREAKS])
+        text = [word.text for word in self._text.words]
+        befores = [piece.first - 1 for piece in group if piece.first > 1]  # what could be a joint may count things
+        counted = [i for i in befores if text[i] in _COUNTED and text[i - 1] in _BEFORE_NAMES]
+        return sorted(counted + [i for i in places if i not in known and text[i] not in BREAKS])
 
     def _joins(self, place: int) -> bool:
         """Whether a word only says how what follows goes with another piece."""
         before, word = self._text.words[place - 1].text if place else "", self._text.words[place].text
         return word in _JOINTS and (word != "before" or before not in _STOPS)
-
-    def _counts(self, place: int) -> bool:
-        """Whether a word that could be a joint counts things."""
-        words = self._text.words
-        return place > 0 and words[place].text in _COUNTED and words[place - 1].text in _BEFORE_NAMES
 
     def _stream(self, places: Sequence[int] | range) -> tuple[str, list[int]]:
         """Some words with X for names and without what is said of their looks, and the places of those left."""

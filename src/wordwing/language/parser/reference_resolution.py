@@ -1,7 +1,7 @@
 """Which thing of a layout a noun phrase means.
 
-A phrase is looked up in everything that people call a landmark (`language.lexicon`, the catalogue's nouns), the longest
-first, and of all kinds of landmarks, not only of those that are there: "the blue box" is the container's name and must
+A phrase is looked up in everything that people call a landmark (the catalogue's nouns and lexicon), the longest first,
+and of all kinds of landmarks, not only of those that are there: "the blue box" is the container's name and must
 not become the brown box because no container is there. If a phrase fits several things that are there, nouns of the
 catalogue come before other names, and then whatever the words around it say: adjectives, or what it stands next to.
 """
@@ -14,11 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from wordwing.language.lexicon import lexicon
 from wordwing.language.meaning.clauses import COLOURS, Reference
 from wordwing.language.parser.spelling import BREAKS, Word, known_words, name_key
 from wordwing.language.writing.referring_expressions import BESIDE, CLOSE, FENCE_NAMES
-from wordwing.world.catalogue import catalogue, landmark
+from wordwing.world.catalogue import catalogue, landmark, lexicon
 from wordwing.world.fences import distance_to_fences
 from wordwing.world.layout import Layout
 
@@ -155,7 +154,7 @@ def _names() -> dict[tuple[str, ...], dict[str, int]]:
     found: dict[tuple[str, ...], dict[str, int]] = {}
     for entry in catalogue():
         names = lexicon().get(entry.name)
-        lists = [entry.nouns, names.names + names.looks + names.contrast, (names.family,)] if names else [entry.nouns]
+        lists = [entry.nouns, names.phrases, (names.family,)] if names else [entry.nouns]
         for rank, phrases in enumerate(lists):
             for phrase in phrases:
                 found.setdefault(name_key(phrase), {}).setdefault(entry.name, rank)
@@ -204,7 +203,7 @@ def looks(kind: str) -> frozenset[str]:
 @cache
 def _words_for(kind: str) -> frozenset[str]:
     names = lexicon().get(kind)
-    said = [*landmark(kind).nouns, *(names.names + names.looks + names.contrast if names else ())]
+    said = [*landmark(kind).nouns, *(names.phrases if names else ())]
     return frozenset(word for phrase in said for word in name_key(phrase))
 
 

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import islice
 
-from wordwing.language.lexicon import lexicon
 from wordwing.language.tokenizer import Vocabulary, tokenize
 from wordwing.language.writing.templates import VOICES, voice
 from wordwing.language.writing.typos import HABITS, mistypings
-from wordwing.world.catalogue import catalogue, landmark
+from wordwing.world.catalogue import catalogue, landmark, lexicon
 from wordwing.world.layout import Layout
 
 MAX_WORDS = 600

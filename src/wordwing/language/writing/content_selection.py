@@ -15,8 +15,8 @@ import numpy as np
 from wordwing.language.meaning.clauses import Clause, Kind
 from wordwing.language.meaning.facts import QUARTER, SLIGHT, TRUE, Fact, facts
 from wordwing.language.meaning.flown_path import Track, wrapped
-from wordwing.language.meaning.judge import judge_track
-from wordwing.language.meaning.scoring import score
+from wordwing.language.meaning.judge import judge_track, score
+from wordwing.language.writing.templates import pick
 from wordwing.world.paths import Floats
 
 FINALS: dict[Kind, float] = {
@@ -178,7 +178,7 @@ def _opening(known: list[Fact], track: Track, rng: np.random.Generator) -> Fact 
         return None
     sharp = abs(float(wrapped(track.depart[0] - track.start_yaw)))
     chance = 0.12 if sharp < (SLIGHT + QUARTER) / 2 else 0.7
-    return turns[int(rng.integers(len(turns)))] if rng.random() < chance else None
+    return pick(turns, rng) if rng.random() < chance else None
 
 
 def _when(fact: Fact) -> float:
@@ -192,5 +192,4 @@ def _choose(options: list[Fact], weights: dict[Kind, float], rng: np.random.Gene
     kinds = sorted({fact.clause.kind for fact in options})
     chances = np.array([weights[kind] for kind in kinds])
     kind = kinds[int(rng.choice(len(kinds), p=chances / chances.sum()))]
-    same = [fact for fact in options if fact.clause.kind == kind]
-    return same[int(rng.integers(len(same)))]
+    return pick([fact for fact in options if fact.clause.kind == kind], rng)

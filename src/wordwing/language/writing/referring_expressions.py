@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wordwing.language.lexicon import lexicon
 from wordwing.language.meaning.clauses import Reference
 from wordwing.language.tokenizer import tokenize
-from wordwing.world.catalogue import landmark
+from wordwing.language.writing.templates import pick
+from wordwing.world.catalogue import landmark, lexicon
 from wordwing.world.layout import Layout
 
 FENCE_NAMES = ("{} fence", "{} fence", "{} fence", "{} fence", "{} wall", "{} border", "{} boundary", "{} edge")
@@ -39,7 +39,10 @@ class Namer:
         """A noun phrase with article."""
         known = self._called.get(reference)
         if known is None or self.rng.random() < 0.3:
-            known = self._fence(reference) if isinstance(reference, str) else self._landmark(reference)
+            if isinstance(reference, str):
+                known = pick(FENCE_NAMES, self.rng).format(reference)
+            else:
+                known = self._landmark(reference)
             self._called[reference] = known
         return f"the {known}" if self.article or self.rng.random() < 0.5 else known
 
@@ -48,20 +51,17 @@ class Namer:
         head = re.split(f" (?:with|{'|'.join(BESIDE)}) ", self._called.get(reference, ""))[0].split(" ")[-1]
         return head.endswith("s") and not head.endswith(("ss", "us"))
 
-    def _fence(self, colour: str) -> str:
-        return self._pick(FENCE_NAMES).format(colour)
-
     def _landmark(self, index: int) -> str:
         entry = lexicon()[self.layout.landmarks[index].name]
         nouns = landmark(self.layout.landmarks[index].name).nouns
         chance = self.rng.random()
         if chance < self.looks:
-            phrase = self._pick(entry.looks)
+            phrase = pick(entry.looks, self.rng)
         elif chance < 0.84:
             # The first noun is what most people say: the shares of a language, not of a list.
             phrase = nouns[min(int(self.rng.geometric(0.7)) - 1, len(nouns) - 1)]
         else:
-            phrase = self._pick(entry.names)
+            phrase = pick(entry.names, self.rng)
         rivals = self.rivals(index, phrase)
         if not rivals or self.rng.random() < self.loose:
             return phrase
@@ -83,12 +83,12 @@ class Namer:
         own = lexicon()[self.layout.landmarks[index].name]
         other_kinds = all(self.layout.landmarks[rival].name != self.layout.landmarks[index].name for rival in rivals)
         if own.contrast and other_kinds and self.rng.random() < 0.75:
-            return self._pick(own.contrast)
+            return pick(own.contrast, self.rng)
         neighbour = self._neighbour(index, rivals)
         if neighbour is None:
-            return self._pick(own.contrast or own.looks)
+            return pick(own.contrast or own.looks, self.rng)
         beside = lexicon()[self.layout.landmarks[neighbour].name].names[0]
-        return f"{phrase} {self._pick(BESIDE)} the {beside}"
+        return f"{phrase} {pick(BESIDE, self.rng)} the {beside}"
 
     def _neighbour(self, index: int, rivals: list[int]) -> int | None:
         """The nearest landmark that stands near this one, with none of its name near this one's rivals."""
@@ -104,6 +104,3 @@ class Namer:
             if distance < best and all(math.hypot(c.x - o.x, c.y - o.y) > CLOSE for c in called for o in others):
                 best, chosen = distance, other
         return chosen
-
-    def _pick(self, phrases: tuple[str, ...]) -> str:
-        return phrases[int(self.rng.integers(len(phrases)))]

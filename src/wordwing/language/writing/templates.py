@@ -11,12 +11,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+
+T = TypeVar("T")
 
 VOICES = ("quick", "plain", "terse", "chatty", "sloppy", "vivid")
 HELD_OUT = 5
@@ -77,9 +80,10 @@ def templates(name: str, form: str, kind: str, training: bool) -> tuple[str, ...
 def expand(template: str, rng: np.random.Generator) -> str:
     """Decide a template's options and choices."""
     text = _OPTIONAL.sub(lambda match: match[1] if rng.random() < 0.5 else "", template)
-    text = _CHOICE.sub(lambda match: _pick(match[1].split("|"), rng), text)
+    text = _CHOICE.sub(lambda match: pick(match[1].split("|"), rng), text)
     return " ".join(text.split())
 
 
-def _pick(options: list[str], rng: np.random.Generator) -> str:
+def pick(options: Sequence[T], rng: np.random.Generator) -> T:
+    """One of some options, each as likely as the others."""
     return options[int(rng.integers(len(options)))]

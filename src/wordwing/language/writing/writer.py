@@ -18,7 +18,7 @@ from wordwing.language.meaning.facts import ARCS, DISTANCES, SLIGHT, UNITS
 from wordwing.language.meaning.flown_path import Track
 from wordwing.language.writing.content_selection import compose
 from wordwing.language.writing.referring_expressions import Namer
-from wordwing.language.writing.templates import VOICES, Voice, expand, templates, voice
+from wordwing.language.writing.templates import VOICES, Voice, expand, pick, templates, voice
 from wordwing.language.writing.typos import misspell
 from wordwing.world.layout import Layout
 
@@ -117,12 +117,12 @@ class Writer:
     def word(self, meaning: Sequence[Clause]) -> str:
         """Put a meaning into words."""
         speaker = voice(self.persona.voice if self.rng.random() < 0.95 else str(self.rng.choice(VOICES)))
-        text = self._pick(speaker.openers) if self.rng.random() < 0.15 else ""
+        text = pick(speaker.openers, self.rng) if self.rng.random() < 0.15 else ""
         spoken: tuple[Reference, ...] = ()
         index = 0
         while index < len(meaning):
             if index:
-                text += self._pick(speaker.joins)
+                text += pick(speaker.joins, self.rng)
             clause = meaning[index]
             text += (" " if text else "") + self._say(clause, "do", speaker, spoken)
             spoken = clause.references or spoken
@@ -133,7 +133,7 @@ class Writer:
                 spoken = meaning[index].references or spoken
                 index += 1
         if meaning[-1].kind in ENDS and not _STOPS.search(text) and self.rng.random() < 0.3:
-            text += self._pick(speaker.closers)
+            text += pick(speaker.closers, self.rng)
         return self._finish(text)
 
     def _until(self, clause: Clause, following: Clause, speaker: Voice) -> bool:
@@ -157,26 +157,25 @@ class Writer:
         if clause.side is not None:
             slots["side"], slots["opp"] = clause.side, "left" if clause.side == "right" else "right"
             if clause.kind == "reach_side":
-                slots["where"] = self._pick(speaker.where[clause.side])
+                slots["where"] = pick(speaker.where[clause.side], self.rng)
             if clause.kind == "circle":
-                slots["clock"] = self._pick(speaker.clock[clause.side])
+                slots["clock"] = pick(speaker.clock[clause.side], self.rng)
         if clause.kind == "circle":
             [arc] = [name for name, arc in zip(_ARC_NAMES, ARCS, strict=True) if abs(arc - (clause.amount or 0)) < 0.01]
-            slots["amount"] = self._pick(speaker.amounts[arc])
+            slots["amount"] = pick(speaker.amounts[arc], self.rng)
         if clause.kind == "forward":
             slots["distance"] = self._distance(clause.amount or 0.0, speaker)
         return text.format(**slots)
 
     def _distance(self, metres: float, speaker: Voice) -> str:
-        for name, amount in DISTANCES.items():
-            if metres == amount:
-                return self._pick(speaker.distances[name])
+        if (named := next((name for name, amount in DISTANCES.items() if metres == amount), None)) is not None:
+            return pick(speaker.distances[named], self.rng)
         counts = {
             name: round(metres / unit) for name, unit in UNITS.items() if abs(math.remainder(metres, unit)) < 1e-6
         }
-        unit = self._pick([name for name, number in counts.items() if number < len(_NUMBERS)])
+        unit = pick([name for name, number in counts.items() if number < len(_NUMBERS)], self.rng)
         number = counts[unit]
-        return self._pick(speaker.distances[unit]).format(n=_NUMBERS[number] if self.rng.random() < 0.6 else number)
+        return pick(speaker.distances[unit], self.rng).format(n=_NUMBERS[number] if self.rng.random() < 0.6 else number)
 
     def _finish(self, text: str) -> str:
         """Spelling, capitals and full stops as this persona has them."""
@@ -185,9 +184,6 @@ class Writer:
             return text
         text = _SENTENCE.sub(lambda match: match[1] + match[2].upper(), text)
         return text if text.endswith((".", "!")) else text + "."
-
-    def _pick(self, options: Sequence[str]) -> str:
-        return options[int(self.rng.integers(len(options)))]
 
 
 _ARC_NAMES = ("quarter", "half", "three_quarters", "full")

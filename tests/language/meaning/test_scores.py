@@ -9,7 +9,7 @@ import pytest
 
 from wordwing.language.meaning.clauses import COLOURS, KINDS, Clause
 from wordwing.language.meaning.flown_path import Track
-from wordwing.language.meaning.scoring import score
+from wordwing.language.meaning.judge import score
 from wordwing.world.layout import Layout, Placement
 
 QUARTER, HALF, FULL = math.pi / 2, math.pi, 2 * math.pi
