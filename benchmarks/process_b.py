@@ -127,7 +127,7 @@ def mark(process: Reinforcement) -> None:
     named(collector, "_decide", "fly: decide and record")
     named(collector, "value_network", "fly: value network")
     named(simulator, "step", "fly: simulator step")
-    named(simulator, "observe", "fly: draw pictures")
+    named(simulator, "observe", "fly: render images")
     named(simulator.drones, "rest", "fly: where it would rest")
     named(process.ppo, "update", "learn")
     named(algorithm2, "rewards", "reward")

@@ -1,10 +1,10 @@
-"""Evaluations as they are kept in results: one compressed file, people's sentences left out.
+"""Archive evaluations in results/: one compressed file, without people's sentences.
 
 Usage: python scripts/archive.py OUT EVALUATION…
 
 Takes the flights of several folders of `wordwing evaluate`, of one dataset, split and domain, and writes
 OUT/episodes.jsonl.xz, which `wordwing report` reads as any other. Of instructions that people wrote only the id is
-kept: whoever has the corpus has the sentence.
+kept: the sentence is in the corpus.
 """
 
 import json

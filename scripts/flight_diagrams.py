@@ -1,4 +1,4 @@
-"""Pictures for docs/flight.md: how a drone is wired, and which frames there are.
+"""Diagrams for docs/flight.md: wiring and frames.
 
 Usage: python scripts/flight_diagrams.py [FOLDER]     (docs by default)
 """
@@ -28,7 +28,7 @@ from wordwing.viz.drawing import FLOWN, GREY, INK, LIGHT, PAPER, VERMILLION
 from wordwing.world.fences import FENCES
 
 EXAMPLE = Arena(north=4.3, east=3.6, heading_deg=35.0, floor_down=0.15)
-"""The arena of the picture."""
+"""The arena in the diagram."""
 
 
 def colour(rgb: tuple[float, ...]) -> tuple[float, ...]:
@@ -116,7 +116,7 @@ def wiring() -> Figure:
         fontsize=8.5,
         color=colour(GREY),
     )
-    box(axes, 770, 330, 230, 130, "pilot process", "wordwing fly\npictures and poses in,\ndecisions out, 3 a second")
+    box(axes, 770, 330, 230, 130, "pilot process", "wordwing fly\nimages and poses in,\ndecisions out, 3 a second")
     box(
         axes,
         770,

@@ -46,7 +46,7 @@ LIBRARIES = {
 
 WHEELS = {
     "av": (
-        "FFmpeg, whose licence is what it states itself, and what it is built with; wordwing writes films with x264, "
+        "FFmpeg, whose licence is what it states itself, and what it is built with; wordwing writes videos with x264, "
         "and a drone's camera may speak H.264 or H.265. Whoever passes these wheels on, in a container for example, "
         "passes on code under the GPL"
     ),
@@ -136,9 +136,9 @@ def page() -> str:
     tested = {canonicalize_name(line.partition("==")[0]) for line in _constraints()}
     packages = {name: package for name, package in needed(requirements()).items() if name in tested}
     lines = [
-        "# Licences of what wordwing needs",
+        "# Licences of dependencies",
         "",
-        "`python scripts/licences.py > docs/licences.md` writes this page from what the packages state that `make`",
+        "`python scripts/licences.py > docs/licences.md` writes this page from the metadata of the packages that `make`",
         "installs (`constraints.txt`). wordwing itself is under the MIT licence. A test refuses packages and libraries",
         "under copyleft licences that are not named here.",
         "",
@@ -146,11 +146,11 @@ def page() -> str:
         "| --- | --- |",
         *(f"| {package.name} | {licence_of(package)} |" for package in packages.values()),
         "",
-        "## Copyleft, and why it is there",
+        "## Copyleft, and why it is acceptable",
         "",
         *(f"- `{name}`: {why}." for name, why in NAMED.items()),
         "",
-        "Wheels hold libraries besides their own code; these are under copyleft licences:",
+        "Some wheels bundle libraries; these are under copyleft licences:",
         "",
         "| wheel | library | licence |",
         "| --- | --- | --- |",

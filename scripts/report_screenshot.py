@@ -1,6 +1,6 @@
-"""A picture of a report for docs/: its beginning, and beside it the gallery.
+"""A screenshot of a report for docs/: its beginning beside its gallery.
 
-Usage: python scripts/report_screenshot.py PICTURE EVALUATION…     (needs Playwright and Chromium)
+Usage: python scripts/report_screenshot.py IMAGE EVALUATION…     (needs Playwright and Chromium)
 """
 
 import shutil
@@ -14,12 +14,12 @@ from playwright.sync_api import sync_playwright
 from wordwing.cli import main as wordwing
 
 WIDTH, HEIGHT, SCALE = 1180, 1960, 0.75
-"""Of each half, in pixels of CSS; pixels of the picture for one of them."""
+"""Size of each half in CSS pixels, and image pixels per CSS pixel."""
 
 
 def main() -> None:
-    """Write the report and photograph it."""
-    picture, *evaluations = sys.argv[1:]
+    """Write the report and take the screenshot."""
+    image, *evaluations = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         wordwing(["report", *evaluations, "--videos", "3", "--out", folder])
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
@@ -34,7 +34,7 @@ def main() -> None:
     sheet = Image.new("RGB", (sum(half.width for half in halves), halves[0].height))
     for number, half in enumerate(halves):
         sheet.paste(half, (number * half.width, 0))
-    sheet.save(Path(picture), quality=70, method=6)
+    sheet.save(Path(image), quality=70, method=6)
 
 
 if __name__ == "__main__":

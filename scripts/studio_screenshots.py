@@ -1,4 +1,4 @@
-"""Pictures of the studio and of the page of a study for docs/: desktop and phone, light and dark.
+"""Screenshots of the studio and of the page of a study for docs/: desktop and phone, light and dark.
 
 Usage: python scripts/studio_screenshots.py [FOLDER]     (docs by default; needs Playwright and Chromium)
 """
@@ -30,7 +30,7 @@ URL = f"http://127.0.0.1:{PORT}/"
 SENTENCE = "go to the boat, then sneak past the gorilla and stop behind the big pumpkin"
 SIZES = {"desktop": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 844}}
 RATED = 6
-"""Flights that the rater of the pictures has rated already."""
+"""Flights that the rater in the screenshots has rated already."""
 
 
 @contextmanager
@@ -54,11 +54,11 @@ def pages(browser: Browser, scale: float) -> Iterator[tuple[str, Page]]:
             page.close()
 
 
-def photograph(page: Page, picture: Path, quality: int) -> None:
+def photograph(page: Page, image: Path, quality: int) -> None:
     """What is to be seen of a page."""
     with tempfile.TemporaryDirectory() as folder:
         page.screenshot(path=f"{folder}/page.png")
-        Image.open(f"{folder}/page.png").convert("RGB").save(picture, quality=quality, method=6)
+        Image.open(f"{folder}/page.png").convert("RGB").save(image, quality=quality, method=6)
 
 
 def studio(browser: Browser, out: Path) -> None:
@@ -109,7 +109,7 @@ def study(browser: Browser, out: Path) -> None:
 
 
 def main() -> None:
-    """Take all pictures."""
+    """Take all screenshots."""
     out = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent.parent / "docs"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])

@@ -20,7 +20,7 @@ from wordwing.world.paths import path_length
 
 
 def variants(dataset: Dataset) -> dict[tuple[str, str], Policy]:
-    """Who flies, and with which constants."""
+    """Policies by name and constants."""
     one, two = (mean_action(fly_sim(dataset, list(dataset.instructions("train", (count,))))) for count in (1, 2))
     return {
         ("AVERAGE", "of both, pooled: the default"): Average(*MEAN_ACTIONS["cage"]),

@@ -255,7 +255,7 @@ def cells(
         seen = values[:, 1] < 0.5
         right = np.where(seen, succeeded(values[:, 0]), np.nan)
         means.append((100 * right.mean(0), values[:, 2].mean(0), values[:, 3].mean(0)))
-    names = ("right, %", "KL of the way", "KL of the goal")
+    names = ("right, %", "KL of the trajectory", "KL of the goal")
     for name, ours, theirs in zip(names, *means, strict=True):
         digits = 1 if "%" in name else 2
         found, change = resampling.interval(ours), resampling.difference(ours, theirs)

@@ -1,9 +1,9 @@
-"""Where stage 1 believes the goal to be in pictures of `sim` and of the lab, before any flight; JSON lines.
+"""Where stage 1 believes the goal to be in images of `sim` and of the lab, before any flight; JSON lines.
 
 Usage: python experiments/composition/lab_goals.py POLICY… --data CAGE [--count N]
 
-The same dev instructions from the same poses in both domains, after the first picture and after a look around. The lab
-is wordwing's stand-in for a real one. Some minutes on a CPU core, most of them for the lab's pictures.
+The same dev instructions from the same poses in both domains, after the first image and after a look around. The lab
+is wordwing's stand-in for a real one. It takes some minutes on a CPU core, most of them for the lab's images.
 """
 
 import json

@@ -50,7 +50,7 @@ GROUPS: dict[str, Callable[[Instruction], bool]] = {
 
 BATCH = 64
 
-FIGURES = ("EMD of the planned way, m", "followed, %")
+FIGURES = ("EMD of the planned path, m", "followed, %")
 
 DONE = 0.5
 """Score from which on a clause counts as done."""

@@ -1,4 +1,4 @@
-"""What stage 1 learns to plan from the first picture, and what it needs for that; JSON lines for docs/results.md.
+"""What stage 1 learns to plan from the first image, and what it needs for that; JSON lines for docs/results.md.
 
 Usage: python experiments/first_look/first_look.py train OUT DATASET… [--steps N] [--variants NAME…]   compares variants
        python experiments/first_look/first_look.py overfit     8 start poses with 4 instructions each; minutes on a CPU
@@ -131,7 +131,7 @@ def reliability(found: Assessment) -> list[dict]:
 
 
 def print_row(file: IO[str], row: dict) -> None:
-    """To the file and for whoever watches."""
+    """Write a line to the file and to standard output."""
     line = json.dumps(row, ensure_ascii=False)
     print(line, file=file, flush=True)
     print(line, flush=True)
@@ -188,7 +188,7 @@ def four_ways(seed: int, places: int = 8) -> list[Task]:
     return tasks
 
 
-def plot(file: Annotated[Path, tyro.conf.Positional], picture: Annotated[Path, tyro.conf.Positional], /) -> None:
+def plot(file: Annotated[Path, tyro.conf.Positional], image: Annotated[Path, tyro.conf.Positional], /) -> None:
     """Draw predicted beside true p_oob of the goal."""
     import matplotlib
 
@@ -210,7 +210,7 @@ def plot(file: Annotated[Path, tyro.conf.Positional], picture: Annotated[Path, t
     axes.set(xlabel="predicted p_oob of the goal", ylabel="share of the goal that was not in view")
     axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", title="Does it know what it has not seen?")
     axes.legend(frameon=False)
-    figure.savefig(picture)
+    figure.savefig(image)
 
 
 if __name__ == "__main__":

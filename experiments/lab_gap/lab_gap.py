@@ -2,8 +2,8 @@
 
 Usage: python experiments/lab_gap/lab_gap.py POLICY DATASET [--segments N] [--limit N] [--places NAME…]
 
-A lab without its weather still has its own pictures, body and autopilot; the one with the pictures of `sim` has all
-but its own.
+A lab without disturbances still has its own images, airframe and autopilot; the one with the images of `sim` has
+everything else of the lab.
 """
 
 import json
@@ -37,7 +37,7 @@ less; the lab's own flies on 7 and 10 cm more."""
 
 PLACES: dict[str, tuple[LabConfig | None, Domain]] = {
     "sim": (None, "sim"),
-    "lab with the pictures of sim": (LabConfig(), "sim"),
+    "lab with the images of sim": (LabConfig(), "sim"),
     "lab": (LabConfig(), "lab"),
     "lab without wind": (CALM, "lab"),
     "lab without wind, delays and noise of poses": (
@@ -46,14 +46,14 @@ PLACES: dict[str, tuple[LabConfig | None, Domain]] = {
     ),
     "lab whose drone brakes as in sim": (replace(LabConfig(), flight=LabFlightConfig(autopilot=BRAKING)), "lab"),
 }
-"""The lab's settings, and whose pictures."""
+"""Configuration of the lab, and domain of the images."""
 
 
 class Disguised(LabVehicle):
-    """The lab's drone, which sees what it would in `sim`."""
+    """The lab's drone with the images of `sim`."""
 
     def observe(self) -> Observation:
-        """The lab's pose, with a picture from there: eyes that learned in `sim` know no picture older than its pose."""
+        """The lab's pose with a `sim` image from that pose, because images in `sim` have no latency."""
         seen = super().observe()
         taken = self._pose_at(self._flight.time - self.config.pose_latency)
         if not hasattr(self, "_painter"):
@@ -74,7 +74,7 @@ def main(
     """Fly dev instructions in each place and print a line.
 
     Args:
-        policy: Who flies.
+        policy: Name or folder.
         data: A dataset.
         segments: Of the instructions.
         limit: How many.

@@ -1,13 +1,12 @@
-"""How well a policy's eyes name landmarks in `sim` and in lab pictures; JSON lines for docs/results.md.
+"""How well a policy's vision encoders tell landmarks apart in `sim` and lab images; JSON lines for docs/experiments.md.
 
-Usage: python experiments/landmark_probe/landmark_probe.py POLICY DATASET [--pictures N] [--seed N] [--sheet PICTURE]
+Usage: python experiments/landmark_probe/landmark_probe.py POLICY DATASET [--images N] [--seed N] [--sheet IMAGE]
 
 POLICY is a folder, or the name of a policy that comes with wordwing; DATASET a folder of `wordwing data build` with the
-`sim` demonstrations of its train and dev splits (`wordwing data demonstrate`). One linear layer learns to name
-landmarks from what the `sim` eyes see of `sim` pictures in train layouts. It is then asked in dev layouts, where every
-picture is taken in both domains from the same pose, one of each of N demonstrations, without motion blur. Asked for are
-landmarks up to 3 m away whose place on the ground is in view. The lab is wordwing's stand-in for a real one. It takes
-two minutes on a CPU.
+`sim` demonstrations of its train and dev splits (`wordwing data demonstrate`). A linear layer learns to classify
+landmarks from the `sim` encoder's features of `sim` images in train layouts. It is tested in dev layouts, on images of
+both domains from the same poses, one of each of N demonstrations, without motion blur, and on landmarks up to 3 m away
+whose position on the ground is in view. The lab is wordwing's stand-in for a real one. It takes two minutes on a CPU.
 """
 
 import json
@@ -36,13 +35,13 @@ from wordwing.world.catalogue import catalogue
 from wordwing.world.layout import Layout
 
 LOOKS: tuple[tuple[Domain, Domain], ...] = (("sim", "sim"), ("lab", "sim"), ("lab", "lab"))
-"""Whose pictures, whose eyes. Between the first two is the gap that the third is there to close."""
+"""Domains of image and encoder. The gap between the first two is what the third should close."""
 
 NEAR = 1.5
 """Landmarks are near up to here, metres."""
 
 SCALE, ROWS, BUSY = 3, 4, 3
-"""Of the sheet: how much larger its pictures are, how many poses it has, and how many landmarks each shows at least."""
+"""Magnification of the sheet's images, number of poses, and the least number of landmarks in each."""
 
 
 @dataclass(frozen=True)
@@ -62,20 +61,20 @@ def main(
     policy: Annotated[str, tyro.conf.Positional],
     data: Annotated[Path, tyro.conf.Positional],
     /,
-    pictures: int = 1000,
+    count: Annotated[int, tyro.conf.arg(name="images")] = 1000,
     seed: int = 0,
     sheet: Path | None = None,
 ) -> None:
-    """Fit in train layouts, ask in dev layouts, print, and draw a few of the pictures."""
+    """Fit in train layouts, test in dev layouts, print, and draw some of the images."""
     network, _vocabulary = load_network(policy)
     stage1, camera = network.eval().stage1, network.camera
     dataset = Dataset(data)
-    train = views(dataset, "train", pictures, np.random.default_rng([seed, 0]), camera)
+    train = views(dataset, "train", count, np.random.default_rng([seed, 0]), camera)
     image = take_pictures(train.layouts, train.pose, "sim")
     probe = LinearProbe.fit(see_landmarks(stage1, image, train.found, "sim", camera), train.found.kind)
-    dev = views(dataset, "dev", pictures, np.random.default_rng([seed, 1]), camera)
+    dev = views(dataset, "dev", count, np.random.default_rng([seed, 1]), camera)
     images = {domain: take_pictures(dev.layouts, dev.pose, domain, seed) for domain in ("sim", "lab")}
-    named = [probe.name(see_landmarks(stage1, images[where], dev.found, eyes, camera)) for where, eyes in LOOKS]
+    named = [probe.name(see_landmarks(stage1, images[where], dev.found, encoder, camera)) for where, encoder in LOOKS]
     for row in rows(dev, named):
         print(json.dumps({"policy": policy_folder(policy).name, **row}, ensure_ascii=False), flush=True)
     if sheet is not None:
@@ -86,7 +85,7 @@ def views(dataset: Dataset, split: str, count: int, rng: np.random.Generator, ca
     """One random pose from each of so many random demonstrations."""
     flights = Demonstrations.load(dataset.folder / "demonstrations" / f"sim-{split}.npz", dataset)
     if not 1 <= count <= len(flights):
-        raise WordwingError(f"{dataset.folder}: {count} pictures are wanted, of {len(flights)} {split} demonstrations")
+        raise WordwingError(f"{dataset.folder}: {count} images were requested of {len(flights)} {split} demonstrations")
     instructions = {entry.id: entry for entry in dataset.instructions(split)}
     chosen = rng.permutation(len(flights))[:count].tolist()
     pose = Pose.stack([flights.poses(index)[int(rng.integers(flights.decisions[index] + 1))] for index in chosen])
@@ -116,7 +115,7 @@ def row(
     """How one look did on a part of the landmarks.
 
     Args:
-        look: Whose pictures, whose eyes.
+        look: Domains of image and encoder.
         part: Name of the part.
         right: [M] bool, which landmarks each look named right.
         home: [M] names of the layouts that they stand in.
@@ -129,8 +128,8 @@ def row(
     by_layout = resampling.interval(scores[look], share=True)
     commonest = np.bincount(found.kind.numpy()[chosen], minlength=1).max()  # what naming all alike gets right
     made = {
-        "pictures": look[0],
-        "eyes": look[1],
+        "images": look[0],
+        "vision encoder": look[1],
         "distance": part,
         "landmarks, n": count,
         "named right, %": round(100 * hits / max(count, 1), 1),
@@ -162,17 +161,15 @@ def draw_sheet(dev: Views, images: dict[str, Tensor], named: list[Tensor]) -> Im
             chosen.setdefault(dev.names[number], number)
     tiles, captions = [], []
     for number in chosen.values():
-        for (where, eyes), names in zip(LOOKS, named, strict=True):
+        for (where, encoder), names in zip(LOOKS, named, strict=True):
             tiles.append(labelled(images[where][number], number, dev.found, names))
-            captions.append(f"{where} picture, {eyes} eyes")
-    title = (
-        f"Landmarks up to {REACH:.0f} m away, named by one linear layer fitted to sim pictures; the lab is a stand-in"
-    )
+            captions.append(f"{where} image, {encoder} encoder")
+    title = f"Landmarks up to {REACH:.0f} m away, named by a linear layer fitted to sim images; the lab is a stand-in"
     return contact_sheet(tiles, captions, len(LOOKS), 1, title)
 
 
 def labelled(image: Tensor, number: int, found: Sightings, named: Tensor) -> np.ndarray:
-    """A picture with names below its landmarks' feet, higher up where another one is in the way."""
+    """An image with names below its landmarks' feet, higher up where another one is in the way."""
     height, width = image.shape[0] * SCALE, image.shape[1] * SCALE
     tile = Image.fromarray(image.numpy()).resize((width, height), Image.Resampling.NEAREST)
     draw = ImageDraw.Draw(tile)

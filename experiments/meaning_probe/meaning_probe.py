@@ -3,10 +3,9 @@
 Usage: python experiments/meaning_probe/meaning_probe.py DATASET…     (generated ones, whose meanings are known)
 
 It is given each instruction's meaning, clause by clause, with the places of the landmarks that it speaks of and of all
-others, relative to the start: perfect reading, perfect eyes. A recurrent network learns from the train splits of all
+others, relative to the start: perfect parsing, perfect vision. A recurrent network learns from the train splits of all
 datasets together where demonstrations end, as a mixture of Gaussians, and its likeliest place is compared with dev's.
-Whoever reads text and pictures has to learn the same and more from the same instructions. A quarter of an hour on two
-CPU cores.
+A policy has to learn the same from text and images, and more. It takes a quarter of an hour on two CPU cores.
 """
 
 import json

@@ -1,10 +1,10 @@
-"""Does a policy understand what it was trained on better than what it was not? After a look around, as JSON lines.
+"""Does a policy understand its training instructions better than others? After a look around, as JSON lines.
 
 Usage: python experiments/memorization/memorization.py POLICY DATASET…
 
 For instructions of train and dev alike: the drone turns once on the spot, and its belief about where to stop, and to
-pass, is compared with the demonstration. A difference between the splits is what was learned by heart; what train lacks
-to 100 % was not learned at all, or cannot be told from the words. Ten minutes on a CPU core.
+pass, is compared with the demonstration. A difference between the splits is memorisation; what train lacks to 100 % was
+not learned, or the instruction does not determine it. It takes ten minutes on a CPU core.
 """
 
 import json

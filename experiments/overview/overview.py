@@ -1,4 +1,4 @@
-"""The table on the README's front page, as JSON lines: who ends well, and who does everything that was said.
+"""The table on the README's front page, as JSON lines: success, and instructions followed in full.
 
 Usage: python experiments/overview/overview.py SYSTEM EVALUATION…     (folders with episodes.jsonl or episodes.jsonl.xz)
 """

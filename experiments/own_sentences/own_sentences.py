@@ -1,4 +1,4 @@
-"""Twenty sentences that are in no corpus, flown in `sim`: a sheet of the films' last frames, JSON lines with verdicts.
+"""Twenty sentences that are in no corpus, flown in `sim`: a sheet of the videos' last frames, JSON lines with verdicts.
 
 Usage: python experiments/own_sentences/own_sentences.py POLICY SHEET.webp
 

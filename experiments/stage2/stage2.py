@@ -4,8 +4,8 @@ Usage: python experiments/stage2/stage2.py POLICY DATASET… [--flights N] [--de
 
 Takes the policy's stage 1, a new stage 2 or with `--further` the policy's own, and flies the datasets' training
 instructions. Each `--vary` is one run with settings of `ReinforcementConfig` or `Stage2Config` changed, or with "none"
-changed: `reward.step=0.02`, `flights=256,ppo.updates=8`, `stage2.first_stop=-5`. At each examination dev instructions
-are flown as at test time, and a line is printed: for each corpus the figures of one and of two segments, then metres
+changed: `reward.step=0.02`, `flights=256,ppo.updates=8`, `stage2.first_stop=-5`. At each evaluation dev instructions
+are flown as at test time, and a line is printed: for each corpus the metrics of one and of two segments, then metres
 flown and demonstrated. It takes minutes on a GPU.
 """
 

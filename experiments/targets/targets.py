@@ -1,4 +1,4 @@
-"""What a policy was meant to reach in `sim`, and what it reached, as JSON lines.
+"""The targets of a policy in `sim`, and what it reached, as JSON lines.
 
 Usage: python experiments/targets/targets.py SYSTEM EVALUATION…     (folders with episodes.jsonl or episodes.jsonl.xz)
 
