@@ -46,9 +46,9 @@ LIBRARIES = {
 
 WHEELS = {
     "av": (
-        "FFmpeg, whose licence is what it states itself, and what it is built with; wordwing writes videos with x264, "
-        "and a drone's camera may speak H.264 or H.265. Whoever passes these wheels on, in a container for example, "
-        "passes on code under the GPL"
+        "FFmpeg, under the licence that it states itself, and its libraries; wordwing writes videos with x264, "
+        "and a drone's camera may use H.264 or H.265. If you redistribute these wheels, in a container for example, "
+        "you redistribute code under the GPL"
     ),
     "numpy": "run-time libraries of GCC, for OpenBLAS",
     "pot": "a run-time library of GCC",
@@ -138,9 +138,9 @@ def page() -> str:
     lines = [
         "# Licences of dependencies",
         "",
-        "`python scripts/licences.py > docs/licences.md` writes this page from the metadata of the packages that `make`",
-        "installs (`constraints.txt`). wordwing itself is under the MIT licence. A test refuses packages and libraries",
-        "under copyleft licences that are not named here.",
+        "`python scripts/licences.py > docs/licences.md` writes this page from the metadata of the packages that",
+        "`make` installs (`constraints.txt`). wordwing itself is under the MIT licence. A test refuses packages and",
+        "libraries under copyleft licences that are not named here.",
         "",
         "| package | licence |",
         "| --- | --- |",
