@@ -1,7 +1,7 @@
 """How fast flights are measured, on one core; one JSON line for each figure.
 
 EMD and nDTW are of winding paths of 3 m, 151 points each; whole flights are ORACLE's and AVERAGE's of two-segment
-instructions of the cage, in `sim`, with all metrics of `wordwing.evaluation.measures`.
+instructions of the cage, in `sim`, with all metrics of `wordwing.execution.metrics`.
 
 Usage: OMP_NUM_THREADS=1 python benchmarks/path_metrics.py [SECONDS]     (5 for each figure by default)
 """
@@ -9,6 +9,7 @@ Usage: OMP_NUM_THREADS=1 python benchmarks/path_metrics.py [SECONDS]     (5 for 
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import cycle
 
@@ -18,9 +19,8 @@ import torch
 from wordwing.bench import rate_of
 from wordwing.data.generating import Chunk, make
 from wordwing.devices import device_title
-from wordwing.evaluation.episodes import Episode, rounded
-from wordwing.evaluation.measures import measure
-from wordwing.execution.metrics import emd, evenly, ndtw
+from wordwing.execution.execution import Execution, Provenance
+from wordwing.execution.metrics import emd, evenly, measure, ndtw
 from wordwing.execution.runner import fly
 from wordwing.policies.baselines import MEAN_ACTIONS, Average
 from wordwing.policies.oracle import Oracle
@@ -37,7 +37,7 @@ def winding_path(rng: np.random.Generator) -> np.ndarray:
     return np.concatenate([np.zeros((1, 2)), steps.cumsum(axis=0)])
 
 
-def flights(paragraphs: int = 20) -> list[Episode]:
+def flights(paragraphs: int = 20) -> list[Execution]:
     """Of generated instructions of two segments."""
     layouts, written = make(Chunk("cage", "test", 0, 0, paragraphs))
     instructions = [entry for paragraph in written for entry in paragraph.instructions((2,))]
@@ -50,33 +50,9 @@ def flights(paragraphs: int = 20) -> list[Episode]:
     for name, policy in (("oracle", Oracle()), ("average", Average(*MEAN_ACTIONS["cage"]))):
         flown = fly(policy, Simulator(len(tasks), draw=False), tasks)
         for entry, flight in zip(instructions, flown, strict=True):
-            poses, setpoints = rounded(flight)
-            part, ended_by = entry.segment, flight.ended_by[0]
-            assert ended_by != "operator"
-            episodes.append(
-                Episode(
-                    system=name,
-                    corpus="cage",
-                    text="generated",
-                    split="test",
-                    domain="sim",
-                    seed=0,
-                    id=entry.id,
-                    segments=2,
-                    instruction=part.instruction,
-                    meaning=part.meaning,
-                    layout_id=entry.layout,
-                    layout=layouts[entry.layout],
-                    start=(*part.start_xy, part.start_yaw),
-                    gold=part.path,
-                    poses=poses,
-                    setpoints=setpoints,
-                    decisions=flight.end,
-                    ended_by=ended_by,
-                    seconds_inside_landmarks=flight.seconds_inside_landmarks[0],
-                    goals=flight.believed_goals,
-                )
-            )
+            part = entry.segment
+            source = Provenance(name, "cage", "generated", "test", "sim", 0, entry.id, 2, entry.layout, part.meaning)
+            episodes.append(replace(flight, provenance=source))
     return episodes
 
 

@@ -96,7 +96,7 @@ def read(what: str, path: Path) -> None:
 
         Dataset(path)
     elif what == "episodes":
-        from wordwing.evaluation.episodes import read_lines
+        from wordwing.execution.episodes import read_lines
 
         list(read_lines(path))
 

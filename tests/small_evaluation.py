@@ -1,7 +1,8 @@
 """A small cage to fly in, policies that nobody has trained, and flights that nobody has flown."""
 
-from dataclasses import replace
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,9 +12,11 @@ from small_policy import VOCABULARY, small_network
 from wordwing.data.dataset import Dataset, Source, write_dataset
 from wordwing.data.generating import Chunk, make
 from wordwing.data.schema import Paragraph, Segment
-from wordwing.evaluation.episodes import Episode
+from wordwing.execution.execution import Execution, Provenance
+from wordwing.frames import quaternion_from_euler
 from wordwing.policies.learned import LearnedPolicy
 from wordwing.world.layout import Layout
+from wordwing.world.tasks import Task
 
 
 def small_cage(folder: Path, name: str = "cage", steps: int = 10, **sizes: int) -> Dataset:
@@ -43,30 +46,47 @@ def save_policy(folder: Path, seed: int = 0, stop: float = 0.0) -> Path:
     return folder
 
 
-def plain_episode(path: ArrayLike, **changes: object) -> Episode:
-    """A level flight [P, 2] at 0.7 m that heads along x and stops at its end, one segment, among no landmarks."""
+def plain_episode(path: ArrayLike, **changes: Any) -> Execution:
+    """A level flight [P, 2] at 0.7 m that heads along x and stops at its end, one segment, among no landmarks.
+
+    Args:
+        path: Where it was flown.
+        changes: Keys of a line of episodes.jsonl, as arrays or what `Execution` has, that are other than plain.
+    """
     flown = np.array(path, float)
-    level = np.column_stack([flown, np.full(len(flown), 0.7), np.zeros((len(flown), 3))])
-    plain = Episode(
-        system="oracle",
-        corpus="cage",
-        text="generated",
-        split="test",
-        domain="sim",
-        seed=0,
-        id="cage-0001/2",
-        segments=1,
-        instruction="fly on",
-        meaning=None,
-        layout_id="cage-0001",
-        layout=Layout(()),
-        start=(flown[0, 0], flown[0, 1], 0.0),
-        gold=flown,
-        poses=level,
-        setpoints=np.zeros((len(flown) - 1, 2)),
-        decisions=len(flown) - 1,
-        ended_by="stop",
-        seconds_inside_landmarks=0.0,
-        goals=np.zeros((0, 3)),
+    row: dict[str, Any] = {
+        "system": "oracle",
+        "corpus": "cage",
+        "text": "generated",
+        "split": "test",
+        "domain": "sim",
+        "seed": 0,
+        "id": "cage-0001/2",
+        "segments": 1,
+        "instruction": "fly on",
+        "meaning": None,
+        "layout_id": "cage-0001",
+        "layout": Layout(()),
+        "start": (flown[0, 0], flown[0, 1], 0.0),
+        "gold": flown,
+        "poses": np.column_stack([flown, np.full(len(flown), 0.7), np.zeros((len(flown), 3))]),
+        "setpoints": np.zeros((len(flown) - 1, 2)),
+        "decisions": len(flown) - 1,
+        "ended_by": "stop",
+        "seconds_inside_landmarks": 0.0,
+        "goals": np.zeros((0, 3)),
+    } | changes
+    names = [field.name for field in fields(Provenance) if field.name in row]
+    poses, (x, y, yaw) = np.asarray(row["poses"]), row["start"]
+    angles = torch.from_numpy(poses[:, 3:].astype(np.float32)).unbind(-1)
+    return Execution.single(
+        task=Task(row["instruction"] or row["id"], row["layout"], (x, y), yaw, row["gold"]),
+        positions=poses[:, :3].astype(np.float32),
+        quaternions=quaternion_from_euler(*angles).numpy(),
+        setpoints=row["setpoints"],
+        decisions=row["decisions"],
+        ended_by=row["ended_by"],
+        seconds_inside_landmarks=row["seconds_inside_landmarks"],
+        goals=row["goals"],
+        provenance=Provenance(**{name: row[name] for name in names}, withheld=row["instruction"] is None),
     )
-    return replace(plain, **changes)

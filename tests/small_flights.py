@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from wordwing.evaluation.measures import Measures
 from wordwing.evaluation.report.summary import flight_row
+from wordwing.execution.execution import Provenance
+from wordwing.execution.metrics import Metrics
 
 
-def measures(success: bool = True, emd: float = 0.2, **others) -> Measures:
+def measures(success: bool = True, emd: float = 0.2, **others) -> Metrics:
     """Of a flight that is told by whether it succeeded and by its EMD, unless more is said."""
     fields = {
         "success_at_stop": success,
@@ -33,7 +34,7 @@ def measures(success: bool = True, emd: float = 0.2, **others) -> Measures:
         "goal_ahead": True,
         "goal_in_sight": True,
     }
-    return Measures(success=success, emd=emd, **{**fields, **others})
+    return Metrics(success=success, emd=emd, **{**fields, **others})
 
 
 def flight(system: str, name: str, success: bool = True, emd: float = 0.2, **others) -> dict[str, Any]:
@@ -44,5 +45,5 @@ def flight(system: str, name: str, success: bool = True, emd: float = 0.2, **oth
     keys = {"corpus": "cage", "text": "generated", "split": "test", "domain": "sim"}
     keys |= {key: others.pop(key) for key in list(others) if key in keys}
     layout, _slash, place = name.rpartition("/")
-    line = {"system": system, **keys, "segments": place.count("-") + 1, "id": name, "layout_id": layout}
-    return flight_row(line, measures(success, emd, **others))
+    source = Provenance(system=system, seed=0, id=name, segments=place.count("-") + 1, layout_id=layout, **keys)
+    return flight_row(source, measures(success, emd, **others))

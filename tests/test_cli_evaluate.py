@@ -198,7 +198,7 @@ def test_an_output_folder_that_is_a_file_is_refused(capsys, tmp_path):
 
 
 def test_ctrl_c_leaves_what_was_flown_and_the_same_command_goes_on(evaluated, tmp_path, capsys, monkeypatch):
-    really, flown = flying.fly_piece, []
+    really, flown = flying.fly_batch, []
 
     def once(piece):
         if flown:
@@ -207,7 +207,7 @@ def test_ctrl_c_leaves_what_was_flown_and_the_same_command_goes_on(evaluated, tm
         return really(piece)
 
     with monkeypatch.context() as patch:
-        patch.setattr(flying, "fly_piece", once)
+        patch.setattr(flying, "fly_batch", once)
         with pytest.raises(SystemExit) as stop:
             main([*EVALUATE, "--out", str(tmp_path)])
     assert stop.value.code == 130

@@ -7,9 +7,9 @@ import pytest
 from safetensors import safe_open
 
 from wordwing.cli import main
-from wordwing.evaluation.episodes import EPISODES, read_episodes
-from wordwing.evaluation.measures import measure
 from wordwing.evaluation.report.labels import title
+from wordwing.execution.episodes import EPISODES, read_episodes
+from wordwing.execution.metrics import measure
 from wordwing.model.checkpoint import CARD, WEIGHTS, load_network, shipped
 from wordwing.policies.learned import LearnedPolicy
 
@@ -59,7 +59,11 @@ def test_dev_mini_is_flown_as_the_documents_say(tmp_path):
     main(["evaluate", "pvn2-sureal", "--corpus", "dev-mini", "--device", "cpu", "--out", str(tmp_path)])
     kept = ROOT / "docs" / "episodes" / "dev-mini-dev-sim" / f"{EPISODES}.xz"
     told, flown = (
-        {episode.id: measure(episode) for episode in read_episodes([file]) if episode.system == "pvn2-sureal"}
+        {
+            episode.provenance.id: measure(episode)
+            for episode in read_episodes([file])
+            if episode.provenance.system == "pvn2-sureal"
+        }
         for file in (kept, tmp_path / EPISODES)
     )
     assert told.keys() == flown.keys()

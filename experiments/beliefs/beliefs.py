@@ -14,22 +14,23 @@ from typing import Annotated
 import numpy as np
 import tyro
 
-from wordwing.evaluation.episodes import find_episodes, read_episodes
+from wordwing.execution.episodes import find_episodes, read_episodes
 from wordwing.execution.metrics import succeeded
 
 
 def main(folders: Annotated[list[Path], tyro.conf.Positional], /) -> None:
     """One line for each system that believes something, corpus and number of segments."""
-    episodes = [one for one in read_episodes([find_episodes(folder) for folder in folders]) if len(one.goals)]
+    episodes = [one for one in read_episodes([find_episodes(folder) for folder in folders]) if len(one.believed_goals)]
 
     def key(episode):
-        return episode.corpus, episode.split, episode.domain, episode.system, episode.segments
+        flight = episode.provenance
+        return flight.corpus, flight.split, flight.domain, flight.system, flight.segments
 
     for (corpus, split, domain, system, segments), group in groupby(sorted(episodes, key=key), key):
         flights = list(group)
-        believed = np.array([one.goals[-1, :2] for one in flights])
+        believed = np.array([one.believed_goals[-1, :2] for one in flights])
         rest = np.array([one.path[-1] for one in flights])
-        goal = np.array([one.gold[-1] for one in flights])
+        goal = np.array([one.task.gold_path[-1] for one in flights])
         right = succeeded(np.linalg.norm(believed - goal, axis=1))
         success = succeeded(np.linalg.norm(rest - goal, axis=1))
         row = {

@@ -15,7 +15,7 @@ import numpy as np
 import tyro
 
 from wordwing.data.dataset import Dataset
-from wordwing.evaluation.evaluate import Settings
+from wordwing.evaluation.evaluate import EvaluationConfig
 from wordwing.execution.environments import flight_seed
 from wordwing.execution.execution import Execution
 from wordwing.execution.runner import fly
@@ -81,7 +81,7 @@ def main(
         places: Where.
     """
     dataset = Dataset(data)
-    settings = Settings(dataset, "dev", (segments,), limit=limit)
+    settings = EvaluationConfig(dataset, "dev", (segments,), limit=limit)
     for place in places:
         flights = flown(LearnedPolicy.from_pretrained(policy, PLACES[place][1]), settings, place)
         marks = Marks.of(flights)
@@ -99,7 +99,7 @@ def main(
         print(json.dumps(line), flush=True)
 
 
-def flown(policy: LearnedPolicy, settings: Settings, place: str) -> list[Execution]:
+def flown(policy: LearnedPolicy, settings: EvaluationConfig, place: str) -> list[Execution]:
     """One flight of each instruction."""
     dataset, (config, domain) = settings.dataset, PLACES[place]
     instructions = settings.instructions()

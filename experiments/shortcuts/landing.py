@@ -15,7 +15,7 @@ import numpy as np
 import tyro
 
 from shortcuts import groups, mean
-from wordwing.evaluation.episodes import Episode
+from wordwing.execution.execution import Execution
 
 
 def main(folders: Annotated[list[Path], tyro.conf.Positional], /, segments: tuple[int, ...] = (1, 2)) -> None:
@@ -25,12 +25,12 @@ def main(folders: Annotated[list[Path], tyro.conf.Positional], /, segments: tupl
             print(json.dumps(heading | row(flights)))
 
 
-def row(flights: list[Episode]) -> dict[str, object]:
+def row(flights: list[Execution]) -> dict[str, object]:
     """The figures of one system's flights."""
-    rest = np.array([flight.poses[-1, :2] for flight in flights])
-    decided = np.array([flight.poses[flight.decisions, :2] for flight in flights])
-    planned = np.array([flight.goals[-1, :2] for flight in flights])
-    true = np.array([flight.gold[-1] for flight in flights])
+    rest = np.array([flight.path[-1] for flight in flights])
+    decided = np.array([flight.path[flight.end] for flight in flights])
+    planned = np.array([flight.believed_goals[-1, :2] for flight in flights])
+    true = np.array([flight.task.gold_path[-1] for flight in flights])
     return {
         "last velocity, m/s": mean([_last_velocity(flight) for flight in flights]),
         "flown on, m": mean(_apart(rest, decided)),
@@ -40,8 +40,8 @@ def row(flights: list[Episode]) -> dict[str, object]:
     }
 
 
-def _last_velocity(flight: Episode) -> float:
-    return float(flight.setpoints[flight.decisions - 1, 0]) if flight.decisions else 0.0
+def _last_velocity(flight: Execution) -> float:
+    return float(flight.setpoints[flight.end - 1, 0]) if flight.end else 0.0
 
 
 def _apart(some: np.ndarray, others: np.ndarray) -> np.ndarray:

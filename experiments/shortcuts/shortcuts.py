@@ -15,9 +15,10 @@ from typing import Annotated
 import numpy as np
 import tyro
 
-from wordwing.evaluation.episodes import Episode, find_episodes, read_episodes
-from wordwing.evaluation.measures import measure
 from wordwing.evaluation.report.labels import ordered, title
+from wordwing.execution.episodes import find_episodes, read_episodes
+from wordwing.execution.execution import Execution
+from wordwing.execution.metrics import measure
 from wordwing.interface import Domain
 from wordwing.world.paths import path_length
 
@@ -30,28 +31,28 @@ def main(folders: Annotated[list[Path], tyro.conf.Positional], /) -> None:
         print(json.dumps(heading | row(flights)))
 
 
-def groups(folders: list[Path]) -> Iterator[tuple[dict[str, object], list[Episode]]]:
+def groups(folders: list[Path]) -> Iterator[tuple[dict[str, object], list[Execution]]]:
     """Flights of one system, number of segments, domain, split and corpus at a time, and what they share."""
-    found: dict[tuple[str, str, Domain, int], dict[str, list[Episode]]] = defaultdict(lambda: defaultdict(list))
+    found: dict[tuple[str, str, Domain, int], dict[str, list[Execution]]] = defaultdict(lambda: defaultdict(list))
     for episode in read_episodes([find_episodes(folder) for folder in folders]):
-        if episode.system not in BASELINES:
-            where = (episode.corpus, episode.split, episode.domain, episode.segments)
-            found[where][episode.system].append(episode)
+        flight = episode.provenance
+        if flight.system not in BASELINES:
+            found[flight.corpus, flight.split, flight.domain, flight.segments][flight.system].append(episode)
     for where, systems in sorted(found.items()):
         shared: dict[str, object] = dict(zip(("corpus", "split", "domain", "segments"), where, strict=True))
         for system in ordered(systems):
             yield shared | {"system": title(system), "n": len(systems[system])}, systems[system]
 
 
-def row(flights: list[Episode]) -> dict[str, object]:
+def row(flights: list[Execution]) -> dict[str, object]:
     """The figures of one system's flights."""
     measures = [measure(flight) for flight in flights]
     at_the_goal = np.array([entry.success for entry in measures])
     emd = np.array([entry.emd for entry in measures])
     return {
-        "flown, m": mean([path_length(flight.poses[:, :2].astype(np.float64)) for flight in flights]),
-        "demonstrated, m": mean([path_length(flight.gold) for flight in flights]),
-        "decisions": mean([flight.decisions for flight in flights], 1),
+        "flown, m": mean([path_length(flight.path.astype(np.float64)) for flight in flights]),
+        "demonstrated, m": mean([path_length(flight.task.gold_path) for flight in flights]),
+        "decisions": mean([flight.end for flight in flights], 1),
         "SR, %": mean(100 * at_the_goal, 1),
         "EMD, m": mean(emd, 3),
         "EMD at the goal, m": mean(emd[at_the_goal]),

@@ -58,6 +58,9 @@ Pose2 = Annotated[tuple[Number, Number, Number], Field(description="[x, y, yaw] 
 SafeName = Annotated[str, Field(pattern=f"^(?:{SAFE_NAME})$", description=SAFE_NAME_RULE)]
 """A name that a path may be made of; see `files.safe_name`."""
 
+Version1 = Annotated[int, Field(ge=1, le=1, description="1, the version that this wordwing reads")]
+"""The "schema" of a document whose format has had one version so far; other versions are refused."""
+
 Label = Annotated[str, Field(min_length=1, description="a name")]
 """A name that is only shown or compared, never made a path of."""
 
@@ -82,8 +85,8 @@ class Array:
         row = core_schema.tuple_schema([number] * self.columns)
         rows = core_schema.list_schema(row, min_length=self.least, max_length=self.most, fail_fast=True)
         what = "points [x, y] in metres" if self.columns == 2 else f"rows of {self.columns} finite numbers"
-        count = f"{self.least} to {self.most} " if self.most else "at least one of " if self.least else ""
-        wanted = self.description or f"a list of {count}{what}"
+        count = f"{self.least} to {self.most} " if self.most else ""
+        wanted = self.description or f"a list of {count}{what}{', at least one' * (self.least == 1 and not self.most)}"
         return core_schema.no_info_after_validator_function(
             lambda values: np.array(values, float).reshape(-1, self.columns),
             rows,
@@ -136,10 +139,12 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 def _sentence(adapter: TypeAdapter[Any], invalid: ValidationError, where: str) -> str:
     """What is wrong first."""
-    error = invalid.errors(include_url=False)[0]
+    errors = invalid.errors(include_url=False)
+    error = next((entry for entry in errors if entry["loc"] == ("schema",)), errors[0])  # another format explains all
     kind, found = error["type"], error["input"]
     if kind == "json_invalid":
-        return f"{where}: not valid JSON ({error['ctx']['error']})"
+        reason = str(error["ctx"]["error"])
+        return f"{where}: not valid JSON ({reason}){'; was it cut off?' if reason.startswith('EOF') else ''}"
     try:
         schema = adapter.json_schema()
     except PydanticInvalidForJsonSchema:
@@ -164,15 +169,15 @@ def _sentence(adapter: TypeAdapter[Any], invalid: ValidationError, where: str) -
         if isinstance(found, list) and (inside or node.get("type") == "array")
         else shown(found)
     )
-    inside = inside and kind != "missing"  # a list that is too short is wrong itself
+    inside -= kind == "missing"  # a list that is too short is wrong itself
     has = f"has {what} in it" if inside else f"is {what}"
     return f"{before} {has}; it must be {wanted}" if place else f"{before}: this {has}; it must be {wanted}"
 
 
-def _locate(schema: dict[str, Any], loc: tuple[int | str, ...]) -> tuple[dict[str, Any], str, list[str], bool, Any]:
-    """Where an error is: the object around it, its key, the place in words, whether it lies deeper, what it must be."""
+def _locate(schema: dict[str, Any], loc: tuple[int | str, ...]) -> tuple[dict[str, Any], str, list[str], int, Any]:
+    """Where an error is: the object around it, its key, the place in words, how much deeper it is, what it must be."""
     parent: dict[str, Any] = {}
-    node, key, place, inside = schema, "", list[str](), False
+    node, key, place, inside = schema, "", list[str](), 0
     deep = schema  # where the error itself is, if a list around it is described
     for step in loc:
         branches = list(_branches(deep, schema))
@@ -183,7 +188,7 @@ def _locate(schema: dict[str, Any], loc: tuple[int | str, ...]) -> tuple[dict[st
             )
             is_object = any("properties" in branch for branch in _branches(deep, schema))
             if (node.get("description") or items.get("description")) and not deep.get("description") and not is_object:
-                inside = True
+                inside += 1
                 continue
             name = items.get("item") or node.get("item") or _singular(key)
             label = f"{name} {step + items.get('first', node.get('first', 1))}"
@@ -201,7 +206,7 @@ def _locate(schema: dict[str, Any], loc: tuple[int | str, ...]) -> tuple[dict[st
             others = [parent.get("additionalProperties"), *parent.get("patternProperties", {}).values()]
             deep = parent["properties"][step] if known else next((o for o in others if isinstance(o, dict)), {})
             place, key = [*place, f'"{step[:60]}"'], step
-        node, inside = deep, False
+        node, inside = deep, 0
     return parent, key, place, inside, _resolved(node, schema)
 
 

@@ -14,11 +14,12 @@ from small_evaluation import save_policy, small_cage
 from wordwing.data.dataset import Dataset
 from wordwing.errors import WordwingError
 from wordwing.evaluation import evaluate as flying
-from wordwing.evaluation.episodes import EPISODES, Episode, read_episodes
-from wordwing.evaluation.evaluate import EVALUATION, Settings, evaluate
-from wordwing.evaluation.measures import measure
+from wordwing.evaluation.evaluate import EVALUATION, EvaluationConfig, evaluate
 from wordwing.evaluation.report.labels import SUMMARY
 from wordwing.evaluation.systems import System, find_systems
+from wordwing.execution.episodes import EPISODES, read_episodes
+from wordwing.execution.execution import Execution
+from wordwing.execution.metrics import measure
 from wordwing.execution.runner import fly
 from wordwing.files import locked
 from wordwing.lab.vehicle import LabVehicle
@@ -46,8 +47,8 @@ def dataset(tmp_path_factory) -> Dataset:
 
 
 @pytest.fixture(scope="module")
-def settings(dataset) -> Settings:
-    return Settings(dataset, "test", limit=LIMIT)
+def settings(dataset) -> EvaluationConfig:
+    return EvaluationConfig(dataset, "test", limit=LIMIT)
 
 
 @pytest.fixture(scope="module")
@@ -83,13 +84,13 @@ def whole_blind(settings, blind, tmp_path_factory) -> Path:
 def flown_pieces(monkeypatch) -> list[tuple[str, ...]]:
     """System and instructions of every piece that is flown from now on."""
     flown: list[tuple[str, ...]] = []
-    really = flying.fly_piece
+    really = flying.fly_batch
 
-    def fly_piece(piece):
+    def fly_batch(piece):
         flown.append((piece.system.name, *(entry.id for entry in piece.instructions)))
         return really(piece)
 
-    monkeypatch.setattr(flying, "fly_piece", fly_piece)
+    monkeypatch.setattr(flying, "fly_batch", fly_batch)
     return flown
 
 
@@ -97,13 +98,13 @@ def results(folder: Path) -> tuple[bytes, bytes]:
     return (folder / EPISODES).read_bytes(), (folder / SUMMARY).read_bytes()
 
 
-def finished(settings: Settings, systems: list[System], folder: Path) -> tuple[bytes, bytes]:
+def finished(settings: EvaluationConfig, systems: list[System], folder: Path) -> tuple[bytes, bytes]:
     """What the command does."""
     evaluate(settings, systems, folder)
     return results(folder)
 
 
-def interrupted(settings: Settings, systems: list[System], folder: Path, after: int) -> None:
+def interrupted(settings: EvaluationConfig, systems: list[System], folder: Path, after: int) -> None:
     """Evaluate until so many pieces have been flown."""
     left = after
 
@@ -121,19 +122,22 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def episodes_of(folder: Path) -> list[Episode]:
+def episodes_of(folder: Path) -> list[Execution]:
     return list(read_episodes([folder / EPISODES]))
 
 
 def test_every_system_flies_the_same_instructions_a_line_each_in_order(whole, settings):
     ids = [entry.id for entry in settings.instructions()]
     assert len(ids) == LIMIT
-    assert [(entry.system, entry.id) for entry in episodes_of(whole)] == [(name, one) for name in NAMES for one in ids]
+    assert [(flight.provenance.system, flight.provenance.id) for flight in episodes_of(whole)] == [
+        (name, one) for name in NAMES for one in ids
+    ]
 
 
 def test_a_line_says_what_its_flight_was_given(whole, dataset):
     given = {entry.id: entry for entry in dataset.instructions("test")}
-    for entry in episodes_of(whole):
+    for flight in episodes_of(whole):
+        entry, task = flight.provenance, flight.task
         asked = given[entry.id]
         assert (entry.corpus, entry.text, entry.split, entry.domain, entry.seed) == (
             "cage",
@@ -142,34 +146,39 @@ def test_a_line_says_what_its_flight_was_given(whole, dataset):
             "sim",
             0,
         )
-        assert (entry.instruction, entry.meaning) == (asked.segment.instruction, asked.segment.meaning)
+        assert (task.instruction, entry.meaning, entry.withheld) == (
+            asked.segment.instruction,
+            asked.segment.meaning,
+            False,
+        )
         assert (entry.segments, entry.layout_id) == (asked.segments, asked.layout)
-        assert (entry.layout_id, entry.layout) == (asked.layout, dataset.layout(asked.layout))
-        assert entry.start == (*asked.segment.start_xy, asked.segment.start_yaw)
-        assert np.array_equal(entry.gold, asked.segment.path.round(4))
+        assert (entry.layout_id, task.layout) == (asked.layout, dataset.layout(asked.layout))
+        assert (*task.start_xy, task.start_yaw) == (*asked.segment.start_xy, asked.segment.start_yaw)
+        assert np.array_equal(task.gold_path, asked.segment.path.round(4))
 
 
 def test_a_line_says_what_came_of_its_flight_as_if_it_had_been_flown_alone(whole, dataset):
     given = {entry.id: entry for entry in dataset.instructions("test")}
     alone = {"stop": Stop(), "average": Average(*MEAN_ACTIONS["cage"]), "oracle": Oracle()}
-    found = [entry for entry in episodes_of(whole) if entry.system in alone]
-    assert {entry.ended_by for entry in found} == {"stop", "steps"}
+    found = [entry for entry in episodes_of(whole) if entry.provenance.system in alone]
+    assert {entry.ended_by for entry in found} == {("stop",), ("steps",)}
     for entry in found:
-        task = dataset.task(given[entry.id])
-        [flight] = fly(alone[entry.system], Simulator(1, draw=False), [task], max_steps=10)
-        assert np.abs(entry.poses[:, :3] - flight.positions).max() < 1e-4
+        task = dataset.task(given[entry.provenance.id])
+        [flight] = fly(alone[entry.provenance.system], Simulator(1, draw=False), [task], max_steps=10)
+        assert np.abs(entry.positions - flight.positions).max() < 1e-4
         assert np.abs(entry.setpoints - flight.setpoints).max() < 1e-4
-        assert (entry.decisions, entry.ended_by) == (flight.end, flight.ended_by[0])
-        assert entry.seconds_inside_landmarks == pytest.approx(flight.seconds_inside_landmarks[0], abs=0.006)
+        assert (entry.end, entry.ended_by) == (flight.end, flight.ended_by)
+        assert entry.seconds_inside_landmarks[0] == pytest.approx(flight.seconds_inside_landmarks[0], abs=0.006)
 
 
 def test_goals_are_kept_for_those_who_believe_one_for_each_decision(whole):
     for entry in episodes_of(whole):
-        if entry.system == "ours":
-            assert len(entry.goals) == entry.decisions + (entry.ended_by == "stop")
-            assert ((entry.goals[:, 2] >= 0) & (entry.goals[:, 2] <= 1)).all()
+        goals = entry.believed_goals
+        if entry.provenance.system == "ours":
+            assert len(goals) == entry.end + entry.stopped
+            assert ((goals[:, 2] >= 0) & (goals[:, 2] <= 1)).all()
         else:
-            assert len(entry.goals) == 0
+            assert len(goals) == 0
 
 
 def test_the_metrics_of_a_line_are_those_of_its_flight(whole):
@@ -259,7 +268,7 @@ from wordwing.evaluation.systems import find_systems
 from wordwing.data.dataset import Dataset
 flying.BLIND_WORLDS, flying.LAB_FLIGHTS = 3, 1
 flying.WORLDS["cpu"] = 4
-settings = flying.Settings(Dataset({str(settings.dataset.folder)!r}), "test", limit={LIMIT})
+settings = flying.EvaluationConfig(Dataset({str(settings.dataset.folder)!r}), "test", limit={LIMIT})
 systems = find_systems(["stop", "average", "ours=" + {policy!r}, "oracle"], settings.dataset)
 """
     work = f"""
@@ -421,11 +430,11 @@ def test_a_split_without_such_instructions_is_refused(tmp_path):
     short = replace(paragraph, segments=paragraph.segments[:1])
     (tmp_path / "paragraphs.jsonl").write_text(json.dumps(short.to_json()) + "\n")
     with pytest.raises(WordwingError, match="the split dev has no such instructions to fly"):
-        Settings(Dataset(tmp_path), "dev", segments=(2,)).instructions()
+        EvaluationConfig(Dataset(tmp_path), "dev", segments=(2,)).instructions()
 
 
 @pytest.fixture(scope="module")
-def lab(settings) -> Settings:
+def lab(settings) -> EvaluationConfig:
     return replace(settings, domain="lab", limit=3, seed=5)
 
 
@@ -440,14 +449,15 @@ def whole_lab(lab, systems, tmp_path_factory) -> Path:
 def test_the_lab_of_each_instruction_is_seeded_by_its_id_and_the_seed(whole_lab, dataset):
     given = {entry.id: entry for entry in dataset.instructions("test")}
     found = episodes_of(whole_lab)
-    assert [(entry.system, entry.domain, entry.seed) for entry in found] == [("oracle", "lab", 5)] * 3
+    sources = [entry.provenance for entry in found]
+    assert [(source.system, source.domain, source.seed) for source in sources] == [("oracle", "lab", 5)] * 3
     for entry in found[:1]:
-        task = dataset.task(given[entry.id])
-        seed = zlib.crc32(f"5 {entry.id}".encode())
+        task = dataset.task(given[entry.provenance.id])
+        seed = zlib.crc32(f"5 {entry.provenance.id}".encode())
         with LabVehicle(task.layout, task.start_xy, task.start_yaw, seed=seed) as drone:
             [flight] = fly(Oracle(), drone, [task], max_steps=10)
-        assert np.abs(entry.poses[:, :3] - flight.positions).max() < 1e-4
-        assert (entry.decisions, entry.ended_by) == (flight.end, flight.ended_by[0])
+        assert np.abs(entry.positions - flight.positions).max() < 1e-4
+        assert (entry.end, entry.ended_by) == (flight.end, flight.ended_by)
 
 
 def test_in_the_lab_an_interrupted_evaluation_comes_to_the_same_end(lab, systems, whole_lab, tmp_path, flown_pieces):

@@ -9,8 +9,9 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from small_evaluation import plain_episode
-from wordwing.evaluation.episodes import Episode, episode_line
-from wordwing.evaluation.measures import Measures, measure
+from wordwing.execution.episodes import episode_line, parse_episode
+from wordwing.execution.execution import Execution
+from wordwing.execution.metrics import Metrics, measure
 from wordwing.language.meaning.clauses import Clause
 from wordwing.language.meaning.judge import judge
 from wordwing.world.layout import Layout, Placement
@@ -20,7 +21,7 @@ BARREL = Layout((Placement("Barrel", 2.0, 1.0),))
 REACH = Clause("reach", 0)
 
 
-def episode(path: list[list[float]], **changes: object) -> Episode:
+def episode(path: list[list[float]], **changes: object) -> Execution:
     return plain_episode(path, **{"start": (0.0, 0.0, 0.0), "gold": GOLD, **changes})
 
 
@@ -53,11 +54,11 @@ def test_a_perfect_flight_has_all_that_can_be_had():
         "goal_ahead": True,
         "goal_in_sight": True,
     }
-    assert tuple(found) == tuple(entry.name for entry in fields(Measures))
+    assert tuple(found) == tuple(entry.name for entry in fields(Metrics))
 
 
 def test_who_ran_out_of_steps_did_not_stop_but_may_succeed():
-    found = measure(replace(episode([[0, 0], [0.7, 0], [2, 0]]), ended_by="steps"))
+    found = measure(replace(episode([[0, 0], [0.7, 0], [2, 0]]), ended_by=("steps",)))
     assert (found.stopped, found.success) == (False, True)
 
 
@@ -165,9 +166,9 @@ def test_a_line_read_again_has_the_same_metrics(rng):
     path = np.cumsum(rng.normal(0, 0.1, (12, 2)), axis=0).round(4)
     flown = episode(path.tolist(), layout=BARREL, meaning=(REACH,), goals=rng.uniform(0, 1, (3, 3)).round(4))
     metrics = measure(flown).to_json()
-    line = json.loads(episode_line(flown, metrics))
-    assert line["metrics"] == metrics
-    assert measure(Episode.from_json(line, "here")).to_json() == metrics
+    line = episode_line(flown, metrics)
+    assert json.loads(line)["metrics"] == metrics
+    assert measure(parse_episode(line, "here")).to_json() == metrics
 
 
 def test_numbers_have_six_decimals(rng):

@@ -12,9 +12,9 @@ import pytest
 from small_evaluation import small_cage
 from wordwing.data.dataset import Dataset
 from wordwing.errors import WordwingError
-from wordwing.evaluation.episodes import EPISODES
-from wordwing.evaluation.evaluate import Settings, evaluate
+from wordwing.evaluation.evaluate import EvaluationConfig, evaluate
 from wordwing.evaluation.systems import find_systems
+from wordwing.execution.episodes import EPISODES
 
 Change = Callable[[dict], None]
 
@@ -29,7 +29,7 @@ def fly(dataset: Dataset) -> Callable[[Path], None]:
     systems = find_systems(["stop", "average"], dataset)
 
     def run(folder: Path) -> None:
-        evaluate(Settings(dataset, "test", limit=3), systems, folder)
+        evaluate(EvaluationConfig(dataset, "test", limit=3), systems, folder)
 
     return run
 
@@ -98,7 +98,7 @@ def test_a_disk_that_is_full_ends_in_a_true_sentence_and_the_same_command_goes_o
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("wordwing.evaluation.ledger.os.fsync", full)
+        patch.setattr("wordwing.execution.episodes.os.fsync", full)
         with pytest.raises(WordwingError) as caught:
             fly(tmp_path / "full")
     file = tmp_path / "full" / EPISODES

@@ -16,7 +16,7 @@ from small_study import rate_everything
 from wordwing.cli import main
 from wordwing.commands import study as command
 from wordwing.errors import WordwingError
-from wordwing.evaluation.episodes import episode_line
+from wordwing.execution.episodes import episode_line
 from wordwing.study import create
 from wordwing.study.create import Wishes, create_study, plan
 from wordwing.study.questions import Answers
@@ -47,7 +47,7 @@ def test_only_instructions_that_all_systems_flew_are_rated(tmp_path):
     one = evaluation(tmp_path / "one", flights("stop", range(0, 5)))
     other = evaluation(tmp_path / "other", flights("oracle", range(2, 7)))
     made = plan([one, other], Wishes(practice=0))
-    assert {(entry.system, entry.id) for entry in made.items} == {
+    assert {(entry.provenance.system, entry.provenance.id) for entry in made.items} == {
         (system, f"p{name}/0") for system in ("stop", "oracle") for name in (2, 3, 4)
     }
     assert (made.settings.systems, made.instructions, made.held_out) == (("stop", "oracle"), 3, 0)
@@ -58,22 +58,22 @@ def test_flights_to_practise_on_are_good_and_bad_ones_of_instructions_that_are_n
     made = plan([folder], Wishes(("stop", "average"), limit=4, practice=3))
     assert made.instructions == 4
     assert made.held_out == 0
-    rated = {entry.id for entry in made.items}
+    rated = {entry.provenance.id for entry in made.items}
     practised = [entry for entry, _facts in made.practice]
-    assert [entry.system for entry in practised] == ["oracle", "average", "oracle"]
-    assert len({entry.id for entry in practised} | rated) == 7
+    assert [entry.provenance.system for entry in practised] == ["oracle", "average", "oracle"]
+    assert len({entry.provenance.id for entry in practised} | rated) == 7
     assert [facts.distance for _entry, facts in made.practice] == pytest.approx([0.0, 2.5, 0.0])
     again = plan([folder], Wishes(("stop", "average"), limit=4, practice=3))
-    assert [entry.id for entry in again.items] == [entry.id for entry in made.items]
+    assert [entry.provenance.id for entry in again.items] == [entry.provenance.id for entry in made.items]
     other = plan([folder], Wishes(("stop", "average"), limit=4, practice=3, seed=1))
-    assert {entry.id for entry in other.items} != rated
+    assert {entry.provenance.id for entry in other.items} != rated
 
 
 def test_instructions_are_held_out_for_practice_where_there_are_no_others(tmp_path):
     folder = evaluation(tmp_path / "x", flights(names=range(5)))
     made = plan([folder], Wishes(practice=2))
     assert (made.instructions, made.held_out, len(made.practice)) == (3, 2, 2)
-    assert not {entry.id for entry in made.items} & {entry.id for entry, _facts in made.practice}
+    assert not {entry.provenance.id for entry in made.items} & {entry.provenance.id for entry, _facts in made.practice}
     with pytest.raises(WordwingError, match="only 5 instructions, which leaves none to rate"):
         plan([folder], Wishes(practice=5))
 

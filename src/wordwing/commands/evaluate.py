@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -16,10 +16,10 @@ from wordwing.commands.statistics import opened, plain_console, plain_table
 from wordwing.errors import WordwingError
 
 if TYPE_CHECKING:
-    from wordwing.evaluation.measures import Measures
     from wordwing.evaluation.report.bootstrap import Estimate
     from wordwing.evaluation.report.summary import Summary
     from wordwing.evaluation.systems import System
+    from wordwing.execution.metrics import Metrics
 
 
 def evaluate(
@@ -70,14 +70,20 @@ def evaluate(
         raise WordwingError("--wire is for the lab; say --domain lab, too")
     from wordwing.devices import find_device
     from wordwing.evaluation import evaluate as flying
-    from wordwing.evaluation.episodes import EPISODES
     from wordwing.evaluation.report.labels import SUMMARY
     from wordwing.evaluation.systems import find_systems
+    from wordwing.execution import environments
+    from wordwing.execution.episodes import EPISODES
 
     where = find_device(device)
     dataset = opened(data, corpus or (None if data else "dev-mini"))
     chosen = find_systems(systems, dataset, where, partial(print, file=sys.stderr))
-    settings = flying.Settings(
+    open_environment: Any = environments.open_environment
+    if wire is not None:
+        from wordwing.flight.lockstep import open_lockstep  # needs the extra `flight`, unlike all else here
+
+        open_environment = partial(open_lockstep, autopilot=wire)
+    config = flying.EvaluationConfig(
         dataset,
         split,
         tuple(sorted(set(segments))),
@@ -87,26 +93,27 @@ def evaluate(
         where.type,
         processes or os.cpu_count() or 1,
         wire,
+        open_environment,
     )
     folder = out or Path("out") / "evaluate" / "-".join(filter(None, (dataset.name, split, domain, wire)))
-    total = len(settings.instructions()) * len(chosen)
-    measured: dict[str, list[Measures]] = {}
+    total = len(config.instructions()) * len(chosen)
+    measured: dict[str, list[Metrics]] = {}
     with bar(f"{dataset.name} {split} in {domain}", total, "flights") as tick:
 
-        def flown(system: System, measures: list[Measures]) -> None:
+        def flown(system: System, metrics: list[Metrics]) -> None:
             so_far = measured.setdefault(system.name, [])
-            so_far += measures
-            tick(len(measures), f"{system.name}: {_so_far(so_far)}")
+            so_far += metrics
+            tick(len(metrics), f"{system.name}: {_so_far(so_far)}")
 
-        summary = flying.evaluate(settings, chosen, folder, flown)
+        summary = flying.evaluate(config, chosen, folder, flown)
     _show(summary)
     print(f"{folder / EPISODES}\n{folder / SUMMARY}")
 
 
-def _so_far(measures: Sequence[Measures]) -> str:
+def _so_far(metrics: Sequence[Metrics]) -> str:
     """How many flights succeeded and, where meanings are known, did everything that was said."""
-    shares = {"SR": [entry.success for entry in measures]}
-    if judged := [entry.followed for entry in measures if entry.followed is not None]:
+    shares = {"SR": [entry.success for entry in metrics]}
+    if judged := [entry.followed for entry in metrics if entry.followed is not None]:
         shares["followed"] = judged
     return ", ".join(f"{name} {100 * sum(hits) / len(hits):.1f} %" for name, hits in shares.items())
 

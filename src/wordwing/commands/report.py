@@ -80,8 +80,8 @@ def pack(
 
 def _flights(given: Given) -> pd.DataFrame:
     """Measure all flights of evaluations again, with a progress bar."""
-    from wordwing.evaluation.episodes import count_lines
     from wordwing.evaluation.report import writing
+    from wordwing.execution.episodes import count_lines
 
     with bar("measuring", sum(map(count_lines, given.evaluations)), "flights") as tick:
         return writing.measure_again(given, tick)

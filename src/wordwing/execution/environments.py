@@ -8,6 +8,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 
 import torch
 
@@ -24,6 +25,7 @@ def open_environment(
     seed: int = 0,
     device: torch.device | str = "cpu",
     draw: bool = True,
+    reuse: bool = False,
 ) -> Iterator[Environment]:
     """Worlds for tasks [N] to be flown in.
 
@@ -33,15 +35,19 @@ def open_environment(
         seed: Of gusts and noise in the lab.
         device: Where to simulate.
         draw: False leaves images of `sim` black, for policies that do not look.
+        reuse: Take the simulator that flew as many tasks before; for callers that have one open at a time.
     """
     if domain == "sim":
-        yield Simulator(len(tasks), device, draw=draw)
+        yield (_simulator if reuse else Simulator)(len(tasks), device, draw=draw)
         return
     from wordwing.lab.vehicle import LabVehicle  # MuJoCo takes seconds to import
 
     [task] = tasks
     with LabVehicle(task.layout, task.start_xy, task.start_yaw, seed=seed) as drone:
         yield drone
+
+
+_simulator = lru_cache(maxsize=2)(Simulator)
 
 
 def flight_seed(seed: int, name: str) -> int:

@@ -49,6 +49,10 @@ class Provenance:
     """The sentence may not be passed on; lines hold null in its place."""
 
 
+UNKNOWN = Provenance("", "", "", "", "sim", 0, "", 1, "")
+"""Of flights outside an evaluation."""
+
+
 @dataclass(frozen=True, eq=False)
 class Execution:
     """N executions of N tasks, padded to the longest: T control periods."""
@@ -78,8 +82,8 @@ class Execution:
     """What a learned policy made of it at each decision, STOP included, if it was kept; batches of one."""
     interrupted: str | None = None
     """Why the vehicle ended the flight; None if it did not."""
-    provenance: Provenance | None = None
-    """Known for flights of an evaluation."""
+    provenance: Provenance = UNKNOWN
+    """Of one flight of an evaluation."""
 
     def __len__(self) -> int:
         return len(self.tasks)

@@ -7,7 +7,8 @@ Each metric's formula, and why it is this one, is in `docs/metrics.md`.
 from __future__ import annotations
 
 import math
-from typing import overload
+from dataclasses import asdict, dataclass
+from typing import Any, overload
 
 import numpy as np
 import ot
@@ -16,7 +17,10 @@ from scipy.spatial.distance import cdist
 from scipy.stats import binomtest
 from torch import Tensor
 
-from wordwing.world.paths import Floats, line_distance, lines_of, resample
+from wordwing.execution.execution import Execution
+from wordwing.language.meaning.judge import judge
+from wordwing.world.paths import Floats, lengths, line_distance, lines_of, path_length, resample
+from wordwing.world.visibility import goal_ahead, goal_in_sight
 
 SUCCESS_DISTANCE = 0.47
 """A flight succeeds when the drone comes to rest less than this from the demonstration's end, metres."""
@@ -137,3 +141,112 @@ def wilson(hits: int, total: int) -> tuple[float, float]:
         return 0.0, 1.0
     bounds = binomtest(hits, total).proportion_ci(method="wilson")
     return float(bounds.low), float(bounds.high)
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """All metrics of one flight; lengths in metres. None where a metric is not defined for it."""
+
+    success: bool
+    """SR: came to rest within 0.47 m of the demonstration's end."""
+    success_at_stop: bool
+    """The same where STOP was decided, before coming to rest."""
+    stopped: bool
+    """Ended by STOP, not because the steps ran out."""
+    distance: float
+    """NE, navigation error: from where it rests to the demonstration's end."""
+    distance_at_stop: float
+    closest: float
+    """Least distance of the flown path from the demonstration's end."""
+    oracle_success: bool
+    """OSR: passed within 0.47 m of the demonstration's end."""
+    emd: float
+    stop_emd: float
+    """EMD of a drone that stays at the start."""
+    nemd: float | None
+    semd: float
+    length: float
+    """Of the flown path."""
+    gold_length: float
+    spl: float
+    ndtw: float
+    sdtw: float
+    clauses: int | None
+    """Of the instruction's meaning; None where it is not known."""
+    followed: bool | None
+    """Every clause was done, in order, the last one at rest; None where the meaning is not known."""
+    judge_path: float | None
+    """The judge's path score; None where the meaning is not known."""
+    judge_goal: float | None
+    first_goal_error: float | None
+    """From the goal that stage 1 believed in at the first look to the demonstration's end; None without beliefs."""
+    last_goal_error: float | None
+    """The same at the last decision."""
+    first_unobserved: float | None
+    """p_oob of the goal at the first look."""
+    goal_ahead: bool
+    """The goal is within ±42° of the start's heading: the paper's "visible"."""
+    goal_in_sight: bool
+    """The goal's place on the ground is in the first image, and no landmark hides it."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The "metrics" of a line of episodes.jsonl."""
+        return asdict(self)
+
+
+def measure(execution: Execution) -> Metrics:
+    """Measure a batch of one.
+
+    Positions are rounded before they are measured, as episodes.jsonl keeps them, so that a line that is read gives the
+    same; and lengths before anything is derived from them, so that 0.47 m is 0.47 m on every machine.
+    """
+    task, meaning = execution.task, execution.provenance.meaning
+    flown, gold, goals = (as_kept(part) for part in (execution.path, task.gold_path, execution.believed_goals))
+    goal, start, yaw = gold[-1], task.start_xy, task.start_yaw
+    distance = _rounded(final_distance(flown, gold))
+    at_stop = _rounded(final_distance(flown[: execution.end + 1], gold))
+    closest = _rounded(path_distance(flown, goal))
+    success = succeeded(distance)
+    flown_emd, stop_emd = _rounded(emd(flown, gold)), _rounded(emd([start], gold))
+    share = nemd(flown_emd, stop_emd)
+    length, gold_length = _rounded(path_length(flown)), _rounded(path_length(gold))
+    warped = _rounded(ndtw(flown, gold))
+    judgement = judge(meaning, flown, yaw, task.layout) if meaning else None
+    errors = lengths(goals[:, :2] - goal)
+    return Metrics(
+        success=success,
+        success_at_stop=succeeded(at_stop),
+        stopped=execution.stopped,
+        distance=distance,
+        distance_at_stop=at_stop,
+        closest=closest,
+        oracle_success=succeeded(closest),
+        emd=flown_emd,
+        stop_emd=stop_emd,
+        nemd=None if share is None else _rounded(share),
+        semd=_rounded(semd(success, share)),
+        length=length,
+        gold_length=gold_length,
+        spl=_rounded(spl(success, length, gold_length)),
+        ndtw=warped,
+        sdtw=_rounded(sdtw(success, warped)),
+        clauses=len(judgement.clauses) if judgement else None,
+        followed=judgement.followed if judgement else None,
+        judge_path=_rounded(judgement.path) if judgement else None,
+        judge_goal=_rounded(judgement.goal) if judgement else None,
+        first_goal_error=_rounded(errors[0]) if len(errors) else None,
+        last_goal_error=_rounded(errors[-1]) if len(errors) else None,
+        first_unobserved=_rounded(goals[0, 2]) if len(errors) else None,
+        goal_ahead=goal_ahead(start, yaw, goal),
+        goal_in_sight=goal_in_sight(task.layout, start, yaw, goal),
+    )
+
+
+def as_kept(values: NDArray[Any]) -> Floats:
+    """Lengths to a tenth of a millimetre and angles to a tenth of a milliradian, as episodes.jsonl keeps them."""
+    return np.round(values.astype(float), 4) + 0.0  # not −0.0
+
+
+def _rounded(value: float) -> float:
+    """A metric to a micrometre, a share to a millionth: the last bits of a sum depend on the machine."""
+    return round(float(value), 6) + 0.0

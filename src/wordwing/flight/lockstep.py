@@ -7,7 +7,8 @@ faults. So a flight takes as long as the computer needs for it, and the same see
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from wordwing.flight.calibration import Calibration
 from wordwing.flight.camera_stream import CameraFrame, FrameBuffer
@@ -21,8 +22,10 @@ from wordwing.flight.mavlink.messages import Codec
 from wordwing.flight.mavlink_vehicle import MavlinkVehicle
 from wordwing.flight.served.autopilot_profile import AutopilotName
 from wordwing.flight.served.vehicle import ServedLab
+from wordwing.interface import Domain, Environment
 from wordwing.lab.vehicle import LabConfig
 from wordwing.world.layout import Layout
+from wordwing.world.tasks import Task
 
 STEP = 0.01
 """Seconds of the served lab's own ticks."""
@@ -160,3 +163,13 @@ def lockstep_vehicle(
     lab = ServedLab(layout, start_xy, start_yaw, seed=seed, autopilot=autopilot, config=config)
     guardian = LockstepClient(lab, fence=FenceMargins(config.fence_margin, config.side_margin, edge=0.0))
     return MavlinkVehicle(guardian, LockstepCamera(lab, guardian.clock), lambda _state: None, say=lambda _words: None)
+
+
+@contextmanager
+def open_lockstep(
+    domain: Domain, tasks: Sequence[Task], *, autopilot: AutopilotName, seed: int = 0, **_others: object
+) -> Iterator[Environment]:
+    """The lab over MAVLink for the only task; called like `execution.environments.open_environment`."""
+    [task] = tasks
+    with lockstep_vehicle(task.layout, task.start_xy, task.start_yaw, seed, autopilot) as drone:
+        yield drone

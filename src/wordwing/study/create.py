@@ -7,16 +7,17 @@ import secrets
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
 from wordwing.data.schema import MAX_TEXT
 from wordwing.errors import WordwingError, did_you_mean
-from wordwing.evaluation.episodes import Episode, find_episodes, read_episodes
-from wordwing.evaluation.measures import measure
 from wordwing.evaluation.report.labels import NOT_LEARNED, ordered
+from wordwing.execution.episodes import find_episodes, pose_rows, read_episodes
+from wordwing.execution.execution import Execution
+from wordwing.execution.metrics import measure
 from wordwing.files import replacing
 from wordwing.pool import shared
 from wordwing.release import VERSION
@@ -32,9 +33,9 @@ class Plan:
     """What is to be rated."""
 
     settings: Settings
-    items: tuple[Episode, ...]
+    items: tuple[Execution, ...]
     """Every system's flight of every instruction."""
-    practice: tuple[tuple[Episode, Practice], ...]
+    practice: tuple[tuple[Execution, Practice], ...]
     """Flights of other instructions, in the order in which they are practised on."""
     instructions: int
     held_out: int
@@ -68,9 +69,9 @@ def plan(folders: Sequence[Path], wishes: Wishes) -> Plan:
     flights = _read([find_episodes(folder) for folder in folders])
     first = next(iter(flights.values()))
     systems = _systems({system for system, _id in flights}, wishes.systems)
-    by_instruction: dict[str, dict[str, Episode]] = defaultdict(dict)
+    by_instruction: dict[str, dict[str, Execution]] = defaultdict(dict)
     for (system, name), episode in flights.items():
-        if episode.segments in wishes.segments:
+        if episode.provenance.segments in wishes.segments:
             by_instruction[name][system] = episode
     common = [name for name, flown in sorted(by_instruction.items()) if all(system in flown for system in systems)]
     if not common:
@@ -92,10 +93,10 @@ def plan(folders: Sequence[Path], wishes: Wishes) -> Plan:
     spare = _usable([name for name in by_instruction if name not in set(kept)], by_instruction)
     settings = Settings(
         systems=tuple(systems),
-        corpus=first.corpus,
-        text=first.text,
-        split=first.split,
-        domain=first.domain,
+        corpus=first.provenance.corpus,
+        text=first.provenance.text,
+        split=first.provenance.split,
+        domain=first.provenance.domain,
         raters=wishes.raters,
         items_per_rater=wishes.items_per_rater,
         seed=wishes.seed,
@@ -121,15 +122,15 @@ def create_study(made: Plan, out: Path, processes: int = 1, tick: Callable[[int]
         tick: Told how many flights have been drawn since it was last told.
     """
     check_new(out)
-    facts = {(episode.system, episode.id): practice for episode, practice in made.practice}
+    facts = {_key(episode): practice for episode, practice in made.practice}
     # The order of numbers is the order of practice; among items it must tell nothing.
     numbers: dict[tuple[str, str], int] = {key: number for number, key in enumerate(facts, start=1)}
     places = np.random.default_rng([made.settings.seed, 1]).permutation(len(made.items)).tolist()
     for place, episode in zip(places, made.items, strict=True):
-        numbers[episode.system, episode.id] = len(facts) + 1 + place
-    by_instruction: dict[str, list[Episode]] = defaultdict(list)
+        numbers[_key(episode)] = len(facts) + 1 + place
+    by_instruction: dict[str, list[Execution]] = defaultdict(list)
     for episode in [*(entry for entry, _practice in made.practice), *made.items]:
-        by_instruction[episode.id].append(episode)
+        by_instruction[episode.provenance.id].append(episode)
     killed = "a process that drew flights was killed, perhaps for want of memory; try --processes 1"
     with replacing(out) as temporary:
         with new_database(temporary, out) as connection:
@@ -138,10 +139,10 @@ def create_study(made: Plan, out: Path, processes: int = 1, tick: Callable[[int]
             # Rows in the order of instructions, whichever was drawn first.
             order = {name: number for number, name in enumerate(by_instruction, start=1)}
             for flown, (sheet, films) in drawn:
-                _insert_instruction(connection, order[flown[0].id], flown[0], sheet)
+                _insert_instruction(connection, order[flown[0].provenance.id], flown[0], sheet)
                 for episode, (film, still) in zip(flown, films, strict=True):
-                    key = (episode.system, episode.id)
-                    _insert_item(connection, numbers[key], order[episode.id], episode, facts.get(key))
+                    key = _key(episode)
+                    _insert_item(connection, numbers[key], order[key[1]], episode, facts.get(key))
                     connection.execute("INSERT INTO films VALUES (?, ?, ?)", (numbers[key], film, still))
                 tick(len(flown))
         check_new(out)
@@ -153,39 +154,50 @@ def check_new(out: Path) -> None:
         raise WordwingError(f"{out}: this is there already, perhaps with ratings in it; choose another --out")
 
 
-def draw_flights(flown: Sequence[Episode]) -> tuple[bytes, list[tuple[bytes, bytes]]]:
+def draw_flights(flown: Sequence[Execution]) -> tuple[bytes, list[tuple[bytes, bytes]]]:
     """The legend of one instruction, and film and last frame of each of its flights."""
-    scene = stage(flown[0].layout)
-    return webp(legend(flown[0].layout)), [animate(episode.flight, scene) for episode in flown]
+    scene = stage(flown[0].task.layout)
+    return webp(legend(flown[0].task.layout)), [animate(episode, scene) for episode in flown]
 
 
-def _read(files: Sequence[Path]) -> dict[tuple[str, str], Episode]:
+def _read(files: Sequence[Path]) -> dict[tuple[str, str], Execution]:
     """All flights, by system and instruction."""
-    found: dict[tuple[str, str], Episode] = {}
-    firsts: dict[str, Episode] = {}
+    found: dict[tuple[str, str], Execution] = {}
+    firsts: dict[str, Execution] = {}
     for file in files:
         for episode in read_episodes([file]):
-            key = episode.system, episode.id
+            key = _key(episode)
             if key in found:
-                raise WordwingError(f"{file}: {episode.system} flew {episode.id} twice; name each evaluation once")
+                raise WordwingError(f"{file}: {key[0]} flew {key[1]} twice; name each evaluation once")
             first = next(iter(firsts.values()), episode)
             if _origin(episode) != _origin(first):
                 raise WordwingError(
                     f"{file}: these flights are of {_origin(episode)}, others of {_origin(first)}; "
                     "a study compares systems on one corpus, split and domain"
                 )
-            same = firsts.setdefault(episode.id, episode)
-            if (same.instruction, same.layout, same.start) != (episode.instruction, episode.layout, episode.start):
-                raise WordwingError(f"{file}: {episode.id} is another instruction there than for {same.system}")
-            # Beliefs and setpoints are not shown; an evaluation may have thousands of flights.
-            found[key] = replace(episode, setpoints=np.zeros((0, 2)), goals=np.zeros((0, 3)))
+            same = firsts.setdefault(key[1], episode)
+            if _task(same) != _task(episode):
+                raise WordwingError(f"{file}: {key[1]} is another instruction there than for {same.provenance.system}")
+            found[key] = episode
     if not found:
         raise WordwingError(f"{files[0]}: there are no flights in it yet; wordwing evaluate flies them")
     return found
 
 
-def _origin(episode: Episode) -> str:
-    return f"{episode.corpus} {episode.split}, {episode.domain}, {episode.text} instructions"
+def _origin(episode: Execution) -> str:
+    flight = episode.provenance
+    return f"{flight.corpus} {flight.split}, {flight.domain}, {flight.text} instructions"
+
+
+def _key(episode: Execution) -> tuple[str, str]:
+    """System and instruction."""
+    return episode.provenance.system, episode.provenance.id
+
+
+def _task(episode: Execution) -> tuple[object, ...]:
+    """What a drone was told, and where."""
+    task = episode.task
+    return task.instruction, task.layout, task.start_xy, task.start_yaw
 
 
 def _systems(flown: Iterable[str], wanted: Sequence[str]) -> list[str]:
@@ -199,29 +211,30 @@ def _systems(flown: Iterable[str], wanted: Sequence[str]) -> list[str]:
     return ordered(wanted) if wanted else known
 
 
-def _check_texts(folders: Sequence[Path], episodes: Iterable[Episode]) -> None:
+def _check_texts(folders: Sequence[Path], episodes: Iterable[Execution]) -> None:
     for episode in episodes:
-        if episode.instruction is None:
+        name = episode.provenance.id
+        if episode.provenance.withheld:
             raise WordwingError(
-                f"{folders[0]}: the sentence of {episode.id} is not in it, since it may not be passed on, and "
+                f"{folders[0]}: the sentence of {name} is not in it, since it may not be passed on, and "
                 "without it nobody can judge the flight; fly it again with wordwing evaluate"
             )
-        if len(episode.instruction) > MAX_TEXT:
-            raise WordwingError(f"{folders[0]}: the sentence of {episode.id} has more than {MAX_TEXT:,} characters")
+        if len(episode.task.instruction) > MAX_TEXT:
+            raise WordwingError(f"{folders[0]}: the sentence of {name} has more than {MAX_TEXT:,} characters")
 
 
-def _usable(names: Iterable[str], flown: dict[str, dict[str, Episode]]) -> list[str]:
+def _usable(names: Iterable[str], flown: dict[str, dict[str, Execution]]) -> list[str]:
     """Instructions that can be shown."""
     return [name for name in names if any(_showable(episode) for episode in flown[name].values())]
 
 
-def _showable(episode: Episode) -> bool:
-    return episode.instruction is not None and len(episode.instruction) <= MAX_TEXT
+def _showable(episode: Execution) -> bool:
+    return not episode.provenance.withheld and len(episode.task.instruction) <= MAX_TEXT
 
 
 def _practice(
-    spare: Sequence[dict[str, Episode]], count: int, rng: np.random.Generator
-) -> Iterator[tuple[Episode, Practice]]:
+    spare: Sequence[dict[str, Execution]], count: int, rng: np.random.Generator
+) -> Iterator[tuple[Execution, Practice]]:
     """Flights to practise on, each of another instruction: good ones, of ORACLE if it flew, and bad ones in turn."""
     left = [spare[place] for place in rng.permutation(len(spare))]
     for turn in range(count):
@@ -238,7 +251,7 @@ def _practice(
         yield candidates[place]
 
 
-def _candidate(flown: dict[str, Episode], good: bool) -> tuple[Episode, Practice]:
+def _candidate(flown: dict[str, Execution], good: bool) -> tuple[Execution, Practice]:
     """A flight of an instruction that is likely to be good or bad, and what is known of it."""
     names = [name for name in ordered(flown) if _showable(flown[name])]
     bad = [name for name in names if name in NOT_LEARNED and name != "oracle"]
@@ -246,24 +259,25 @@ def _candidate(flown: dict[str, Episode], good: bool) -> tuple[Episode, Practice
     return flown[likely], Practice.of(measure(flown[likely]))
 
 
-def _insert_instruction(connection: sqlite3.Connection, number: int, episode: Episode, sheet: bytes) -> None:
-    goal = episode.gold[-1]
+def _insert_instruction(connection: sqlite3.Connection, number: int, episode: Execution, sheet: bytes) -> None:
+    task = episode.task
+    goal = task.gold_path[-1]
     row = (
         number,
-        episode.id,
-        episode.segments,
-        episode.instruction,
-        goal_ahead(episode.start[:2], episode.start[2], goal),
-        goal_in_sight(episode.layout, episode.start[:2], episode.start[2], goal),
-        episode.layout.to_json(),
-        json.dumps(episode.start),
+        episode.provenance.id,
+        episode.provenance.segments,
+        task.instruction,
+        goal_ahead(task.start_xy, task.start_yaw, goal),
+        goal_in_sight(task.layout, task.start_xy, task.start_yaw, goal),
+        task.layout.to_json(),
+        json.dumps([*task.start_xy, task.start_yaw]),
         sheet,
     )
     connection.execute("INSERT INTO instructions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
 
 def _insert_item(
-    connection: sqlite3.Connection, number: int, instruction: int, episode: Episode, practice: Practice | None
+    connection: sqlite3.Connection, number: int, instruction: int, episode: Execution, practice: Practice | None
 ) -> None:
     connection.execute(
         "INSERT INTO items VALUES (?, ?, ?, ?, ?, ?)",
@@ -271,9 +285,9 @@ def _insert_item(
             number,
             secrets.token_hex(TOKEN_BYTES),
             instruction,
-            episode.system,
+            episode.provenance.system,
             None if practice is None else json.dumps(asdict(practice)),
-            json.dumps(episode.poses.tolist()),
+            json.dumps(pose_rows(episode).tolist()),
         ),
     )
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from wordwing.errors import WordwingError, shown
 
 if TYPE_CHECKING:
-    from wordwing.evaluation.measures import Measures
+    from wordwing.execution.metrics import Metrics
 
 Key = Literal["path", "goal", "efficiency"]
 KEYS: tuple[Key, ...] = get_args(Key)
@@ -134,7 +134,7 @@ class Practice:
     """nDTW of flown and demonstrated path."""
 
     @classmethod
-    def of(cls, measures: Measures) -> Practice:
+    def of(cls, measures: Metrics) -> Practice:
         """Of a flight that has been measured."""
         return cls(measures.distance, measures.ndtw)
 

@@ -12,7 +12,6 @@ from PIL import Image
 
 from small_evaluation import plain_episode
 from small_flights import flight
-from wordwing.evaluation.episodes import Episode, rounded
 from wordwing.evaluation.report.gallery import (
     Choice,
     Example,
@@ -26,6 +25,8 @@ from wordwing.evaluation.report.gallery import (
 )
 from wordwing.evaluation.report.labels import Origin
 from wordwing.evaluation.report.summary import flight_table
+from wordwing.execution.episodes import episode_line, parse_episode
+from wordwing.execution.execution import Execution
 from wordwing.execution.runner import fly
 from wordwing.policies.baselines import Average
 from wordwing.sim.simulator import Simulator
@@ -38,7 +39,7 @@ BLUE, ORANGE, WHITE = (0, 114, 178), (230, 159, 0), (255, 255, 255)
 LAYOUT = Layout((Placement("Barrel", 1.5, 1.5, 0.3), Placement("Well", -1.6, 1.2, 0.0)))
 
 
-def episode(system: str = "average", name: str = "p/0", **others) -> Episode:
+def episode(system: str = "average", name: str = "p/0", **others) -> Execution:
     """A flight ahead along x from −1 to 1; the demonstration goes to the right, along −y."""
     gold = np.array([[-1.0, 0.0], [-1.0, -1.5]])
     path = np.stack([np.linspace(-1.0, 1.0, 9), np.zeros(9)], axis=-1)
@@ -114,7 +115,7 @@ def shown_by(*systems: str, **others):
 
 def test_an_example_has_all_flights_of_its_instruction_in_the_order_of_tables():
     [example] = shown_by("mine", "oracle", "stop")
-    assert [flown.episode.system for flown in example.flights] == ["stop", "mine", "oracle"]
+    assert [flown.episode.provenance.system for flown in example.flights] == ["stop", "mine", "oracle"]
     assert example.instruction == "fly on"
     assert example.flights[0].measures.distance == pytest.approx(math.hypot(2.0, 1.5), abs=1e-5)
     for flown in example.flights:
@@ -163,8 +164,7 @@ def test_who_never_moves_is_drawn_too():
 def test_sim_images_are_those_that_the_drone_saw():
     task = Task("fly on", LAYOUT, (-1.0, 0.2), 0.4, np.array([[-1.0, 0.2], [1.0, 1.0]]))
     [flight] = fly(Average(0.5, 0.3, 9), Simulator(1), [task], keep_images=True)
-    poses, setpoints = rounded(flight)
-    again = episode(poses=poses, setpoints=setpoints, decisions=flight.end, start=(-1.0, 0.2, 0.4)).flight
+    again = parse_episode(episode_line(flight, {}), "here")
     images = camera_images(again, "sim", 0)
     assert len(images) == len(flight.images[0]) > 5
     for new, old in zip(images, flight.images[0], strict=True):
@@ -176,7 +176,7 @@ def test_videos_are_of_the_reference_first_and_no_more_than_asked_for(tmp_path):
     told = []
     gallery = shown_by("mine", "oracle", "stop")
     made = make_videos(gallery, tmp_path, videos=2, progress=lambda places: told.extend(places) or places)
-    names = {flown.episode.system: flown.video for flown in made[0].flights}
+    names = {flown.episode.provenance.system: flown.video for flown in made[0].flights}
     assert names == {"mine": "videos/01-mine-sim-p-0.mp4", "stop": "videos/02-stop-sim-p-0.mp4", "oracle": None}
     assert sorted(path.name for path in (tmp_path / "videos").iterdir()) == [
         "01-mine-sim-p-0.mp4",
@@ -211,7 +211,7 @@ def test_a_system_of_any_name_cannot_write_outside_the_folder(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["report"]
 
 
-def said_by(monkeypatch, flown: Episode) -> tuple[str, str]:
+def said_by(monkeypatch, flown: Execution) -> tuple[str, str]:
     """Title and words of a video."""
     said = []
 
@@ -234,7 +234,7 @@ def test_a_video_says_who_flew_where_and_that_lab_images_are_new(monkeypatch):
 
 
 def test_lab_images_are_of_the_lab_and_the_same_every_time():
-    flight = episode(domain="lab").flight
+    flight = episode(domain="lab")
     once, twice = (camera_images(flight, "lab", 5) for _ in range(2))
     assert all((a == b).all() for a, b in zip(once, twice, strict=True))
     assert len(once) == 9

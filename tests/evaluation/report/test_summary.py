@@ -9,10 +9,11 @@ import pytest
 
 from small_flights import flight, measures
 from wordwing.errors import WordwingError
-from wordwing.evaluation.measures import Measures
 from wordwing.evaluation.report.bootstrap import Resampling
 from wordwing.evaluation.report.labels import Origin, ordered, title
 from wordwing.evaluation.report.summary import METRICS, flight_row, flight_table, rounded, summarise
+from wordwing.execution.execution import Provenance
+from wordwing.execution.metrics import Metrics
 
 TEST = Origin("cage", "generated", "test", "sim")
 
@@ -112,8 +113,8 @@ def test_all_that_succeed_get_wilsons_interval():
 
 def test_every_metric_but_what_belongs_to_the_task_is_averaged():
     of_the_task = {"stop_emd", "gold_length", "clauses", "goal_ahead", "goal_in_sight"}
-    assert set(METRICS) == set(Measures.__annotations__) - of_the_task
-    shares = {name for name, kind in Measures.__annotations__.items() if kind.startswith("bool")} - of_the_task
+    assert set(METRICS) == set(Metrics.__annotations__) - of_the_task
+    shares = {name for name, kind in Metrics.__annotations__.items() if kind.startswith("bool")} - of_the_task
     assert {name for name, metric in METRICS.items() if metric.share} == shares
 
 
@@ -241,8 +242,7 @@ def test_tasks_that_share_no_more_than_a_name_are_refused():
 
 
 def test_a_row_keeps_an_episodes_keys():
-    line = {"system": "stop", "corpus": "cage", "text": "human", "split": "dev", "domain": "lab", "segments": 2}
-    kept = flight_row({**line, "id": "p/0-1", "layout_id": "p", "poses": []}, measures())
+    kept = flight_row(Provenance("stop", "cage", "human", "dev", "lab", 0, "p/0-1", 2, "p"), measures())
     assert kept == flight("stop", "p/0-1", text="human", split="dev", domain="lab")
 
 

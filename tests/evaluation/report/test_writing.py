@@ -13,7 +13,7 @@ import pytest
 
 from small_evaluation import save_policy, small_cage
 from wordwing.errors import WordwingError
-from wordwing.evaluation.evaluate import Settings, evaluate
+from wordwing.evaluation.evaluate import EvaluationConfig, evaluate
 from wordwing.evaluation.report.writing import check_place, measure_again, sort_folders, write_report
 from wordwing.evaluation.systems import find_systems
 
@@ -24,7 +24,7 @@ def evaluated(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("evaluated")
     dataset = small_cage(folder / "cage", train=1, dev=2)
     policy = save_policy(folder / "mine")
-    settings = Settings(dataset, "dev", limit=6)
+    settings = EvaluationConfig(dataset, "dev", limit=6)
     evaluate(settings, find_systems(["stop", "oracle", str(policy)], dataset), folder / "flown")
     return folder / "flown"
 

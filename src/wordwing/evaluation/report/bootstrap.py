@@ -25,7 +25,7 @@ LEAST_GAP = 0.01
 """Between AVERAGE and ORACLE, as a share or in metres, for there to be something to close."""
 
 UNIT = 1e-6
-"""Values are taken to the nearest multiple, as `Measures` are rounded. Their sums are then those of whole numbers
+"""Values are taken to the nearest multiple, as `Metrics` are rounded. Their sums are then those of whole numbers
 and exact, so that neither the order of flights nor the machine changes a bit of a result."""
 
 

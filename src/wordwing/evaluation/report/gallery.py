@@ -21,12 +21,10 @@ from PIL import Image, ImageDraw
 
 from wordwing.camera import Camera
 from wordwing.data.schema import Segment
-from wordwing.evaluation.episodes import Episode
-from wordwing.evaluation.measures import Measures, measure
 from wordwing.evaluation.report.labels import Origin, learned, ordered, slug, title
 from wordwing.execution.environments import flight_seed
 from wordwing.execution.execution import Execution
-from wordwing.execution.metrics import SUCCESS_DISTANCE
+from wordwing.execution.metrics import SUCCESS_DISTANCE, Metrics, measure
 from wordwing.files import replacing
 from wordwing.frames import Pose
 from wordwing.interface import Domain
@@ -76,8 +74,8 @@ class Choice:
 class ExampleFlight:
     """A system's flight of an instruction, to be shown."""
 
-    episode: Episode
-    measures: Measures
+    episode: Execution
+    measures: Metrics
     image: bytes
     """WebP."""
     video: str | None = None
@@ -146,37 +144,40 @@ def _draw(distances: pd.Series[float], rng: np.random.Generator) -> list[tuple[K
     return [(kind, drawn[kind]) for kind in order if kind in drawn]
 
 
-def examples(choices: Sequence[Choice], episodes: Iterable[Episode]) -> list[Example]:
+def examples(choices: Sequence[Choice], episodes: Iterable[Execution]) -> list[Example]:
     """Find and draw the flights of chosen instructions, systems in the order of tables."""
-    found: dict[tuple[Origin, str], dict[str, Episode]] = {(choice.origin, choice.id): {} for choice in choices}
+    found: dict[tuple[Origin, str], dict[str, Execution]] = {(choice.origin, choice.id): {} for choice in choices}
     for episode in episodes:
-        key = Origin(episode.corpus, episode.text, episode.split, episode.domain), episode.id
+        flight = episode.provenance
+        key = Origin(flight.corpus, flight.text, flight.split, flight.domain), flight.id
         if key in found:
-            found[key][episode.system] = episode
+            found[key][flight.system] = episode
     shown = []
     for choice in choices:
         by_system = found[choice.origin, choice.id]
         flights = [by_system[name] for name in ordered(by_system)]
-        [ground] = overheads([flights[0].layout], IMAGE_SIZE)
+        [ground] = overheads([flights[0].task.layout], IMAGE_SIZE)
         drawn = [ExampleFlight(episode, measure(episode), webp(draw_flight(episode, ground))) for episode in flights]
-        shown.append(Example(choice, flights[0].instruction, tuple(drawn)))
+        first = flights[0]
+        shown.append(Example(choice, None if first.provenance.withheld else first.task.instruction, tuple(drawn)))
     return shown
 
 
-def draw_flight(episode: Episode, ground: NDArray[np.uint8]) -> Image.Image:
+def draw_flight(episode: Execution, ground: NDArray[np.uint8]) -> Image.Image:
     """A flown path and the demonstration on an overhead view [S, S, 3], with the circle that counts as success.
 
     A cross is where a policy believed the goal to be at its last decision: far from the circle, it misunderstood; near
     it with the path's end elsewhere, it flew badly.
     """
-    x, y, yaw = episode.start
+    task, gold, goals = episode.task, np.asarray(episode.task.gold_path), episode.believed_goals
+    (x, y), yaw = task.start_xy, task.start_yaw
     size, fine = len(ground), FINE * len(ground)
-    segment = Segment(episode.instruction or episode.id, (x, y), yaw, episode.gold)
-    image = draw_map(ground, episode.layout, [Stroke(episode.gold, GOLD)], segment, names=round(size / 26))
+    segment = Segment(task.instruction, (x, y), yaw, gold)
+    image = draw_map(ground, task.layout, [Stroke(gold, GOLD)], segment, names=round(size / 26))
     image = image.resize((fine, fine), Image.Resampling.BICUBIC)
     draw = ImageDraw.Draw(image)
     unit = fine / 600
-    goal = map_pixels(episode.gold[-1], fine)
+    goal = map_pixels(gold[-1], fine)
     reach = fine * SUCCESS_DISTANCE / MAP_EXTENT
     for colour, width in ((INK, 6 * unit), (WHITE, 3 * unit)):
         draw.ellipse(_around(goal, reach + width / 2), None, colour, round(width))
@@ -184,8 +185,8 @@ def draw_flight(episode: Episode, ground: NDArray[np.uint8]) -> Image.Image:
     for colour, width in ((WHITE, 9.5 * unit), (FLOWN, 6 * unit)):
         draw.line(points, colour, round(width), joint="curve")
     draw.ellipse(_around(points[-1], 9 * unit), FLOWN, WHITE, round(2.5 * unit))
-    if len(episode.goals):
-        x_goal, y_goal = map_pixels(episode.goals[-1, :2], fine)
+    if len(goals):
+        x_goal, y_goal = map_pixels(goals[-1, :2], fine)
         for colour, width, reach in ((WHITE, 8.5 * unit, 15 * unit), (REDDISH_PURPLE, 5 * unit, 13 * unit)):
             for side in (-reach, reach):
                 ends = [(x_goal - reach, y_goal - side), (x_goal + reach, y_goal + side)]
@@ -225,7 +226,8 @@ def make_videos(
     made: dict[Position, str] = {}
     for number, (place, flight) in enumerate(progress(_order(shown)[:videos]), start=1):
         episode = shown[place].flights[flight].episode
-        name = f"videos/{number:02d}-{slug(episode.system, episode.domain, episode.id)[:80]}.mp4"
+        of = episode.provenance
+        name = f"videos/{number:02d}-{slug(of.system, of.domain, of.id)[:80]}.mp4"
         with replacing(folder / name) as temporary:
             write_video(video_frames(episode), temporary)
         made[place, flight] = name
@@ -241,20 +243,19 @@ def _order(shown: Sequence[Example]) -> list[Position]:
     ranks: dict[Position, tuple[bool, int]] = {}
     for i, entry in enumerate(shown):
         for k, flight in enumerate(entry.flights):
-            other = flight.episode.system != entry.choice.reference
+            other = flight.episode.provenance.system != entry.choice.reference
             turns[entry.choice.origin, other] += 1
             ranks[i, k] = other, turns[entry.choice.origin, other]
     return sorted(ranks, key=ranks.__getitem__)
 
 
-def video_frames(episode: Episode) -> Iterator[Image.Image]:
+def video_frames(episode: Execution) -> Iterator[Image.Image]:
     """Frames of a video of a flight."""
-    flight = episode.flight
-    images = camera_images(flight, episode.domain, flight_seed(episode.seed, episode.id))
-    flight = replace(flight, images=(tuple(images),))
-    [overhead] = overheads([episode.layout], MAP_SIZE)
-    domain = "sim" if episode.domain == "sim" else "the lab stand-in; camera pictures taken again"
-    yield from flight_frames(flight, overhead, f"{title(episode.system)} in {domain}")
+    of = episode.provenance
+    images = camera_images(episode, of.domain, flight_seed(of.seed, of.id))
+    [overhead] = overheads([episode.task.layout], MAP_SIZE)
+    domain = "sim" if of.domain == "sim" else "the lab stand-in; camera pictures taken again"
+    yield from flight_frames(replace(episode, images=(tuple(images),)), overhead, f"{title(of.system)} in {domain}")
 
 
 def camera_images(flight: Execution, domain: Domain, seed: int) -> list[NDArray[np.uint8]]:

@@ -17,22 +17,23 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wordwing.errors import WordwingError
-from wordwing.evaluation.measures import Measures
 from wordwing.evaluation.report.bootstrap import NOTHING, RESAMPLES, Estimate, Resampling
 from wordwing.evaluation.report.labels import Origin, ordered, ordered_origins, title
+from wordwing.execution.execution import Provenance
+from wordwing.execution.metrics import Metrics
 
 SCHEMA = 1
 """Version of summary.json."""
 
 Goal = Literal["all", "ahead", "not ahead", "in sight", "not in sight"]
-"""Which instructions, by where their goal is seen from the start (`Measures.goal_ahead`, `goal_in_sight`)."""
+"""Which instructions, by where their goal is seen from the start (`Metrics.goal_ahead`, `goal_in_sight`)."""
 CLAUSES = ("1 clause", "2 clauses", "3 or more clauses")
-"""Which instructions, by how much they say (`Measures.clauses`)."""
+"""Which instructions, by how much they say (`Metrics.clauses`)."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A field of `Measures` that is averaged."""
+    """A field of `Metrics` that is averaged."""
 
     name: str
     title: str
@@ -76,25 +77,20 @@ COMPARED_METRICS = ("success", "followed", "emd", "judge_path", "judge_goal")
 """Metrics of which shares of the AVERAGE-to-ORACLE gap, and paired differences, are computed."""
 
 FLIGHT = ("system", *Origin._fields, "segments", "id", "layout_id")
-"""What a report keeps of a flight besides its `Measures`: who flew, and what."""
+"""What a report keeps of a flight besides its `Metrics`: who flew, and what."""
 
 GROUP = (*Origin._fields, "segments", "goal", "clauses")
 """Which instructions an estimate is over. `segments` is a number or "both"."""
 
 
-def flight_row(line: Mapping[str, Any], measures: Measures) -> dict[str, Any]:
-    """What a report keeps of a flight.
-
-    Args:
-        line: The fields of an episode, or its line of episodes.jsonl.
-        measures: Of the same flight.
-    """
-    return {**{key: line[key] for key in FLIGHT}, **measures.to_json()}
+def flight_row(flight: Provenance, metrics: Metrics) -> dict[str, Any]:
+    """What a report keeps of a flight."""
+    return {**{key: getattr(flight, key) for key in FLIGHT}, **metrics.to_json()}
 
 
 def flight_table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """A row for each flight, from what `flight_row` gives: columns `FLIGHT`, and those of `Measures`."""
-    return pd.DataFrame(rows, columns=[*FLIGHT, *(field.name for field in fields(Measures))])
+    """A row for each flight, from what `flight_row` gives: columns `FLIGHT`, and those of `Metrics`."""
+    return pd.DataFrame(rows, columns=[*FLIGHT, *(field.name for field in fields(Metrics))])
 
 
 @dataclass(frozen=True)

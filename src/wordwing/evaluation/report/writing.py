@@ -18,8 +18,6 @@ from pathlib import Path
 import pandas as pd
 
 from wordwing.errors import WordwingError
-from wordwing.evaluation.episodes import EPISODES, find_episodes, read_episodes
-from wordwing.evaluation.measures import measure
 from wordwing.evaluation.report.captions import charts_of
 from wordwing.evaluation.report.curves import save_curves
 from wordwing.evaluation.report.gallery import VIDEOS, Position, choose, examples, make_videos
@@ -28,6 +26,8 @@ from wordwing.evaluation.report.page import Curves, Page, flown_rows, render
 from wordwing.evaluation.report.results import MAIN_TABLES, report_tables, to_csv
 from wordwing.evaluation.report.summary import flight_row, flight_table, summarise
 from wordwing.evaluation.report.tables import render_table
+from wordwing.execution.episodes import EPISODES, find_episodes, read_episodes
+from wordwing.execution.metrics import measure
 from wordwing.files import check_replaceable, replacing, replacing_folder
 from wordwing.release import VERSION
 
@@ -76,7 +76,7 @@ def measure_again(given: Given, tick: Callable[[int], None] = lambda flights: No
     for file in given.evaluations:
         rows = []
         for episode in read_episodes([file]):
-            rows.append(flight_row(vars(episode), measure(episode)))
+            rows.append(flight_row(episode.provenance, measure(episode)))
             tick(1)
         if not rows:
             raise WordwingError(f"{file}: there are no flights in it yet; wordwing evaluate flies them")
@@ -139,6 +139,6 @@ def _evaluated(page: Page, flights: pd.DataFrame, given: Given, folder: Path, vi
         tables=[table for table in tables if table.name.startswith(MAIN_TABLES)],
         more_tables=[table for table in tables if not table.name.startswith(MAIN_TABLES)],
         charts=charts,
-        seeds=sorted({flight.episode.seed for example in shown for flight in example.flights}),
+        seeds=sorted({flight.episode.provenance.seed for example in shown for flight in example.flights}),
         gallery=make_videos(shown, folder, videos, progress),
     )
