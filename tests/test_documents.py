@@ -169,3 +169,22 @@ def test_every_test_that_a_page_names_exists():
     named = {name for page in PAGES for name in re.findall(r"`(test_\w+)`", page.read_text("utf-8"))}
     assert named
     assert named <= names
+
+
+def test_every_name_of_the_glossary_is_defined_in_the_file_beside_it():
+    checked = 0
+    for row in rows((ROOT / "docs" / "glossary.md").read_text("utf-8")):
+        names: list[str] = []
+        for quoted in re.findall(r"`([^`]+)`", row[1]):
+            if not quoted.endswith(".py"):
+                names.append(quoted)
+                continue
+            text = (SOURCE / quoted).read_text("utf-8")
+            assert names, row
+            for name in names:
+                for part in name.split("."):
+                    assert re.search(rf"\b(def|class) {part}\b|\b{part}\b( =|:)", text), f"{name} in {quoted}"
+                checked += 1
+            names = []
+        assert not names, row
+    assert checked > 60
