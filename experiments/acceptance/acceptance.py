@@ -7,14 +7,13 @@ import json
 import sys
 from pathlib import Path
 
-from wordwing.flight.bridge.accept.running import summarise
+from wordwing.flight.bridge.accept.running import read_results, summarise
 
 
 def main() -> None:
     """Summarise each autopilot's file."""
     for file in sorted(Path(sys.argv[1]).glob("*.jsonl")):
-        rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
-        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in summarise(rows))
+        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in summarise(read_results(file)))
         Path(__file__).with_name(file.name).write_text(text, "utf-8")
 
 

@@ -170,10 +170,10 @@ def accept(
     check_range("instance", instance, 0, 9)
     end_by_signals()
     config = AcceptConfig(autopilot, binary, instance, out, kind)
-    rows = run_all(config, out / f"{autopilot}.jsonl", only, lambda text: print(text, flush=True), again=again)
-    failed = [row["row"] for row in rows if not row["holds"]]
-    print(to_text(summarise(rows)))
-    print(f"{len(rows) - len(failed)} of {len(rows)} rows hold: {out / f'{autopilot}.jsonl'}")
+    results = run_all(config, out / f"{autopilot}.jsonl", only, lambda text: print(text, flush=True), again=again)
+    failed = [result.row for result in results if not result.holds]
+    print(to_text(summarise(results)))
+    print(f"{len(results) - len(failed)} of {len(results)} rows hold: {out / f'{autopilot}.jsonl'}")
     if failed:
         raise WordwingError(f"these do not hold: {', '.join(failed)}")
 

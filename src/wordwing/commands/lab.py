@@ -21,8 +21,6 @@ from wordwing.errors import WordwingError
 from wordwing.world.catalogue import Corpus
 
 if TYPE_CHECKING:
-    from wordwing.flight.arena import Arena
-    from wordwing.lab.vehicle import LabConfig
     from wordwing.world.layout import Layout
     from wordwing.world.tasks import Task
 
@@ -77,7 +75,7 @@ def serve(
     from wordwing.flight.mavlink.signing import read_key, signing_time
     from wordwing.flight.served.faults import parse_fault
     from wordwing.flight.served.server import MOCAP_PORT, PLACEMENT_HELP, LabServer, PlacementReader
-    from wordwing.flight.served.vehicle import ServedLab
+    from wordwing.flight.served.vehicle import ServedLab, write_setup
 
     faults = [parse_fault(text) for text in fault]
     key = None if sign is None else read_key(sign)
@@ -94,7 +92,7 @@ def serve(
         signing_time=0 if key is None else signing_time(),
     )
     server = LabServer(lab, host=host, port=port, video=video, mocap=mocap, speed=speed)
-    options = f"{_write_files(arena, lab.frame, lab.config, drawn)} --yes"
+    options = " ".join([*write_setup(arena, lab.frame, lab.config, drawn), "--yes"])
     options += f" --sign {sign}" * (sign is not None) + f" --speed {speed:g}" * (speed != 1)
     options += f" --mocap udp:0.0.0.0:{mocap}" * (mocap != MOCAP_PORT or host != "127.0.0.1")
     address = reachable(host)
@@ -156,6 +154,7 @@ def bridge(
     from wordwing.flight.bridge.bridge import Bridge, needs_relay
     from wordwing.flight.bridge.sitl import ORIGIN, SitlProcess, sitl_ports
     from wordwing.flight.served.faults import SITL_FAULTS, parse_fault
+    from wordwing.flight.served.vehicle import write_setup
 
     if (binary is None) == (connect is None):
         raise WordwingError("the bridge needs either --binary, a simulation to start, or --connect, one that runs")
@@ -188,7 +187,7 @@ def bridge(
             seed=seed,
             simulation=simulation,
         )
-        options = _write_files(arena, world.frame, world.config, drawn)
+        options = " ".join(write_setup(arena, world.frame, world.config, drawn))
         pilot = links.pilot if relay is None else f"udp:{reachable(host)}:{port}"
         origin = f" --origin {','.join(map(str, ORIGIN))}" * (autopilot == "ardupilot")
         lines = (
@@ -219,17 +218,6 @@ def _draw(layout: Path | None, corpus: Corpus, seed: int) -> tuple[Layout, Task]
     rng = np.random.default_rng(check_seed(seed))
     drawn = Layout.load(layout) if layout else sample_layout(corpus, rng)
     return drawn, sample_start(drawn, corpus, rng)
-
-
-def _write_files(arena: Path, frame: Arena, config: LabConfig, layout: Layout) -> str:
-    """Write what `wordwing fly` reads: arena, camera calibration and layout. Returns its options."""
-    from wordwing.flight.calibration import Calibration
-
-    camera, plan = arena.with_name("camera.json"), arena.with_name("layout.json")
-    frame.save(arena)
-    Calibration.of(config.camera.lens, config.image_latency).save(camera)
-    layout.save(plan)
-    return f"--arena {arena} --calibration {camera} --layout {plan}"
 
 
 def _parse_address(text: str) -> tuple[str, int]:

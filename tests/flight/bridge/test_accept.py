@@ -7,7 +7,7 @@ import signal
 import struct
 import sys
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,6 +20,7 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from command_line import refused
 from interrupting import wait_for
+from wordwing.errors import WordwingError
 from wordwing.flight.bridge.accept import running
 from wordwing.flight.bridge.accept.judging import (
     Result,
@@ -30,14 +31,16 @@ from wordwing.flight.bridge.accept.judging import (
     stopped_at,
     to_fence,
 )
-from wordwing.flight.bridge.accept.running import COUNT, chosen, run_all, summarise, to_text
+from wordwing.flight.bridge.accept.running import COUNT, chosen, read_results, run_all, summarise, to_text
 from wordwing.flight.bridge.accept.scenarios import MOCAP_FAULT_FLIGHTS, Scenario, flown_setpoints
-from wordwing.flight.bridge.accept.script import Script, Step
+from wordwing.flight.bridge.accept.script import Script, ScriptFile, Step
 from wordwing.flight.bridge.accept.trial import AcceptConfig, Terminal, TrialError
 from wordwing.flight.bridge.bridge import Recording, TruePoint
 from wordwing.flight.logs import LoggedEvent
+from wordwing.flight.options import DroneOptions
 from wordwing.frames import Pose
 from wordwing.interface import Observation
+from wordwing.validation import parse_json
 
 
 def observed(time: float, yaw: float = 0.0) -> Observation:
@@ -160,7 +163,7 @@ def test_somebody_at_the_terminal_types_what_is_asked_for_and_ctrl_c_reaches_it(
 def test_a_kill_reaches_the_guardian_only_if_asked_to(guardian: bool) -> None:
     terminal = asked()
     child = int(terminal.text.split()[-1])
-    terminal.kill(guardian=guardian)
+    terminal.kill(children=guardian)
     assert terminal.process.wait(20) == -signal.SIGKILL
     terminal.close()
     if guardian:
@@ -214,15 +217,16 @@ class Flights:
 
         monkeypatch.setattr(running, "Trial", NotFlown)
         monkeypatch.setattr(running, "SCENARIOS", (Scenario("one", fly, ("a", "b")),))
-        monkeypatch.setattr(running, "instructions", lambda: ())
+        monkeypatch.setattr(running, "COUNT", 0)
 
 
 def test_rows_are_kept_and_not_flown_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flights, file, said = Flights(monkeypatch, "", ""), tmp_path / "px4.jsonl", []
     config = AcceptConfig("px4", tmp_path)
     rows = run_all(config, file, (), said.append, again=False)
-    assert rows == [json.loads(line) for line in file.read_text().splitlines()]
-    assert [(row["row"], row["holds"], row["version"]) for row in rows] == [("a", True, "1.2.3"), ("b", False, "1.2.3")]
+    assert rows == read_results(file)
+    assert [asdict(row) for row in rows] == [json.loads(line) for line in file.read_text().splitlines()]
+    assert [(row.row, row.holds, row.version) for row in rows] == [("a", True, "1.2.3"), ("b", False, "1.2.3")]
     assert said == ["holds  a: well [|x| 0.10, |y| 0.20]", "FAILS  b: ill"]
     assert run_all(config, file, (), said.append, again=False) == rows
     assert flights.begun == 1
@@ -235,11 +239,24 @@ def test_a_flight_is_tried_again_only_before_it_is_judged(tmp_path: Path, monkey
     flights = Flights(monkeypatch, "fails", "fails", "")
     rows = run_all(AcceptConfig("px4", tmp_path), tmp_path / "1.jsonl", (), lambda _text: None, again=False)
     assert flights.begun == 3
-    assert rows[0]["seen"] == "well (try 3)"
+    assert rows[0].seen == "well (try 3)"
     flights = Flights(monkeypatch, "fails, judged", "")
     rows = run_all(AcceptConfig("px4", tmp_path), tmp_path / "2.jsonl", (), lambda _text: None, again=False)
     assert flights.begun == 1
-    assert [(row["row"], row["holds"], row["x"]) for row in rows] == [("a", False, 0.5), ("b", False, 0.5)]
+    assert [(row.row, row.holds, row.x) for row in rows] == [("a", False, 0.5), ("b", False, 0.5)]
+
+
+def test_results_that_are_not_ours_get_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "px4.jsonl").write_text('{"row": "connect", "seen": "so"}\n')
+    with pytest.raises(WordwingError, match=r'px4\.jsonl: line 1: "holds" is missing; it must be true or false'):
+        read_results(tmp_path / "px4.jsonl")
+
+
+def test_a_script_is_written_and_read_back(tmp_path: Path) -> None:
+    steps = (Step(forward=0.5, seconds=1.0), Step(seconds=0.5, line=(1.0, -1.0, 0.5)))
+    script = ScriptFile("udp:127.0.0.1:14550", DroneOptions(tmp_path / "arena.json", log=tmp_path / "log"), steps)
+    script.save(tmp_path / "script.json")
+    assert parse_json(ScriptFile, (tmp_path / "script.json").read_bytes(), "script.json") == script
 
 
 @pytest.mark.parametrize(
@@ -268,13 +285,12 @@ def test_a_real_autopilot_is_flown(autopilot: str, tmp_path: Path) -> None:
         pytest.skip(f"{BINARIES[autopilot]} names no simulation")
     config = AcceptConfig(autopilot, Path(binary), 6, tmp_path)  # type: ignore[arg-type]
     rows = run_all(config, tmp_path / "rows.jsonl", ["first", "fence", "pilot-killed"], print, again=False)
-    assert [row["row"] for row in rows if not row["holds"]] == []
+    assert [row.row for row in rows if not row.holds] == []
 
 
 def test_the_table_puts_flights_of_one_kind_together() -> None:
-    def row(name: str, holds: bool, x: float | None, **values: float) -> dict:
-        known = {"autopilot": "px4", "version": "1.16.2 (ab)", "wordwing": "0.1.0", "seen": "so", "y": x}
-        return {**known, "row": name, "holds": holds, "x": x, "values": values}
+    def row(name: str, holds: bool, x: float | None, **values: float) -> Result:
+        return Result(name, "so", holds, x, x, values, autopilot="px4", version="1.16.2 (ab)", wordwing="0.1.0")
 
     lines = summarise(
         [

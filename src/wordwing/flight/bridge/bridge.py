@@ -1,4 +1,4 @@
-"""The bridge: true poses out of an autopilot's simulation, motion capture and camera pictures of a layout from there.
+"""The bridge: true poses out of an autopilot's simulation, motion capture and camera images of a layout from there.
 
 The arena is ready around the drone wherever it stands when it is first seen, so that it stands at the start of the
 layout's task; nothing has to be told to the simulation.
@@ -10,10 +10,11 @@ import math
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 
 import torch
+from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from wordwing.errors import WordwingError
 from wordwing.flight.arena import Arena
@@ -55,10 +56,6 @@ RIGID_BODY = "drone"
 
 WAIT = 0.005
 """How long the relay waits for either side before it looks at the other, seconds."""
-
-ARMED = 128
-"""MAV_MODE_FLAG_SAFETY_ARMED."""
-
 
 RELEASES = ((255, ""), (192, "-rc"), (128, "-beta"), (64, "-alpha"))
 """FIRMWARE_VERSION_TYPE from which on a version is of a kind."""
@@ -166,7 +163,7 @@ class Bridge:
             transmitter: UDP port of ArduPilot's simulated receiver.
             mocap: Where poses of motion capture are sent.
             host: The address that the camera listens on.
-            video: Its TCP port; 0 takes a stabilize one.
+            video: Its TCP port; 0 takes a free one.
             relay: The pilot's link through the bridge, from a URL to another, so that its packets can get lost.
             faults: What goes wrong, seconds after the drone was armed.
             seed: Of noise and faults.
@@ -235,38 +232,33 @@ class Bridge:
             ready: Called once the arena lies around the drone.
         """
         sys.setswitchinterval(SWITCH)
-        link: MavlinkLink | None = None
-        relay: LinkRelay | None = None
-        threads = []
         try:
-            link = self._connect()
-            self._station = GroundStation(self.autopilot, link, self._transmitter)
-            self._serve(link, until=self.ready.is_set)
-            if self._stopping.is_set():
-                return
-            threads.append(threading.Thread(target=self._stream_camera, name="camera", daemon=True))
-            if self._relayed is not None:
-                relay = LinkRelay(*self._relayed, self._faults, self._clock, self._seed)
-                threads.append(threading.Thread(target=relay.run, args=[self._stopping], name="relay", daemon=True))
-            for thread in threads:
-                thread.start()
-            ready()
-            self._serve(link, until=lambda: False)
+            with ExitStack() as opened:
+                opened.callback(self._senders.close)
+                opened.callback(self._video.close)
+                link = self._connect()
+                opened.callback(link.close)
+                self._station = GroundStation(self.autopilot, link, self._transmitter)
+                opened.callback(self._station.close)
+                self._serve(link, until=self.ready.is_set)
+                if self._stopping.is_set():
+                    return
+                threads = [threading.Thread(target=self._stream_camera, name="camera", daemon=True)]
+                if self._relayed is not None:
+                    relay = LinkRelay(*self._relayed, self._faults, self._clock, self._seed)
+                    opened.callback(relay.close)
+                    threads.append(threading.Thread(target=relay.run, args=[self._stopping], name="relay", daemon=True))
+                for thread in threads:
+                    thread.start()
+                    opened.callback(thread.join, 1.0)
+                opened.callback(self._stopping.set)
+                ready()
+                self._serve(link, until=lambda: False)
         except WordwingError as error:
             self.failure = str(error)
             raise
         finally:
             self._stopping.set()
-            for thread in threads:
-                thread.join(1.0)
-            self._video.close()
-            self._senders.close()
-            if self._station is not None:
-                self._station.close()
-            if relay is not None:
-                relay.close()
-            if link is not None:
-                link.close()
 
     def stop(self) -> None:
         """End `run`, from another thread."""
@@ -319,7 +311,7 @@ class Bridge:
         kind, recording = message.get_type(), self.recording
         if kind == "HEARTBEAT":
             station.system = message.get_srcSystem()
-            state = (message.custom_mode, bool(message.base_mode & ARMED))
+            state = (message.custom_mode, bool(message.base_mode & mavlink.MAV_MODE_FLAG_SAFETY_ARMED))
             if not recording.modes or recording.modes[-1][1:] != state:
                 recording.modes.append((now, *state))
             if state[1] and self._pending_faults:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from wordwing.errors import WordwingError
 from wordwing.flight.arena import Arena
+from wordwing.flight.calibration import Calibration
 from wordwing.flight.served.autopilot import TICK, ServedAutopilot, VelocitySetpoint
 from wordwing.flight.served.autopilot_profile import (
     ACCEPTED,
@@ -77,6 +79,15 @@ def sample_start(layout: Layout, corpus: Corpus, rng: np.random.Generator) -> Ta
         if max(map(abs, task.start_xy)) <= reach:
             return task
     raise WordwingError(f"no start within {reach:.2f} m of the centre was found in this layout; take another --seed")
+
+
+def write_setup(arena: Path, frame: Arena, config: LabConfig, layout: Layout) -> list[str]:
+    """Write what `wordwing fly` reads, side by side: arena, camera calibration and layout. Returns its options."""
+    camera, plan = arena.with_name("camera.json"), arena.with_name("layout.json")
+    frame.save(arena)
+    Calibration.of(config.camera.lens, config.image_latency).save(camera)
+    layout.save(plan)
+    return ["--arena", str(arena), "--calibration", str(camera), "--layout", str(plan)]
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,11 @@ class Result:
     y: float | None = None
     values: dict[str, float] = field(default_factory=dict)
     """Numbers behind `seen`."""
+    autopilot: str = ""
+    version: str = ""
+    """Of the autopilot."""
+    wordwing: str = ""
+    """Version of wordwing."""
 
 
 def greatest_xy(trial: Trial, after: float = 0.0) -> tuple[float, float]:
@@ -76,10 +81,7 @@ def within(seconds: float | None, most: float) -> bool:
 
 
 def pose_errors(trial: Trial) -> list[tuple[float, float]]:
-    """How far the poses that the policy was shown are from the truth: over the floor, and in height (told less true).
-
-    Each in metres.
-    """
+    """Errors of the poses that the policy was shown: over the floor, and in height (estimate minus truth), metres."""
     errors = []
     for entry in trial.events():
         if entry.kind == "observation":

@@ -8,21 +8,20 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
-from functools import cached_property
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from wordwing.errors import WordwingError, did_you_mean
-from wordwing.files import unwritable
+from wordwing.files import read_text, unwritable
 from wordwing.flight.bridge.accept.judging import Result, duration, elapsed, greatest_xy, inside, point_at
 from wordwing.flight.bridge.accept.scenarios import SCENARIOS, Scenario, StartCondition
 from wordwing.flight.bridge.accept.trial import AcceptConfig, Trial, TrialError
 from wordwing.flight.served.autopilot_profile import AutopilotName
 from wordwing.flight.served.vehicle import sample_start
-from wordwing.frames import ARENA_HALF
 from wordwing.release import release
+from wordwing.validation import parse_json
 from wordwing.world.samplers import sample_layout
 from wordwing.world.tasks import Task
 
@@ -30,64 +29,53 @@ TRIES = 3
 """How often a flight is begun that does not come to what it is about."""
 
 COUNT = 10
+"""Instructions that are flown."""
 
 SUCCESS = 0.47
 """A flight succeeds if it stops so near to where its path ends, metres (paper: Evaluation)."""
 
-Row = dict[str, Any]
-"""A line of the JSON lines that `running` writes."""
+MAX_FILE = 10_000_000
+"""Largest file of results that is read, bytes."""
 
 MANY = re.compile(r"(?P<kind>motion capture \w+, [\w ]+), \d+|(?P<other>instruction) \d+")
 """Rows of which there are several."""
 
 
-class InstructionFlight:
-    """One of the instructions; its number chooses layout, start and words."""
+def instruction_flight(number: int) -> Scenario:
+    """Fly one of the instructions by `wordwing fly`; its number chooses layout, start and words."""
+    row = f"instruction {number}"
 
-    def __init__(self, number: int) -> None:
-        self.row = f"instruction {number}"
-        self.number = number
-
-    @cached_property
-    def task(self) -> Task:
-        """What is flown."""
-        rng = np.random.default_rng(self.number)
+    @cache
+    def task() -> Task:
+        rng = np.random.default_rng(number)
         return sample_start(sample_layout("cage", rng), "cage", rng)
 
-    def setting(self) -> StartCondition:
-        """Where it begins."""
-        task = self.task
-        return StartCondition((float(task.start_xy[0]), float(task.start_xy[1]), float(task.start_yaw)), task.layout)
+    def start() -> StartCondition:
+        x, y = map(float, task().start_xy)
+        return StartCondition((x, y, float(task().start_yaw)), task().layout)
 
-    def fly(self, trial: Trial) -> Iterable[Result]:
-        """Fly it by `wordwing fly`."""
-        task = self.task
-        trial.fly(task.instruction)
+    def fly(trial: Trial) -> Iterable[Result]:
+        instruction, goal = task().instruction, task().gold_path[-1]
+        trial.fly(instruction)
         begin = trial.wait_for_flight(120.0)
-        terminal = trial.terminal
-        assert terminal is not None
         trial.wait("the drone is disarmed", lambda: trial.disarmed_at(begin) is not None, 150.0)
-        trial.wait("the pilot tells how it ended", lambda: "the drone is " in terminal.text, 20.0)
+        trial.wait("the pilot tells how it ended", lambda: "the drone is " in trial.pilot.text, 20.0)
         end = next((entry for entry in trial.events() if entry.kind == "end"), None)
         if end is None:  # not the policy ended it
-            lines = [line for line in terminal.text.splitlines() if "the drone is " in line]
-            raise TrialError(f'"{task.instruction}": {"; ".join(lines)}')
+            lines = [line for line in trial.pilot.text.splitlines() if "the drone is " in line]
+            raise TrialError(f'"{instruction}": {"; ".join(lines)}')
         x, y = greatest_xy(trial)
-        seen, goal = f'"{task.instruction}": ', task.gold_path[-1]
         at = point_at(trial, end.time)
         off = math.hypot(at.x - goal[0], at.y - goal[1])
-        seen += f"ended by {end.values['by']} after {duration(elapsed(end.time, begin))}, {off:.2f} m from the goal"
-        yield Result(self.row, seen, inside(x, y), x, y, {"goal": off, "success": float(off <= SUCCESS)})
+        ended = f"ended by {end.values['by']} after {duration(elapsed(end.time, begin))}, {off:.2f} m from the goal"
+        values = {"goal": off, "success": float(off <= SUCCESS)}
+        yield Result(row, f'"{instruction}": {ended}', inside(x, y), x, y, values)
+
+    return Scenario(f"instruction-{number}", fly, (row,), start)
 
 
-def instructions() -> Iterable[Scenario]:
-    """The flights."""
-    for flown in map(InstructionFlight, range(1, COUNT + 1)):
-        yield Scenario(f"instruction-{flown.number}", flown.fly, (flown.row,), flown.setting)
-
-
-def run(config: AcceptConfig, scenario: Scenario) -> Iterable[tuple[Result, str]]:
-    """The rows of a flight, each with the autopilot's version.
+def run(config: AcceptConfig, scenario: Scenario) -> Iterable[Result]:
+    """The rows of a flight.
 
     A flight that does not come to what it is about, often because of a busy machine, is tried again; the row says so.
     """
@@ -106,12 +94,14 @@ def run(config: AcceptConfig, scenario: Scenario) -> Iterable[tuple[Result, str]
     if trouble is not None:
         flown = [Result(row, trouble, False, x, y) for row in scenario.rows]
     for result in flown:
-        yield replace(result, seen=result.seen + tried), version
+        seen = result.seen + tried
+        yield replace(result, seen=seen, autopilot=config.autopilot, version=version, wordwing=release())
 
 
 def chosen(autopilot: AutopilotName, only: Sequence[str]) -> list[Scenario]:
     """The flights whose name, or a row of which, begins with one of some words; all if there are none."""
-    every = [entry for entry in (*SCENARIOS, *instructions()) if entry.only in (None, autopilot)]
+    listed = (*SCENARIOS, *map(instruction_flight, range(1, COUNT + 1)))
+    every = [entry for entry in listed if entry.only in (None, autopilot)]
     if not only:
         return every
     names = [name for entry in every for name in (entry.name, *entry.rows)]
@@ -123,8 +113,8 @@ def chosen(autopilot: AutopilotName, only: Sequence[str]) -> list[Scenario]:
 
 def run_all(
     config: AcceptConfig, file: Path, only: Sequence[str], say: Callable[[str], None], *, again: bool
-) -> list[dict]:
-    """Fly what is chosen and not in the file yet; each row is added to the file at once.
+) -> list[Result]:
+    """Fly what is chosen and not in the file yet; each row is written at once.
 
     Args:
         config: What all flights share.
@@ -134,68 +124,63 @@ def run_all(
         again: Whether rows that are in the file are flown again.
 
     Returns:
-        All rows that the file then holds of the chosen flights, in the list's order.
+        All results of the chosen flights, in the list's order.
     """
     wanted = chosen(config.autopilot, only)
-    lines = file.read_text("utf-8").splitlines() if file.exists() else []
-    done = {row["row"]: row for row in map(json.loads, lines)}
+    done = {result.row: result for result in (read_results(file) if file.exists() else ())}
     for scenario in wanted:
         if not again and all(row in done for row in scenario.rows):
             continue
-        for result, version in run(config, scenario):
-            row = {"autopilot": config.autopilot, "version": version, "wordwing": release(), **asdict(result)}
-            done[result.row] = row
-            say(line(row))
+        for result in run(config, scenario):
+            done[result.row] = result
+            reached = "" if result.x is None else f" [|x| {result.x:.2f}, |y| {result.y:.2f}]"
+            say(f"{'holds' if result.holds else 'FAILS'}  {result.row}: {result.seen}{reached}")
             _write(file, done.values())
     return [done[row] for scenario in wanted for row in scenario.rows if row in done]
 
 
-def line(row: dict) -> str:
-    """One row for a person."""
-    reached = "" if row["x"] is None else f" [|x| {row['x']:.2f}, |y| {row['y']:.2f}]"
-    return f"{'holds' if row['holds'] else 'FAILS'}  {row['row']}: {row['seen']}{reached}"
+def read_results(file: Path) -> list[Result]:
+    """The rows that `run_all` has written into a file."""
+    lines = read_text(file, MAX_FILE, "acceptance results").splitlines()
+    return [parse_json(Result, text, f"{file}: line {number}") for number, text in enumerate(lines, start=1)]
 
 
-def summarise(rows: Iterable[Row]) -> list[dict[str, str]]:
+def summarise(results: Iterable[Result]) -> list[dict[str, str]]:
     """Lines with what was seen, the greatest |x| and |y| in metres, and the verdict; the versions come first."""
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        found = MANY.fullmatch(row["row"])
-        name = row["row"] if found is None else found["kind"] or "instructions, by the shipped policy"
-        groups.setdefault(name, []).append(row)
-    lines = [_line(name, group) for name, group in groups.items()]
-    versions = ", ".join(sorted({f"{row['version']}" for group in groups.values() for row in group}))
-    ours = ", ".join(sorted({row["wordwing"] for group in groups.values() for row in group}))
-    return [{"row": "versions", "seen": f"{versions}; wordwing {ours}", "x, m": "", "y, m": "", "holds": ""}, *lines]
+    groups: dict[str, list[Result]] = {}
+    for result in results:
+        found = MANY.fullmatch(result.row)
+        name = result.row if found is None else found["kind"] or "instructions, by the shipped policy"
+        groups.setdefault(name, []).append(result)
+    every = [result for group in groups.values() for result in group]
+    versions, ours = (", ".join(sorted({getattr(one, name) for one in every})) for name in ("version", "wordwing"))
+    first = {"row": "versions", "seen": f"{versions}; wordwing {ours}", "x, m": "", "y, m": "", "holds": ""}
+    return [first, *(_line(name, group) for name, group in groups.items())]
 
 
-def _line(name: str, group: Sequence[Row]) -> dict[str, str]:
-    holds = sum(row["holds"] for row in group)
-    several = len(group) > 1 or MANY.fullmatch(group[0]["row"]) is not None
+def _line(name: str, group: Sequence[Result]) -> dict[str, str]:
+    holds = sum(result.holds for result in group)
+    several = len(group) > 1 or MANY.fullmatch(group[0].row) is not None
+    xs, ys = ([value for result in group if (value := getattr(result, axis)) is not None] for axis in "xy")
     return {
         "row": name,
-        "seen": _seen(group) if several else group[0]["seen"],
-        "x, m": _greatest(group, "x"),
-        "y, m": _greatest(group, "y"),
+        "seen": _seen(group) if several else group[0].seen,
+        "x, m": f"{max(xs):.2f}" if xs else "",
+        "y, m": f"{max(ys):.2f}" if ys else "",
         "holds": f"{holds} of {len(group)}" if several else "yes" if holds else "**no**",
     }
 
 
-def _seen(group: Sequence[Row]) -> str:
+def _seen(group: Sequence[Result]) -> str:
     """Several flights in a few words."""
-    goals = [row["values"]["goal"] for row in group if "goal" in row["values"]]
-    if goals or group[0]["row"].startswith("instruction"):
-        successes = sum(row["values"].get("success", 0) for row in group)
+    goals = [result.values["goal"] for result in group if "goal" in result.values]
+    if goals or group[0].row.startswith("instruction"):
+        successes = sum(result.values.get("success", 0) for result in group)
         return f"{len(goals)} of {len(group)} flown to the end, {successes:.0f} of them within 0.47 m of the goal"
-    inside = sum(max(row["x"], row["y"]) <= ARENA_HALF for row in group)
-    times = sorted(row["values"]["land"] for row in group if "land" in row["values"])
+    stayed = sum(inside(result.x or 0.0, result.y or 0.0) for result in group)
+    times = sorted(result.values["land"] for result in group if "land" in result.values)
     landed = f", LAND after {times[0]:.1f} to {times[-1]:.1f} s" if times else ""
-    return f"{inside} of {len(group)} inside{landed}"
-
-
-def _greatest(group: Sequence[Row], axis: str) -> str:
-    known = [row[axis] for row in group if row[axis] is not None]
-    return f"{max(known):.2f}" if known else ""
+    return f"{stayed} of {len(group)} inside{landed}"
 
 
 def to_text(lines: Sequence[dict[str, str]]) -> str:
@@ -205,9 +190,9 @@ def to_text(lines: Sequence[dict[str, str]]) -> str:
     return "\n".join([*head, *("| " + " | ".join(line[key] for key in keys) + " |" for line in lines)])
 
 
-def _write(file: Path, rows: Iterable[dict]) -> None:
+def _write(file: Path, results: Iterable[Result]) -> None:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
+        file.write_text("".join(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in results), "utf-8")
     except OSError as error:
         raise unwritable(file, error) from None

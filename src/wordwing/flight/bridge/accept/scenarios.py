@@ -51,8 +51,6 @@ SIGN = 30.0
 FULL_SPEED, RUN_UP = 0.55, 1.2
 """A drone that is told to fly at 0.7 m/s does so when it is faster than this, m/s, after so many metres."""
 
-Fly = Callable[[Trial], Iterable[Result]]
-
 
 @dataclass(frozen=True)
 class StartCondition:
@@ -69,7 +67,7 @@ class Scenario:
     """One flight."""
 
     name: str
-    fly: Fly
+    fly: Callable[[Trial], Iterable[Result]]
     rows: tuple[str, ...]
     """The rows that it gives."""
     setting: Callable[[], StartCondition] = StartCondition
@@ -108,8 +106,7 @@ def first_flight(trial: Trial) -> Iterable[Result]:
         f"ready {duration(ready)} after boot; told {100 * off:.1f} cm from the truth (median of {len(errors)})",
         off < 0.05,
     )
-    text = trial.terminal.text if trial.terminal is not None else ""
-    written = re.findall(r"^(\w+): \S+ → \S+", text, re.MULTILINE)
+    written = re.findall(r"^(\w+): \S+ → \S+", trial.pilot.text, re.MULTILINE)
     yield Result("parameters", f"{len(written)} stock values refused and written: {', '.join(written)}", bool(written))
     taking, hovering = trial.phase_at("taking off"), trial.phase_at("holding")
     armed = next((time for time, _mode, armed in trial.bridge.recording.modes if armed), None)
@@ -200,10 +197,8 @@ def _cruise(trial: Trial, seconds: float = 25.0, speed: float = 0.3) -> float:
     return trial.mark()
 
 
-def _landing_result(
-    trial: Trial, row: str, begin: float, hold: float | None = None, land: float = 2.0, *more: str, rest: float = 3.0
-) -> Result:
-    """The row of something that must bring the drone down.
+def _landing_result(trial: Trial, row: str, begin: float, hold: float | None, land: float) -> Result:
+    """The row of something that must bring the drone down, and to rest over the floor within three seconds.
 
     Args:
         trial: Of it.
@@ -211,45 +206,49 @@ def _landing_result(
         begin: When it happened.
         hold: Within how many seconds the guardian must hold; None if it is not asked.
         land: Within how many seconds the land mode must show.
-        more: What else was seen.
-        rest: Within how many seconds the drone must be at rest over the floor.
     """
     trial.wait("the drone is disarmed", lambda: trial.disarmed_at(begin) is not None, 60.0)
-    landing = elapsed(trial.mode_at(trial.dialect.land_mode, begin), begin)
+    landing = elapsed(trial.mode_at(trial.stack.land_mode, begin), begin)
     disarmed = elapsed(trial.disarmed_at(begin), begin)
     still = elapsed(stopped_at(trial, begin), begin)
     held = elapsed(trial.phase_at("holding", begin), begin)
     x, y = greatest_xy(trial)
-    seen = [
-        *([] if hold is None else [f"hold {duration(held)}"]),
-        f"at rest {duration(still)}",
-        f"LAND {duration(landing)}",
-    ]
-    seen += [f"disarmed {duration(disarmed)}", *more]
-    holds = within(landing, land) and within(disarmed, land + DOWN_WITHIN) and within(still, rest) and inside(x, y)
-    return Result(row, ", ".join(seen), holds and (hold is None or within(held, hold)), x, y)
+    seen = f"at rest {duration(still)}, LAND {duration(landing)}, disarmed {duration(disarmed)}"
+    holds = within(landing, land) and within(disarmed, land + DOWN_WITHIN) and within(still, 3.0) and inside(x, y)
+    if hold is not None:
+        seen, holds = f"hold {duration(held)}, {seen}", holds and within(held, hold)
+    return Result(row, seen, holds, x, y)
 
 
 def ctrl_c(trial: Trial) -> Iterable[Result]:
     """Somebody presses Ctrl-C in the pilot's terminal."""
     begin = _cruise(trial)
-    assert trial.terminal is not None
-    trial.terminal.interrupt()
+    trial.pilot.interrupt()
     result = _landing_result(trial, "Ctrl-C", begin, None, 1.0)
     status = trial.wait_for_end(20.0)
     yield replace(result, seen=f"{result.seen}, exit status {status}", holds=result.holds and status == 130)
 
 
 def lands_after(
-    row: str, cause: Callable[[Trial, float], object], hold: float | None, land: float
-) -> Callable[[Trial], Iterable[Result]]:
+    name: str,
+    row: str,
+    cause: Callable[[Trial, float], None],
+    hold: float | None,
+    land: float,
+    *,
+    parameters: Mapping[str, float] | None = None,
+    only: AutopilotName | None = None,
+) -> Scenario:
     """A flight in which something happens that must bring the drone down.
 
     Args:
-        row: Its name.
+        name: Of the flight.
+        row: Its row.
         cause: Makes it happen, at a time of the bridge's clock.
         hold: Within how many seconds the guardian must hold; None if it is not asked.
         land: Within how many seconds the land mode must show.
+        parameters: Of the autopilot.
+        only: The autopilot that it is about; None for both.
     """
 
     def fly(trial: Trial) -> Iterable[Result]:
@@ -257,20 +256,15 @@ def lands_after(
         cause(trial, begin)
         yield _landing_result(trial, row, begin, hold, land)
 
-    return fly
+    return Scenario(name, fly, (row,), parameters=parameters or {}, only=only)
 
 
-def _kill_pilot(trial: Trial, *, guardian: bool) -> None:
-    assert trial.terminal is not None
-    trial.terminal.kill(guardian=guardian)
+def _kill(trial: Trial, _now: float, *, guardian: bool) -> None:
+    trial.pilot.kill(children=guardian)
 
 
-def _all_killed(row: str) -> Callable[[Trial], Iterable[Result]]:
-    return lands_after(row, lambda trial, _now: _kill_pilot(trial, guardian=True), None, 4.0)
-
-
-def _camera_fault(row: str, *, still: bool) -> Callable[[Trial], Iterable[Result]]:
-    return lands_after(row, lambda trial, now: trial.bridge.inject(FrozenCamera(now, still=still)), 1.5, 6.0)
+def _stop_camera(trial: Trial, now: float, *, still: bool) -> None:
+    trial.bridge.inject(FrozenCamera(now, still=still))
 
 
 def taken_over(trial: Trial, brake: bool = False) -> Iterable[Result]:
@@ -286,8 +280,8 @@ def taken_over(trial: Trial, brake: bool = False) -> Iterable[Result]:
     kinds = sorted({message.get_type() for time, message in sent_packets(trial) if time > said + 0.1})
     beats = [time for time, message in sent_packets(trial) if message.get_type() == "HEARTBEAT" and time > said]
     x, y = greatest_xy(trial)
-    name = trial.dialect.mode_name
-    kept = len(modes) == 1 and later != trial.dialect.land_mode
+    name = trial.stack.mode_name
+    kept = len(modes) == 1 and later != trial.stack.land_mode
     yield Result(
         "pilot takes over" + " (BRAKE)" * brake,
         f"released {duration(elapsed(said, taken))} after {name(modes[0][1] if modes else -1)} showed; "
@@ -338,14 +332,14 @@ class MocapFaultFlight:
         """Full speed ahead, and on as if nothing had happened."""
         trial.fly([Step(forward=MAX_FORWARD, seconds=8.0, line=self.start)])
         trial.wait_for_flight()
-        trial.wait("full speed", self._there(trial), 10.0)
+        trial.wait("full speed", lambda: self._at_full_speed(trial), 10.0)
         begin, at = trial.mark(), trial.point
         trial.bridge.inject(self.fault(begin))
         trial.wait("the drone is disarmed", lambda: trial.disarmed_at(begin) is not None, 90.0)
         why = next(
             (e.values["text"] for e in trial.events() if e.kind == "phase" and "landing" in e.values["text"]), ""
         )
-        landing = elapsed(trial.mode_at(trial.dialect.land_mode, begin), begin)
+        landing = elapsed(trial.mode_at(trial.stack.land_mode, begin), begin)
         disarmed = elapsed(trial.disarmed_at(begin), begin)
         x, y = greatest_xy(trial)
         yield Result(
@@ -358,60 +352,56 @@ class MocapFaultFlight:
             {"land": landing if landing is not None else math.inf},
         )
 
-    def _there(self, trial: Trial) -> Callable[[], bool]:
-        def there() -> bool:
-            point = trial.point
-            flown = math.dist((point.x, point.y), self.start[:2])
-            return flown > RUN_UP and point.speed > FULL_SPEED and (not self.near or to_fence(point) <= NEAR_MOST)
-
-        return there
+    def _at_full_speed(self, trial: Trial) -> bool:
+        point = trial.point
+        flown = math.dist((point.x, point.y), self.start[:2])
+        return flown > RUN_UP and point.speed > FULL_SPEED and (not self.near or to_fence(point) <= NEAR_MOST)
 
     def scenario(self) -> Scenario:
         """This flight for the list."""
         return Scenario(f"mocap-{self.kind}-{self.number}", self.fly, (self.row,), lambda: StartCondition(self.start))
 
 
-MOCAP_KINDS = ("stops", "freezes", "jumps", "drifts")
-
 MOCAP_FAULT_FLIGHTS = tuple(
     MocapFaultFlight(kind, (number + index) % 2 == 0, number)
     for number in range(5)
-    for index, kind in enumerate(MOCAP_KINDS)
+    for index, kind in enumerate(("stops", "freezes", "jumps", "drifts"))
 )
 """Twenty flights, half of them near a fence."""
 
-FIRST_ROWS = (
-    "connect",
-    "motion capture fused",
-    "parameters",
-    "arming",
-    "take-off",
-    "setpoints and yaw sign",
-    "height",
-    "STOP, land, disarm",
-)
-
 SCENARIOS: tuple[Scenario, ...] = (
-    Scenario("first", first_flight, FIRST_ROWS, lambda: StartCondition((-0.5, -0.3, 0.4))),
+    Scenario(
+        "first",
+        first_flight,
+        (
+            "connect",
+            "motion capture fused",
+            "parameters",
+            "arming",
+            "take-off",
+            "setpoints and yaw sign",
+            "height",
+            "STOP, land, disarm",
+        ),
+        lambda: StartCondition((-0.5, -0.3, 0.4)),
+    ),
     Scenario("fence", full_speed_at_a_fence, ("full speed at a fence",), lambda: StartCondition((-1.2, 0.2, 0.0))),
     Scenario("ctrl-c", ctrl_c, ("Ctrl-C",)),
-    Scenario(
-        "pilot-killed",
-        lands_after("pilot SIGKILL", lambda trial, _now: _kill_pilot(trial, guardian=False), 0.3, 2.0),
-        ("pilot SIGKILL",),
-    ),
-    Scenario("all-killed", _all_killed("pilot and guardian killed"), ("pilot and guardian killed",)),
-    Scenario(  # any system from 245 to 255 counts as a ground station, and one beats beside us
+    lands_after("pilot-killed", "pilot SIGKILL", partial(_kill, guardian=False), 0.3, 2.0),
+    lands_after("all-killed", "pilot and guardian killed", partial(_kill, guardian=True), None, 4.0),
+    lands_after(  # any system from 245 to 255 counts as a ground station, and one beats beside us
         "all-killed-gcs",
-        _all_killed("the same, MAV_GCS_SYSID_HI 255 before"),
-        ("the same, MAV_GCS_SYSID_HI 255 before",),
+        "the same, MAV_GCS_SYSID_HI 255 before",
+        partial(_kill, guardian=True),
+        None,
+        4.0,
         parameters={"MAV_GCS_SYSID_HI": 255},
         only="ardupilot",
     ),
-    Scenario("camera-frozen", _camera_fault("camera frozen", still=True), ("camera frozen",)),
-    Scenario("camera-silent", _camera_fault("camera silent", still=False), ("camera silent",)),
+    lands_after("camera-frozen", "camera frozen", partial(_stop_camera, still=True), 1.5, 6.0),
+    lands_after("camera-silent", "camera silent", partial(_stop_camera, still=False), 1.5, 6.0),
     Scenario("takeover", taken_over, ("pilot takes over",)),
     Scenario("takeover-brake", partial(taken_over, brake=True), ("pilot takes over (BRAKE)",), only="ardupilot"),
-    *(trouble.scenario() for trouble in MOCAP_FAULT_FLIGHTS),
+    *(flight.scenario() for flight in MOCAP_FAULT_FLIGHTS),
 )
 """The whole list but the instructions."""

@@ -5,15 +5,14 @@ All but the policy is `wordwing fly`: the guardian's process, the camera, the co
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
+from pydantic import TypeAdapter
 from torch import Tensor
 
 from wordwing import interrupts
@@ -22,6 +21,7 @@ from wordwing.flight.flying import fly_drone
 from wordwing.flight.options import DroneOptions
 from wordwing.frames import Pose, wrap_angle
 from wordwing.interface import Action, Observation, Setpoint
+from wordwing.validation import parse_json
 
 AIMED = 0.08
 """How far from a heading a turn may end, radians."""
@@ -93,25 +93,25 @@ def _action(forward: float, yaw_rate: float) -> Action:
     return Action(setpoint.clamp(), torch.zeros(1, dtype=torch.bool))
 
 
-def save(path: Path, url: str, options: DroneOptions, steps: Sequence[Step]) -> None:
-    """Write the file for `main`."""
-    chosen = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(options).items()}
-    document = {"url": url, "options": chosen, "steps": [asdict(step) for step in steps]}
-    path.write_text(json.dumps(document), "utf-8")
+@dataclass(frozen=True)
+class ScriptFile:
+    """What `main` flies."""
+
+    url: str
+    options: DroneOptions
+    steps: tuple[Step, ...]
+
+    def save(self, path: Path) -> None:
+        """Write it for `main`."""
+        path.write_bytes(TypeAdapter(ScriptFile).dump_json(self))
 
 
 def main() -> None:
     """Fly what a file says; exits as `wordwing fly` does."""
-    document: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text("utf-8"))
-    kinds = dict.fromkeys(("arena", "calibration", "log", "sign"), Path)
-    chosen: dict[str, Any] = {
-        name: kinds[name](value) if name in kinds and value is not None else value
-        for name, value in document["options"].items()
-    }
-    steps = [Step(**step) for step in document["steps"]]
-    options = DroneOptions(**chosen)
     try:
-        fly_drone("fly as the script says", document["url"], "script", options, None, Path(), Script(steps))
+        script = parse_json(ScriptFile, Path(sys.argv[1]).read_bytes(), sys.argv[1])
+        options, policy = script.options, Script(script.steps)
+        fly_drone("fly as the script says", script.url, "script", options, None, Path(), policy)
     except WordwingError as error:
         print(f"wordwing: {error}", file=sys.stderr)
         raise SystemExit(error.status) from None

@@ -10,23 +10,20 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from wordwing.errors import WordwingError
-from wordwing.flight.bridge.accept.script import Step, save
+from wordwing.flight.bridge.accept.script import ScriptFile, Step
 from wordwing.flight.bridge.bridge import Bridge, TruePoint
 from wordwing.flight.bridge.sitl import ORIGIN, SitlProcess
-from wordwing.flight.calibration import Calibration
 from wordwing.flight.logs import EVENTS, LoggedEvent, read_events
-from wordwing.flight.mavlink.flight_stacks import ARDUPILOT, PX4, FlightStack
 from wordwing.flight.mocap.relay import Kind
 from wordwing.flight.options import PREFIX, DroneOptions
-from wordwing.flight.served.autopilot_profile import AutopilotName
+from wordwing.flight.served.autopilot_profile import PROFILES, AutopilotName
+from wordwing.flight.served.vehicle import write_setup
 from wordwing.world.layout import Layout
-
-DIALECTS: dict[AutopilotName, FlightStack] = {"ardupilot": ARDUPILOT, "px4": PX4}
 
 QUESTION = re.compile(rb'Type "(write|fly \d+)" to ')
 """Answered by what it says in quotes."""
@@ -89,9 +86,9 @@ class Terminal:
         except FileNotFoundError:
             return []
 
-    def kill(self, *, guardian: bool) -> None:
-        """Kill the pilot's process, and the guardian's if asked for, at once."""
-        for pid in [self.process.pid, *(self.children() if guardian else ())]:
+    def kill(self, *, children: bool) -> None:
+        """Kill its process, and what it has started if asked for, at once."""
+        for pid in [self.process.pid, *(self.children() if children else ())]:
             _kill(pid)
 
     def close(self) -> None:
@@ -144,7 +141,7 @@ class Trial:
             parameters: Of the autopilot, other than the bridge's.
             seed: Of noise.
         """
-        self.config, self.autopilot, self.dialect = config, config.autopilot, DIALECTS[config.autopilot]
+        self.config, self.stack = config, PROFILES[config.autopilot].stack
         self.folder = config.folder / config.autopilot / name
         self.folder.mkdir(parents=True, exist_ok=True)
         self.layout = layout or Layout(())
@@ -153,12 +150,11 @@ class Trial:
         self._log = 0
         self._guardians: list[int] = []
         self.terminal: Terminal | None = None
-        self._adapter: subprocess.Popen[bytes] | None = None
-        self._thread: threading.Thread | None = None
         base = 9000 + 10 * config.instance
         self._guardian = f"udp:127.0.0.1:{base + 5}"
-        self._simulation = SitlProcess(config.autopilot, config.binary, config.instance, parameters=parameters)
-        try:
+        with ExitStack() as started:
+            self._simulation = SitlProcess(config.autopilot, config.binary, config.instance, parameters=parameters)
+            started.callback(self._simulation.close)
             self.bridge = Bridge(
                 config.autopilot,
                 self._simulation.ports.bridge,
@@ -171,13 +167,17 @@ class Trial:
                 seed=seed,
                 simulation=self._simulation,
             )
-            self._thread = threading.Thread(target=self._serve, name="bridge", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._serve, name="bridge", daemon=True)
+            thread.start()
+            started.callback(thread.join, 3.0)
+            started.callback(self.bridge.stop)
             self.wait("the drone is seen", self.bridge.ready.is_set, BOOT_SECONDS)
-            self._start_adapter(base)
-        except BaseException:
-            self.close()
-            raise
+            adapter = self._start_adapter(base)
+            started.callback(adapter.wait)
+            started.callback(adapter.kill)
+            started.callback(self._kill_guardians)
+            started.callback(self.close_terminal)
+            self._started = started.pop_all()
 
     @property
     def now(self) -> float:
@@ -190,40 +190,26 @@ class Trial:
         return self.bridge.recording.path[-1]
 
     @property
-    def armed(self) -> bool:
-        """Whether the autopilot says so."""
-        return bool(self.bridge.recording.modes) and self.bridge.recording.modes[-1][2]
+    def pilot(self) -> Terminal:
+        """The terminal of the pilot who flies."""
+        assert self.terminal is not None
+        return self.terminal
 
     def fly(self, steps: Sequence[Step] | str, *, dry: bool = False) -> None:
         """Start a pilot at a terminal: one who takes steps, or the shipped policy with an instruction."""
-        arena, camera, plan = (self.folder / name for name in ("arena.json", "camera.json", "layout.json"))
-        bridge = self.bridge
-        bridge.frame.save(arena)
-        Calibration.of(bridge.config.camera.lens, bridge.config.image_latency).save(camera)
-        self.layout.save(plan)
+        arena, bridge = self.folder / "arena.json", self.bridge
+        setup = write_setup(arena, bridge.frame, bridge.config, self.layout)
         self._log += 1
-        log = self.folder / f"log-{self._log}-{os.getpid()}-{round(self.now)}"
-        self.log = log
-        stream = f"tcp://127.0.0.1:{bridge.video}"
-        url = self._simulation.ports.pilot
+        self.log = self.folder / f"log-{self._log}-{os.getpid()}-{round(self.now)}"
+        stream, url = f"tcp://127.0.0.1:{bridge.video}", self._simulation.ports.pilot
         if isinstance(steps, str):
-            options = ["--vehicle", PREFIX + url, "--camera", stream, "--arena", arena, "--calibration", camera]
-            options += [
-                "--mocap",
-                self._guardian,
-                "--layout",
-                plan,
-                "--log",
-                log,
-                "--set-parameters",
-                "--out",
-                self.folder,
-            ]
-            command = [sys.executable, "-m", "wordwing", "fly", steps, *map(str, options)]
+            options = ["--vehicle", PREFIX + url, "--camera", stream, "--mocap", self._guardian, *setup]
+            options += ["--log", str(self.log), "--set-parameters", "--out", str(self.folder)]
+            command = [sys.executable, "-m", "wordwing", "fly", steps, *options]
         else:
-            file = self.folder / "script.json"
-            chosen = DroneOptions(arena, self._guardian, stream, camera, log=log, dry_run=dry, set_parameters=True)
-            save(file, url, chosen, steps)
+            file, camera = self.folder / "script.json", arena.with_name("camera.json")
+            chosen = DroneOptions(arena, self._guardian, stream, camera, log=self.log, dry_run=dry, set_parameters=True)
+            ScriptFile(url, chosen, tuple(steps)).save(file)
             command = [sys.executable, "-m", "wordwing.flight.bridge.accept.script", str(file)]
         self.close_terminal()
         self.began = self.now
@@ -247,22 +233,19 @@ class Trial:
 
     def wait_for_end(self, seconds: float = 90.0) -> int:
         """Wait until the pilot's process has ended; its exit status."""
-        terminal = self.terminal
-        assert terminal is not None
-        self.wait("the pilot's process ends", lambda: terminal.process.poll() is not None, seconds)
-        status: int = terminal.process.wait()
+        process = self.pilot.process
+        self.wait("the pilot's process ends", lambda: process.poll() is not None, seconds)
+        status: int = process.wait()
         return status
 
     def wait_for_flight(self, seconds: float = 90.0) -> float:
         """Wait until the drone flies on decisions; when."""
-        terminal = self.terminal
-        assert terminal is not None
 
         def flying() -> bool:
             if self.phase_at("flying") is not None:
-                self._guardians += terminal.children()
+                self._guardians += self.pilot.children()
                 return True
-            if terminal.process.poll() is not None:
+            if self.pilot.process.poll() is not None:
                 raise TrialError(f"the pilot's process ended before it flew{self._said()}")
             return False
 
@@ -301,31 +284,27 @@ class Trial:
             self.terminal = None
 
     def close(self) -> None:
-        """End everything; also a guardian who would wait for its drone, which is gone."""
-        self.close_terminal()
+        """End everything."""
+        self._started.close()
+
+    def _kill_guardians(self) -> None:
+        """End guardians, which would wait for their drone."""
         for pid in self._guardians:
             if b"wordwing.flight.guardian.process" in _command_line(pid):
                 _kill(pid)
-        if self._adapter is not None:
-            self._adapter.kill()
-            self._adapter.wait()
-        if self._thread is not None:
-            self.bridge.stop()
-            self._thread.join(3.0)
-        self._simulation.close()
 
     def _serve(self) -> None:
         with suppress(WordwingError):  # `failure` tells
             self.bridge.run()
 
-    def _start_adapter(self, port: int) -> None:
-        """The adapter of motion capture, as a user starts it."""
+    def _start_adapter(self, port: int) -> subprocess.Popen[bytes]:
+        """Start the adapter of motion capture, as a user does."""
         command = [sys.executable, "-m", "wordwing", "flight", "mocap", "--source", f"udp:127.0.0.1:{port}"]
         command += ["--url", self._simulation.ports.mocap, "--as", self.config.kind, "--guardian", self._guardian]
-        if self.autopilot == "ardupilot":
+        if self.config.autopilot == "ardupilot":
             command += ["--origin", ",".join(map(str, ORIGIN))]
         with (self.folder / "mocap.txt").open("wb") as output:
-            self._adapter = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
 
     def _said(self) -> str:
         lines = "" if self.terminal is None else self.terminal.text.strip().splitlines()[-1:]
