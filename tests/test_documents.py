@@ -125,7 +125,12 @@ PACKAGE_FOLDERS = {path.name for path in SOURCE.iterdir() if path.is_dir()}
 THEIR_OWN = {"make.py"}
 """Scripts of the reader's."""
 TOP_FOLDERS = {"src", "tests", "docs", "benchmarks", "experiments", "results", "scripts"}
-PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md"), *ROOT.glob("experiments/*/README.md")]
+PAGES = [
+    *(path for path in ROOT.glob("*.md") if path.name != "CHANGELOG.md"),  # which speaks of the past
+    *ROOT.glob("docs/*.md"),
+    *ROOT.glob("*/README.md"),
+    *ROOT.glob("experiments/*/README.md"),
+]
 
 
 def paths_named_in(text: str) -> set[str]:
