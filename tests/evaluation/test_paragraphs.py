@@ -13,10 +13,10 @@ from wordwing.data.scenes import Scene
 from wordwing.data.schema import Instruction, Paragraph, Segment, Window
 from wordwing.errors import WordwingError
 from wordwing.language.meaning.clauses import Clause
-from wordwing.viz import paragraphs
+from wordwing.viz import sheets as paragraphs
 from wordwing.viz.drawing import FLOWN, INK, PAPER, map_pixels
 from wordwing.viz.overhead import Stroke, _apart, draw_map, overheads, readable
-from wordwing.viz.paragraphs import (
+from wordwing.viz.sheets import (
     COLUMN,
     MAP,
     MARGIN,
@@ -24,7 +24,7 @@ from wordwing.viz.paragraphs import (
     instructions_page,
     meaning_words,
     mixed,
-    paragraph_picture,
+    paragraph_image,
     save_small,
 )
 from wordwing.world.layout import Layout, Placement
@@ -79,7 +79,7 @@ def test_the_drone_stands_at_the_start_and_looks_where_it_is_told_to():
 
 
 def test_every_segment_has_its_own_colour_on_the_map_and_beside_its_sentence():
-    picture = paragraph_picture(SQUARE, ARENA, "a title")
+    picture = paragraph_image(SQUARE, ARENA, "a title")
     corner = (MARGIN, 2 * MARGIN + 24)
     quarters = [(-0.5, 0.8), (1, 0.4), (0.5, -0.8)]
     for point, colour in zip(quarters, SEGMENT_COLOURS, strict=False):
@@ -92,11 +92,11 @@ def test_every_segment_has_its_own_colour_on_the_map_and_beside_its_sentence():
 
 
 def test_a_page_grows_with_its_sentences_and_none_is_cut_off():
-    short = paragraph_picture(SQUARE, ARENA, "short")
+    short = paragraph_image(SQUARE, ARENA, "short")
     assert short.size == (3 * MARGIN + MAP + COLUMN, 3 * MARGIN + 24 + MAP)
     words = " ".join(["all the way around the barrel and then some"] * 12)
     many = Paragraph("p", "dev", "arena", tuple(segment([[0, 0], [1, 0]], words) for _ in range(9)))
-    long = paragraph_picture(many, ARENA, "long")
+    long = paragraph_image(many, ARENA, "long")
     assert long.height > short.height
     last = np.asarray(long)[-60:, 2 * MARGIN + MAP + 44 :].astype(int)
     assert (np.abs(last - PAPER).max(axis=-1) > 60).any(), "the last line is there"

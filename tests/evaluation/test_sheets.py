@@ -12,7 +12,7 @@ from wordwing.viz.sheets import (
     frame_sheet,
     lab_portraits,
     landmark_sheet,
-    layout_picture,
+    layout_image,
     sim_portraits,
 )
 from wordwing.world.catalogue import landmark
@@ -140,7 +140,7 @@ def test_the_landmark_sheet_has_the_sim_look_on_the_left_and_the_lab_look_on_the
 
 def test_a_layout_picture_has_each_name_at_its_landmarks_place_x_up_and_y_left():
     places = {"ConniferCluster": (1.2, 0.8), "Box": (-1.0, -1.3), "Cactus": (0.3, 1.7), "Pumpkin": (-1.7, 0.4)}
-    picture = pixels(layout_picture(Layout(tuple(Placement(name, x, y) for name, (x, y) in places.items()))))
+    picture = pixels(layout_image(Layout(tuple(Placement(name, x, y) for name, (x, y) in places.items()))))
     white = (picture > 245).all(axis=-1)
     size, widths = len(picture), {}
     for name, (x, y) in places.items():
@@ -158,7 +158,7 @@ def test_a_layout_picture_has_each_name_at_its_landmarks_place_x_up_and_y_left()
 
 
 def test_a_layout_picture_shows_the_landmarks_under_their_names():
-    picture = pixels(layout_picture(Layout((Placement("Pumpkin", 1.3, 0.9), Placement("Container", -1.1, 1.2)))))
+    picture = pixels(layout_image(Layout((Placement("Pumpkin", 1.3, 0.9), Placement("Container", -1.1, 1.2)))))
     red, green, blue = np.moveaxis(picture[40:-40, 40:-40], -1, 0)
     size = len(picture)
     for mask, (x, y) in (((red > 1.3 * green) & (green > 2 * blue), (1.3, 0.9)), ((blue > 1.3 * red), (-1.1, 1.2))):

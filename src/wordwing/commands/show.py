@@ -48,11 +48,11 @@ def layout(file: Annotated[Path, tyro.conf.Positional], /, out: Path = Path("out
         out: The picture to write.
     """
     from wordwing.viz.drawing import save
-    from wordwing.viz.sheets import layout_picture
+    from wordwing.viz.sheets import layout_image
     from wordwing.world.layout import Layout
 
     check_picture(out)
-    save(layout_picture(Layout.load(file)), out)
+    save(layout_image(Layout.load(file)), out)
     print(out)
 
 
@@ -101,14 +101,14 @@ def paragraph(
         out: The picture to write.
     """
     from wordwing.viz.drawing import save
-    from wordwing.viz.paragraphs import instructions_page, paragraph_picture
+    from wordwing.viz.sheets import instructions_page, paragraph_image
 
     check_picture(out)
     dataset = opened(folder, corpus)
     chosen = _paragraph(dataset, split, id, check_seed(seed))
     title = f"{chosen.id}: {dataset.name}, split {dataset.label(chosen.split)}, sentences {_author(dataset)}"
     if chosen.windows is None:
-        picture = paragraph_picture(chosen, dataset.layout(chosen.layout), title)
+        picture = paragraph_image(chosen, dataset.layout(chosen.layout), title)
     else:
         entries = list(chosen.instructions((1,))) or list(chosen.instructions())
         layouts = [dataset.layout(entry.layout, entry.window) for entry in entries]
@@ -139,7 +139,7 @@ def examples(
     """
     import numpy as np
 
-    from wordwing.viz.paragraphs import instructions_page, mixed, save_small
+    from wordwing.viz.sheets import instructions_page, mixed, save_small
 
     check_range("count", count, 1, 200, " instructions on a page")
     out = check_picture(out if out.suffix else out.with_suffix(".webp"))

@@ -1,4 +1,4 @@
-"""Films of flights: the drone from above, what it sees, what it does, the words it was given."""
+"""Videos of flights: the drone from above, what it sees, what it does, the words it was given."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HELD_FRAMES = 5
 
 
 def flight_frames(flight: Execution, overhead: NDArray[np.uint8], title: str) -> Iterator[Image.Image]:
-    """One picture for each state of a flight that kept its images.
+    """One image for each state of a flight that kept its images.
 
     Args:
         flight: What to show.
@@ -59,26 +59,27 @@ def headings(flight: Execution) -> list[float]:
 
 def _map(flight: Execution, overhead: NDArray[np.uint8], index: int, yaw: float) -> Image.Image:
     """The overhead view with the view cone lit, the demonstration, the path so far and the drone."""
-    picture = lit(Image.fromarray(overhead), flight.path[index], yaw)
-    draw = ImageDraw.Draw(picture)
+    image = lit(Image.fromarray(overhead), flight.path[index], yaw)
+    draw = ImageDraw.Draw(image)
     draw_names(draw, flight.task.layout, 17, MAP_SIZE)
     gold = [tuple(point) for point in map_pixels(flight.task.gold_path, MAP_SIZE)]
     if len(gold) > 1:
         draw.line(gold, GOLD, 4, joint="curve")
     if gold:
-        _disc(draw, gold[-1], 7, GOLD)
+        x, y = gold[-1]
+        draw.ellipse((x - 7, y - 7, x + 7, y + 7), GOLD, "white", 2)
     draw_flown(draw, flight, index, yaw, MAP_SIZE)
-    return picture
+    return image
 
 
-def lit(picture: Image.Image, xy: NDArray[np.floating], yaw: float, shade: int = 150) -> Image.Image:
-    """An overhead picture, dimmed to `shade` of 255 but for what a camera at a place and heading has in view."""
+def lit(image: Image.Image, xy: NDArray[np.floating], yaw: float, shade: int = 150) -> Image.Image:
+    """An overhead image, dimmed to `shade` of 255 but for what a camera at a place and heading has in view."""
     fov = math.radians(Camera().config.horizontal_fov_deg)
     edges = [yaw - fov / 2 + fov * step / 12 for step in range(13)]
     corners = [xy, *(xy + 8 * np.array([math.cos(edge), math.sin(edge)]) for edge in edges)]
-    light = Image.new("L", picture.size, shade)
-    ImageDraw.Draw(light).polygon([tuple(map_pixels(corner, picture.width)) for corner in corners], fill=255)
-    return Image.composite(picture, Image.new("RGB", picture.size, (0, 0, 0)), light)
+    light = Image.new("L", image.size, shade)
+    ImageDraw.Draw(light).polygon([tuple(map_pixels(corner, image.width)) for corner in corners], fill=255)
+    return Image.composite(image, Image.new("RGB", image.size, (0, 0, 0)), light)
 
 
 def draw_flown(
@@ -91,17 +92,12 @@ def draw_flown(
     edge: int = 2,
     scale: float = 1.0,
 ) -> None:
-    """The path so far and the drone on an overhead picture of `size` pixels, in lines and at a scale as told."""
+    """The path so far and the drone on an overhead image of `size` pixels, in lines and at a scale as told."""
     flown = [tuple(point) for point in map_pixels(flight.path[: index + 1], size)]
     if len(flown) > 1:
         draw.line(flown, "white", width + 2 * edge - 1, joint="curve")
         draw.line(flown, FLOWN, width, joint="curve")
     draw.polygon(drone_outline(flight.path[index], yaw, size, scale), FLOWN, "white", edge)
-
-
-def _disc(draw: ImageDraw.ImageDraw, centre: Sequence[float], radius: int, colour: object) -> None:
-    x, y = centre
-    draw.ellipse((x - radius, y - radius, x + radius, y + radius), colour, "white", 2)  # type: ignore[arg-type]
 
 
 def _legend(draw: ImageDraw.ImageDraw, corner: tuple[int, int], *, demonstrated: bool) -> None:
@@ -163,12 +159,12 @@ def clock(flight: Execution, index: int) -> str:
 
 
 def still_states(flight: Execution) -> list[int]:
-    """Those that a still picture of a flight shows: four, even from first to last."""
+    """Those that a still image of a flight shows: four, even from first to last."""
     return [round(k * (len(flight.positions) - 1) / 3) for k in range(4)]
 
 
 def filmstrip(frames: Sequence[Image.Image]) -> Image.Image:
-    """A still picture of a film: a few of its frames, row by row in two columns."""
+    """A still image of a video: a few of its frames, row by row in two columns."""
     width, height = (side * 3 // 4 for side in frames[0].size)
     strip = Image.new("RGB", (2 * width, math.ceil(len(frames) / 2) * height), PAPER)
     for k, frame in enumerate(frames):
@@ -177,22 +173,22 @@ def filmstrip(frames: Sequence[Image.Image]) -> Image.Image:
 
 
 def write_video(frames: Iterable[Image.Image], path: Path) -> None:
-    """Write an H.264 film, at the flight's own pace, that browsers and phones play; the last frame stays a while."""
+    """Write an H.264 video, at the flight's own pace, that browsers and phones play; the last frame stays a while."""
     import av  # here, because nothing else needs it
 
     frames = iter(frames)
     first = next(frames)
-    with av.open(str(path), "w") as film:
-        # With x264's macroblock tree one film in about five had other bytes, of the same frames.
+    with av.open(str(path), "w") as video:
+        # With x264's macroblock tree one video in about five had other bytes, of the same frames.
         options = {"crf": "20", "x264-params": "mbtree=0"}
-        stream = film.add_stream("libx264", rate=FRAME_RATE, options=options)
+        stream = video.add_stream("libx264", rate=FRAME_RATE, options=options)
         stream.width, stream.height = (side // 2 * 2 for side in first.size)
         stream.pix_fmt = "yuv420p"
         stream.thread_count = 1  # with more the bytes differ from run to run
         for image in chain([first], frames):
-            picture = av.VideoFrame.from_image(image.crop((0, 0, stream.width, stream.height)))
-            film.mux(stream.encode(picture))
+            frame = av.VideoFrame.from_image(image.crop((0, 0, stream.width, stream.height)))
+            video.mux(stream.encode(frame))
         for _frame in range(HELD_FRAMES):
-            picture.pts = None  # the next one in line
-            film.mux(stream.encode(picture))
-        film.mux(stream.encode(None))
+            frame.pts = None  # the next one in line
+            video.mux(stream.encode(frame))
+        video.mux(stream.encode(None))

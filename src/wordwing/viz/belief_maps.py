@@ -1,4 +1,4 @@
-"""Beliefs as colours, turned to lie as the overhead view does: what films of thinking drones are made of."""
+"""Beliefs as colours, turned to lie as the overhead view does: what videos of thinking drones are made of."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def ramp(colour: Sequence[int], darkest: float = 0.3) -> Bytes:
 
 
 def glowing(ground: Bytes, relief: Floats, amount: Floats, colour: Sequence[int]) -> Bytes:
-    """A picture [S, S, 3] with amounts [S, S], 0 to 1, laid over it in a colour's ramp; at 0 the ground is seen.
+    """An image [S, S, 3] with amounts [S, S], 0 to 1, laid over it in a colour's ramp; at 0 the ground is seen.
 
     From 0.2 up only its relief [S, S, 1] is: how much lighter each pixel is than those around it. So landmarks can be
     made out under the paint, and their tone does not change that of what is to be compared.
@@ -76,7 +76,7 @@ class FeatureColours:
 
     The three directions in which the features of a flight vary most (PCA), the first shown as lightness, the second
     from blue to yellow, the third from green to red: what varies most can be seen by everyone. It is fitted once to
-    all cells of all states, so a colour means the same in picture, map and time; in another flight it means another.
+    all cells of all states, so a colour means the same in image, map and time; in another flight it means another.
     """
 
     mean: Floats
@@ -118,7 +118,7 @@ def shown_cells(belief: Beliefs) -> NDArray[np.bool_]:
 
 
 class WorldView:
-    """Maps of the start frame, seen as an overhead picture shows the world: x up, y left, 5 m across."""
+    """Maps of the start frame, seen as an overhead image shows the world: x up, y left, 5 m across."""
 
     def __init__(self, start: Pose, size: int) -> None:
         """Find the map under each of size × size pixels, for a flight that starts at a pose, world frame."""

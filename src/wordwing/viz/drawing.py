@@ -1,4 +1,4 @@
-"""What all pictures share: paper and ink, a palette, a typeface, and where things lie in an overhead view."""
+"""What all images share: paper and ink, a palette, a typeface, and where things lie in an overhead view."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ GREY = (120, 120, 120)
 LIGHT = (225, 225, 222)
 
 MAP_EXTENT = 2 * ARENA_HALF + 0.3
-"""Metres across an overhead picture."""
+"""Metres across an overhead image."""
 
 
 @cache
 def font(size: int) -> ImageFont.FreeTypeFont:
-    """The typeface of every picture: matplotlib's own, so that pictures are the same everywhere."""
+    """The typeface of every image: matplotlib's own, so that images are the same everywhere."""
     return ImageFont.truetype(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf", size)
 
 
 def map_pixels(xy: NDArray[np.floating], size: int) -> NDArray[np.float64]:
-    """World positions [..., 2] to (column, row) pixels of an overhead picture, x up and y left."""
+    """World positions [..., 2] to (column, row) pixels of an overhead image, x up and y left."""
     return size * (0.5 - np.asarray(xy, np.float64)[..., ::-1] / MAP_EXTENT)
 
 
 def drone_outline(xy: NDArray[np.floating], yaw: float, size: int, scale: float = 1.0) -> list[tuple[float, float]]:
-    """The arrow that stands for a drone in an overhead picture, pixels; `scale` makes it larger than in others."""
+    """The arrow that stands for a drone in an overhead image, pixels; `scale` makes it larger than in others."""
     arrow = scale * np.array([[0.19, 0.0], [-0.1, 0.08], [-0.04, 0.0], [-0.1, -0.08]])
     turn = np.array([[math.cos(yaw), -math.sin(yaw)], [math.sin(yaw), math.cos(yaw)]])
     return [(x, y) for x, y in map_pixels(np.asarray(xy) + arrow @ turn.T, size)]
 
 
-def save(picture: Image.Image, path: Path) -> None:
-    """Write a picture whole or not at all."""
+def save(image: Image.Image, path: Path) -> None:
+    """Write an image whole or not at all."""
     with replacing(path) as temporary:
-        picture.save(temporary)
+        image.save(temporary)

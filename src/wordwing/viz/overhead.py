@@ -1,4 +1,4 @@
-"""The world from above with paths flown in it: what pictures of datasets are made of."""
+"""The world from above with paths flown in it: what images of datasets are made of."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def draw_map(
     """
     size = len(ground)
     fine = FINE * size
-    picture = Image.fromarray(ground).resize((fine, fine), Image.Resampling.BICUBIC)
-    draw = ImageDraw.Draw(picture)
+    image = Image.fromarray(ground).resize((fine, fine), Image.Resampling.BICUBIC)
+    draw = ImageDraw.Draw(image)
     unit = FINE * (0.4 + 0.6 * size / 820)  # on a smaller map lines are finer, but not as much as the map is smaller
     draw_names(draw, layout, FINE * names, fine)
     for stroke in strokes:
@@ -68,15 +68,15 @@ def draw_map(
     for stroke, place in zip(strokes, places, strict=True):
         _disc(draw, place, radius, stroke.colour, stroke.label, round(2.5 * unit))
     _drone(draw, start, unit, fine)
-    return picture.resize((size, size), Image.Resampling.BOX)
+    return image.resize((size, size), Image.Resampling.BOX)
 
 
 def badge(label: str, colour: Colour, size: int) -> Image.Image:
     """A label in a disc of a colour on paper, as at the ends of paths."""
-    picture = Image.new("RGB", (FINE * size, FINE * size), PAPER)
+    image = Image.new("RGB", (FINE * size, FINE * size), PAPER)
     centre = FINE * size / 2
-    _disc(ImageDraw.Draw(picture), (centre, centre), round(centre), colour, label, 0)
-    return picture.resize((size, size), Image.Resampling.BOX)
+    _disc(ImageDraw.Draw(image), (centre, centre), round(centre), colour, label, 0)
+    return image.resize((size, size), Image.Resampling.BOX)
 
 
 def _disc(

@@ -1,4 +1,4 @@
-"""Films of what a policy thinks: every step from its picture to its setpoint.
+"""Videos of what a policy thinks: every step from its image to its setpoint.
 
 They follow the paper's figure of intermediate representations. All maps lie as the overhead view does, x up and y left,
 whatever frame the policy keeps them in.
@@ -60,7 +60,7 @@ HEADINGS: dict[Box, Sequence[tuple[str, str, str]]] = {
 
 STRIP_COLUMNS = CAMERA, FEATURES, MEMORY, GROUNDING, MASKS, TRAJECTORY, GOAL
 STRIP_SIDE, STRIP_GAP = 226, 20
-"""Which panels a still picture shows, how large at most, and what is between them, pixels."""
+"""Which panels a still image shows, how large at most, and what is between them, pixels."""
 
 VERDICT = 25
 """Size of what is said about a flight, pixels."""
@@ -86,7 +86,7 @@ def thinking_frames(
     stop_threshold: float = 0.5,
     states: Sequence[int] | None = None,
 ) -> Iterator[Image.Image]:
-    """One picture for each state of a flight that kept images and beliefs; the last belief stays until it is at rest.
+    """One image for each state of a flight that kept images and beliefs; the last belief stays until it is at rest.
 
     Args:
         flight: What to show.
@@ -110,7 +110,7 @@ def thinking_frames(
         frame.paste(camera.resize(CAMERA.size, Image.Resampling.BICUBIC), CAMERA.corner)
         features = Image.fromarray(painter.features(belief))
         frame.paste(features.resize(FEATURES.size, Image.Resampling.NEAREST), FEATURES.corner)
-        for box, picture in (
+        for box, image in (
             (WORLD, lit(from_above, flight.path[index], yaw)),
             (MEMORY, Image.fromarray(painter.memory(belief))),
             (GROUNDING, Image.fromarray(painter.grounding(belief))),
@@ -119,11 +119,11 @@ def thinking_frames(
             (GOAL, Image.fromarray(painter.plan(belief, 1))),
         ):
             width, scale = (3, 1.3) if box.width > 300 else (2, 2.0)
-            over = ImageDraw.Draw(picture)
+            over = ImageDraw.Draw(image)
             if box is WORLD:
-                draw_names(over, flight.task.layout, SHARPNESS * NAMES, picture.width)
-            draw_flown(over, flight, index, yaw, picture.width, SHARPNESS * width, SHARPNESS, scale)
-            frame.paste(picture.reduce(SHARPNESS), box.corner)
+                draw_names(over, flight.task.layout, SHARPNESS * NAMES, image.width)
+            draw_flown(over, flight, index, yaw, image.width, SHARPNESS * width, SHARPNESS, scale)
+            frame.paste(image.reduce(SHARPNESS), box.corner)
         for box, share in zip((TRAJECTORY, GOAL), belief.visitation.unobserved[0].tolist(), strict=True):
             draw_unobserved(draw, box, share)
         draw_tracks(draw, TRACKS, flight, index, stop_threshold)
@@ -138,7 +138,7 @@ def thinking_strip(
     marked: Sequence[Mark] = (),
     verdict: Sequence[str] = (),
 ) -> Image.Image:
-    """A still picture of a film, like the paper's figure: a row for each of its frames, those at `still_states`.
+    """A still image of a video, like the paper's figure: a row for each of its frames, those at `still_states`.
 
     Beside them is the whole flight from above, among named landmarks, and below it what is said about it.
     """
@@ -181,14 +181,14 @@ def thinking_strip(
 def whole_flight(flight: Execution, overhead: Bytes) -> Image.Image:
     """The path from start to rest on the world from above, in full colour, with landmarks' names."""
     size = SHARPNESS * MAP_SIZE
-    picture = Image.fromarray(overhead).resize((size, size), Image.Resampling.BICUBIC)
-    draw = ImageDraw.Draw(picture)
+    image = Image.fromarray(overhead).resize((size, size), Image.Resampling.BICUBIC)
+    draw = ImageDraw.Draw(image)
     draw_names(draw, flight.task.layout, SHARPNESS * 19, size)
     yaws = headings(flight)
     draw.polygon(drone_outline(flight.path[0], yaws[0], size, 1.3), INK, "white", 2 * SHARPNESS)
     last = len(yaws) - 1
     draw_flown(draw, flight, last, yaws[last], size, 5 * SHARPNESS, 2 * SHARPNESS, 1.3)
-    return picture.reduce(SHARPNESS)
+    return image.reduce(SHARPNESS)
 
 
 class Painter:
