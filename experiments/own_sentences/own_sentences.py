@@ -23,9 +23,9 @@ from wordwing.language.missing_landmarks import stage
 from wordwing.language.out_of_vocabulary import marks, slips, unknown_words
 from wordwing.policies.learned import LearnedPolicy
 from wordwing.policies.loading import load_policy
+from wordwing.viz.belief_video import belief_frames
 from wordwing.viz.drawing import save
 from wordwing.viz.sheets import contact_sheet
-from wordwing.viz.thinking import thinking_frames
 
 SENTENCES = (
     "Could you hover over to the big orange pumpkin please?",
@@ -67,7 +67,7 @@ def main(
         flight, overhead = fly_once(task, flier, "sim")
         marked = marks(sentence, flier.vocabulary)
         last = [len(flight.positions) - 1]
-        [frame] = thinking_frames(flight, overhead, corpus, marked, states=last)
+        [frame] = belief_frames(flight, overhead, corpus, marked, states=last)
         frames.append(np.asarray(frame.convert("RGB").resize(SIZE, Image.Resampling.LANCZOS)))
         judged = verdict(flight)
         done = ", ".join(f"{DONE if done else MISSED} {words}" for words, done in judged.clauses)

@@ -45,7 +45,7 @@ def test_a_video_shows_every_state_of_every_instruction(policies, monkeypatch):
         shown.append((flight, title, unknown_words(marked)))
         yield from flight.positions
 
-    monkeypatch.setattr("wordwing.studio.videos.thinking_frames", frames)
+    monkeypatch.setattr("wordwing.studio.videos.belief_frames", frames)
     link = read_link(json.dumps({**LINK, "policies": ["small0", "other"], "texts": ["go blorb", "left"]}), policies)
     shares: list[float] = []
     drawn = list(video_frames(link, policies, 4, shares.append))

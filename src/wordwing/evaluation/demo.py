@@ -27,8 +27,8 @@ from wordwing.policies.baselines import MEAN_ACTIONS
 from wordwing.policies.learned import LearnedPolicy
 from wordwing.policies.loading import load_policy
 from wordwing.viz.animation import MAP_SIZE, filmstrip, flight_frames, still_states, write_video
+from wordwing.viz.belief_video import belief_frames, belief_strip
 from wordwing.viz.overhead import overheads
-from wordwing.viz.thinking import thinking_frames, thinking_strip
 from wordwing.world.catalogue import Corpus
 from wordwing.world.layout import Layout
 from wordwing.world.paths import path_length
@@ -70,9 +70,9 @@ def film_flight(
             print(sentence, flush=True)
         flight, overhead = fly_once(task, policy, vehicle, seed)
         heading, said = f"{name} in {vehicle}", verdict(flight).lines
-        frames = thinking_frames(flight, overhead, heading, marked, policy.network.config.stop_threshold)
+        frames = belief_frames(flight, overhead, heading, marked, policy.network.config.stop_threshold)
         strip: Callable[[list[Image.Image]], Image.Image] = partial(
-            thinking_strip, flight, overhead=overhead, title=heading, marked=marked, verdict=said
+            belief_strip, flight, overhead=overhead, title=heading, marked=marked, verdict=said
         )
         said = [ending(flight, name), *said]
     else:
@@ -122,8 +122,8 @@ def draw_beliefs(flight: Execution, title: str = "wordwing") -> Image.Image:
     if not flight.images[0] or not flight.beliefs[0]:
         raise WordwingError("this flight kept no images and beliefs, so there is nothing to draw of them")
     [overhead] = overheads([flight.task.layout], MAP_SIZE)
-    frames = list(thinking_frames(flight, overhead, title, states=still_states(flight)))
-    return thinking_strip(flight, frames, overhead, title, verdict=verdict(flight).lines)
+    frames = list(belief_frames(flight, overhead, title, states=still_states(flight)))
+    return belief_strip(flight, frames, overhead, title, verdict=verdict(flight).lines)
 
 
 def staged(

@@ -31,9 +31,9 @@ from wordwing.policies.learned import LearnedPolicy
 from wordwing.policies.loading import BASELINES, load_policy
 from wordwing.validation import Number, parse
 from wordwing.viz.animation import MAP_SIZE, filmstrip, flight_frames
+from wordwing.viz.belief_video import belief_frames, belief_strip
 from wordwing.viz.drawing import GREY, LIGHT, font
 from wordwing.viz.overhead import overheads
-from wordwing.viz.thinking import thinking_frames, thinking_strip
 from wordwing.world.layout import Layout
 from wordwing.world.tasks import Task
 
@@ -84,9 +84,9 @@ def replay(log: Path, out: Path, policy: str | None = None, say: Callable[[str],
         if isinstance(thinker, LearnedPolicy):
             flight = think_again(flight, thinker)
             marked = marks(flight.task.instruction, thinker.vocabulary)
-            frames = thinking_frames(flight, overhead, title, marked, thinker.network.config.stop_threshold)
+            frames = belief_frames(flight, overhead, title, marked, thinker.network.config.stop_threshold)
             strip: Callable[[list[Image.Image]], Image.Image] = partial(
-                thinking_strip, flight, overhead=overhead, title=title, marked=marked, verdict=_judged(flight, told)
+                belief_strip, flight, overhead=overhead, title=title, marked=marked, verdict=_judged(flight, told)
             )
             write_films(flight, frames, strip, out)
             _tell(flight, title, told, out, tell)

@@ -30,8 +30,8 @@ from wordwing.policies.oracle import Oracle
 from wordwing.sim.render import RenderConfig
 from wordwing.sim.simulator import Simulator
 from wordwing.viz.animation import MAP_SIZE, still_states
+from wordwing.viz.belief_video import belief_frames, belief_strip
 from wordwing.viz.drawing import MAP_EXTENT
-from wordwing.viz.thinking import thinking_frames, thinking_strip
 from wordwing.world.tasks import Task
 
 LOOKS = 1000
@@ -164,8 +164,8 @@ class Examination:
         viewer = Simulator(1, self.device, render=RenderConfig(shadows=True))  # for people, not for policies
         viewer.reset([task.layout], start_poses([task]))
         overhead = viewer.overhead(MAP_SIZE, MAP_EXTENT)[0].cpu().numpy()
-        frames = list(thinking_frames(flight, overhead, name, states=still_states(flight)))
-        return np.asarray(thinking_strip(flight, frames, overhead, name).convert("RGB"))
+        frames = list(belief_frames(flight, overhead, name, states=still_states(flight)))
+        return np.asarray(belief_strip(flight, frames, overhead, name).convert("RGB"))
 
 
 def _understood(label: str, found: Assessment) -> dict[str, float]:

@@ -26,8 +26,8 @@ from wordwing.studio.live import Start
 from wordwing.studio.messages import VERSION, start_json
 from wordwing.studio.resources import DEFAULT, NamedPolicies
 from wordwing.viz.belief_maps import Bytes, FeatureColours, cells_of, shown_cells
+from wordwing.viz.belief_panels import OUTSIDE, UNOBSERVED
 from wordwing.viz.drawing import MAP_EXTENT
-from wordwing.viz.instruments import OUTSIDE, UNOBSERVED
 from wordwing.viz.overhead import overheads
 from wordwing.world.catalogue import catalogue
 from wordwing.world.layout import MAX_LANDMARKS, Layout

@@ -34,8 +34,8 @@ from wordwing.studio.live import LiveFlight
 from wordwing.studio.messages import Link, read_link, start_json
 from wordwing.studio.resources import NamedPolicies, load_policies
 from wordwing.viz.animation import MAP_SIZE, write_video
+from wordwing.viz.belief_video import belief_frames
 from wordwing.viz.overhead import overheads
-from wordwing.viz.thinking import thinking_frames
 
 QUEUE = 4
 """Videos that may wait, the one being rendered included."""
@@ -204,7 +204,7 @@ def video_frames(
                 tell((number + min(0.3 * live.step / (steps + SETTLE_STEPS), 1.0)) / count)
             flight = live.executions[-1]
             heading, threshold = f"{name} in {link.start.vehicle}", policy.network.config.stop_threshold
-            frames = thinking_frames(flight, overhead, heading, marks(text, policy.vocabulary), threshold)
+            frames = belief_frames(flight, overhead, heading, marks(text, policy.vocabulary), threshold)
             for index, frame in enumerate(frames):
                 yield frame
                 tell((number + 0.3 + 0.7 * (index + 1) / len(flight.positions)) / count)

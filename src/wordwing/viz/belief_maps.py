@@ -1,4 +1,4 @@
-"""Beliefs as colours, turned to lie as the overhead view does: what videos of thinking drones are made of."""
+"""Beliefs as colours, turned to lie as the overhead view does: what belief videos are made of."""
 
 from __future__ import annotations
 

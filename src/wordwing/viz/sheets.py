@@ -101,14 +101,9 @@ def portrait_pose(distance: float = 1.5, height: float = 0.7) -> Pose:
 def sim_portraits(landmarks: Sequence[Landmark], yaw: float = 2.5) -> NDArray[np.uint8]:
     """Each landmark alone, 1.5 m ahead of the drone's own camera, in its `sim` look: [L, 72, 128, 3]."""
     layouts = [Layout((Placement(entry.name, 0.0, 0.0, yaw),)) for entry in landmarks]
-    scene = SimScene.of(layouts)
-    camera = Camera()
-    pose = camera.pose(portrait_pose())
-    poses = Pose(
-        pose.position.expand(len(layouts), 3).contiguous(),
-        pose.quaternion.expand(len(layouts), 4).contiguous(),
-    )
-    return Renderer(scene, camera, RenderConfig(shadows=True)).first_person(poses).numpy()
+    pose, count = Camera().pose(portrait_pose()), len(layouts)
+    poses = Pose(pose.position.expand(count, 3).contiguous(), pose.quaternion.expand(count, 4).contiguous())
+    return Renderer(SimScene.of(layouts), config=RenderConfig(shadows=True)).first_person(poses).numpy()
 
 
 def lab_portraits(landmarks: Sequence[Landmark], yaw: float = 2.5) -> Iterator[NDArray[np.uint8]]:
@@ -140,8 +135,7 @@ def frame_sheet(domain: Look, corpus: Corpus, count: int, seed: int) -> Image.Im
         yaw = math.atan2(-xy[1], -xy[0]) + rng.uniform(-0.8, 0.8)
         pose = Pose.level(torch.tensor(xy[None]).float(), torch.tensor([yaw]).float(), 0.7)
         if domain == "sim":
-            scene = SimScene.of([layout])
-            images.append(Renderer(scene).first_person(Camera().pose(pose))[0].numpy())
+            images.append(Renderer(SimScene.of([layout])).first_person(Camera().pose(pose))[0].numpy())
         else:
             images.append(LabCamera(layout, rng).take(pose, pose).numpy())
     title = f"{domain}: what the drone sees in {count} random {corpus} layouts"
@@ -242,10 +236,9 @@ def instructions_page(
         numbers: Of each instruction, where they have an order; each then has a colour of its own.
     """
     sentences = [entry.segment.instruction or "(no words)" for entry in instructions]
-    if numbers:
-        sentences = [f"{number}. {text}" for number, text in zip(numbers, sentences, strict=True)]
     strokes = [Stroke(entry.segment.path, FLOWN) for entry in instructions]
     if numbers:
+        sentences = [f"{number}. {text}" for number, text in zip(numbers, sentences, strict=True)]
         strokes = [Stroke(entry.path, _colour(n), str(n)) for entry, n in zip(strokes, numbers, strict=True)]
     texts = [wrapped(text, TILE - 4, WORDS) for text in sentences]
     rows = [range(first, min(first + columns, len(texts))) for first in range(0, len(texts), columns)]

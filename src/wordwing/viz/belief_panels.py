@@ -1,4 +1,4 @@
-"""What stands around the maps of a video of a thinking drone: headings, words, scales, a legend, curves over time."""
+"""What stands around the maps of a belief video: headings, words, scales, a legend, curves over time."""
 
 from __future__ import annotations
 

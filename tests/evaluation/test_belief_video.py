@@ -1,4 +1,4 @@
-"""Films of thinking drones: what is believed is shown where it lies in the world, and colours mean what they say."""
+"""Belief videos: what is believed is shown where it lies in the world, and colours mean what they say."""
 
 import math
 from dataclasses import replace
@@ -17,9 +17,8 @@ from wordwing.model.stage2 import Control
 from wordwing.model.visitation import Scores, Visitation
 from wordwing.viz.animation import still_states
 from wordwing.viz.belief_maps import FeatureColours, from_oklab, glowing, ramp, to_oklab
-from wordwing.viz.drawing import FLOWN, GOLD, map_pixels
-from wordwing.viz.instruments import EDGE, OUTSIDE, SEEN, UNOBSERVED
-from wordwing.viz.thinking import (
+from wordwing.viz.belief_panels import EDGE, OUTSIDE, SEEN, UNOBSERVED
+from wordwing.viz.belief_video import (
     FEATURES,
     GOAL,
     GROUNDING,
@@ -27,9 +26,10 @@ from wordwing.viz.thinking import (
     MEMORY,
     TRACKS,
     TRAJECTORY,
-    thinking_frames,
-    thinking_strip,
+    belief_frames,
+    belief_strip,
 )
+from wordwing.viz.drawing import FLOWN, GOLD, map_pixels
 from wordwing.world.layout import Layout, Placement
 from wordwing.world.tasks import Task
 
@@ -79,7 +79,7 @@ def flight_of(beliefs: list[Beliefs], start=(*FAR, 0.0), states: int | None = No
 
 def frames_of(flight: Execution, ground: int = 200, **words: object) -> list[np.ndarray]:
     overhead = np.full((600, 600, 3), ground, np.uint8)
-    return [np.asarray(frame).astype(int) for frame in thinking_frames(flight, overhead, "somebody", **words)]
+    return [np.asarray(frame).astype(int) for frame in belief_frames(flight, overhead, "somebody", **words)]
 
 
 def frame_of(made: Beliefs, **words: object) -> np.ndarray:
@@ -174,7 +174,7 @@ def test_a_landmark_can_be_made_out_under_a_distribution():
     ground = np.full((600, 600, 3), 110, np.uint8)
     ground[390:420, 90:120] = 190  # a landmark of 25 cm
     flight = flight_of([belief(visitation=Visitation(everywhere, everywhere, torch.zeros(1, 2)))])
-    [frame] = thinking_frames(flight, ground, "somebody")
+    [frame] = belief_frames(flight, ground, "somebody")
     shown = panel(np.asarray(frame).astype(float), GOAL)
     row, column = 405 * GOAL.height // 600, 105 * GOAL.width // 600
     beside = lightness(shown[row, column - 40])
@@ -349,9 +349,9 @@ def test_a_still_picture_has_a_row_of_panels_for_each_of_four_states():
     made = [belief(visitation=Visitation(flat, flat, torch.tensor([[0.0, share]]))) for share in shares]
     images = [np.full((72, 128, 3), tone, np.uint8) for tone in (10, 60, 110, 160)]
     flight = flight_of(made, images=images)
-    frames = list(thinking_frames(flight, np.full((600, 600, 3), 200, np.uint8), "somebody"))
+    frames = list(belief_frames(flight, np.full((600, 600, 3), 200, np.uint8), "somebody"))
     ground = np.full((600, 600, 3), 200, np.uint8)
-    strip = np.asarray(thinking_strip(flight, frames, ground, "somebody")).astype(int)
+    strip = np.asarray(belief_strip(flight, frames, ground, "somebody")).astype(int)
     assert strip.shape[0] < 0.75 * strip.shape[1]
     pictures = [strip[152 + 246 * row + 60, 120] for row in range(4)]
     assert [picture.tolist() for picture in pictures] == [[image[0, 0, 0]] * 3 for image in images]
@@ -367,11 +367,11 @@ def test_a_still_picture_shows_the_whole_flight_among_named_landmarks_in_their_c
     positions = np.array([(*place, 0.7) for place in path], np.float32)
     flight = flight_of([belief()] * 2, states=2, task=task, positions=positions)
     ground = np.full((600, 600, 3), (90, 160, 60), np.uint8)
-    frames = list(thinking_frames(flight, ground, "somebody", states=still_states(flight)))
+    frames = list(belief_frames(flight, ground, "somebody", states=still_states(flight)))
 
     def strip(layout: Layout, verdict: list[str]) -> np.ndarray:
         shown = replace(flight, tasks=(replace(task, layout=layout),))
-        return np.asarray(thinking_strip(shown, frames, ground, "somebody", verdict=verdict)).astype(int)
+        return np.asarray(belief_strip(shown, frames, ground, "somebody", verdict=verdict)).astype(int)
 
     bare = strip(Layout(()), [])
     map_left = bare.shape[1] - 620
@@ -505,7 +505,7 @@ def test_the_picture_of_each_state_and_the_ground_are_shown():
     first, second = frames_of(flight)
     assert first[240, 180].tolist() == [40] * 3
     assert second[240, 180].tolist() == [170] * 3
-    frames = list(thinking_frames(flight, np.full((300, 300, 3), 200, np.uint8), "x"))
+    frames = list(belief_frames(flight, np.full((300, 300, 3), 200, np.uint8), "x"))
     assert all(isinstance(frame, Image.Image) for frame in frames)
 
 

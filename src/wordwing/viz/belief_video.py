@@ -20,8 +20,7 @@ from wordwing.language.out_of_vocabulary import Mark, slips
 from wordwing.model.policy import Beliefs
 from wordwing.viz.animation import MAP_SIZE, clock, draw_flown, headings, lit, still_states, wrapped
 from wordwing.viz.belief_maps import Bytes, FeatureColours, WorldView, cells_of, glowing, shown_cells
-from wordwing.viz.drawing import BLUISH_GREEN, GREY, INK, PAPER, VERMILLION, drone_outline, font
-from wordwing.viz.instruments import (
+from wordwing.viz.belief_panels import (
     BAR,
     EDGE,
     OUTSIDE,
@@ -37,6 +36,7 @@ from wordwing.viz.instruments import (
     draw_tracks,
     draw_unobserved,
 )
+from wordwing.viz.drawing import BLUISH_GREEN, GREY, INK, PAPER, VERMILLION, drone_outline, font
 from wordwing.viz.overhead import draw_names, readable
 
 SIZE = 1600, 900
@@ -78,7 +78,7 @@ DIMMED = 0.6
 """Brightness of the overhead view under the distributions."""
 
 
-def thinking_frames(
+def belief_frames(
     flight: Execution,
     overhead: Bytes,
     title: str,
@@ -130,7 +130,7 @@ def thinking_frames(
         yield frame
 
 
-def thinking_strip(
+def belief_strip(
     flight: Execution,
     frames: Sequence[Image.Image],
     overhead: Bytes,
