@@ -1,4 +1,4 @@
-"""What each part of the policy costs, beside the authors' network; from the lines of `wordwing bench model` on a CPU.
+"""The cost of each part of the policy and of the authors' network, from lines of `wordwing bench model` on a CPU.
 
 Usage: wordwing bench model > LINES; python benchmarks/model.py parts LINES > benchmarks/model-parts.jsonl
                                      python benchmarks/model.py rates LINES > benchmarks/model-cpu.jsonl
@@ -23,7 +23,7 @@ PARTS = {
     "turning the maps": r"ego view",
     "control": r"control",
 }
-"""How parts are put together, by their names in the figures."""
+"""Rows of the table, with patterns of the names of parts in the lines."""
 
 AUTHORS = {
     "text": 124_400,
@@ -36,7 +36,7 @@ AUTHORS = {
     "LingUNet: unobserved head": 40_626,
     "control": 36_648,
 }
-"""Parameters of the authors' network."""
+"""Number of parameters in the authors' network."""
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
-"""How fast flights are measured, on one core; one JSON line for each figure.
+"""How fast metrics are computed on one core; one JSON line per figure.
 
-EMD and nDTW are of winding paths of 3 m, 151 points each; whole flights are ORACLE's and AVERAGE's of two-segment
-instructions of the cage, in `sim`, with all metrics of `wordwing.execution.metrics`.
+EMD and nDTW are measured on curved paths of 3 m, 151 points each; whole flights are ORACLE's and AVERAGE's on
+two-segment instructions of the cage in `sim`, with all metrics of `wordwing.execution.metrics`.
 
 Usage: OMP_NUM_THREADS=1 python benchmarks/path_metrics.py [SECONDS]     (5 for each figure by default)
 """
@@ -38,7 +38,7 @@ def winding_path(rng: np.random.Generator) -> np.ndarray:
 
 
 def flights(paragraphs: int = 20) -> list[Execution]:
-    """Of generated instructions of two segments."""
+    """Flights of generated two-segment instructions."""
     layouts, written = make(Chunk("cage", "test", 0, 0, paragraphs))
     instructions = [entry for paragraph in written for entry in paragraph.instructions((2,))]
     tasks = [
@@ -57,7 +57,7 @@ def flights(paragraphs: int = 20) -> list[Execution]:
 
 
 def report(figure: str, calls: Sequence[Callable[[], object]], seconds: float, **notes: object) -> None:
-    """Print how many of some calls, in turn, are done in a second."""
+    """Print how many of these calls, in turn, are done per second."""
     turn = cycle(calls)
     rate = rate_of(lambda: next(turn)(), seconds, CPU)
     row = {"figure": figure, "value": round(rate, 1), **notes, "device": device_title(CPU)}

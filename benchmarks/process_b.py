@@ -1,9 +1,9 @@
-"""Where the time of Process B goes: one iteration under torch's profiler; a table as text.
+"""Profile one iteration of Process B with torch's profiler; a table as text.
 
 Usage: python benchmarks/process_b.py DATASET [--flights N] [--worlds N] [--out FOLDER] [--device NAME]
 
-Prints decisions/s without the profiler, then for each part of an iteration: wall time, time in which the GPU was busy
-with what the part had launched, how many kernels, and how often the host waited. OUT gets the table and, with
+Prints decisions/s without the profiler, then for each part of an iteration: wall time, GPU time of the kernels that it
+launched, the number of kernels, and how often the host waited. OUT gets the table and, with
 `--trace`, the trace that it was made from, for chrome://tracing.
 """
 
@@ -29,7 +29,7 @@ from wordwing.learning.training_data import load_material
 from wordwing.model.policy import PolicyNetwork
 
 WAITS = ("cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize", "cudaMemcpy")
-"""Calls in which the host waits for the device, by how their names begin; an asynchronous copy does not count."""
+"""Prefixes of the calls in which the host waits for the device; asynchronous copies do not count."""
 
 REST = "the rest"
 
@@ -45,14 +45,14 @@ def main(
     out: Path = Path("out/process-b"),
     device: str = "",
 ) -> None:
-    """Fly, pay and learn by the recipe `gpu` with an untrained network.
+    """Run iterations of the recipe `gpu` with an untrained network.
 
     Args:
         data: Dataset to fly.
-        flights: Of an iteration.
-        worlds: Flown in at once.
-        iterations: That are timed before one is profiled.
-        limit: Only the first so many instructions.
+        flights: Flights per iteration.
+        worlds: Number of worlds.
+        iterations: How many are timed before one is profiled.
+        limit: Use only this many instructions.
         trace: Keep the trace.
         out: Folder for the table.
         device: "cpu" or "cuda"; by default CUDA where there is one.
@@ -107,7 +107,7 @@ def finish(device: torch.device) -> None:
 
 
 def count_steps(process: Reinforcement) -> list[int]:
-    """How often the network is asked from now on, which is once for a decision of all worlds."""
+    """Count the calls of the network from now on: one per step of all worlds."""
     steps, decide = [0], process.collector._decide
 
     def counted(*given: Any) -> Any:
@@ -134,7 +134,7 @@ def mark(process: Reinforcement) -> None:
 
 
 def named(owner: Any, name: str, label: str) -> None:
-    """Let a call show up in the trace."""
+    """Label a call in the trace."""
     call: Callable[..., Any] = getattr(owner, name)
 
     def labelled(*given: Any, **more: Any) -> Any:
@@ -146,27 +146,27 @@ def named(owner: Any, name: str, label: str) -> None:
 
 @dataclass
 class Part:
-    """What one part of an iteration took."""
+    """Costs of one part of an iteration."""
 
     calls: int = 0
     wall: float = 0.0
-    """Milliseconds of the host, without parts inside it."""
+    """Milliseconds of the host, excluding nested parts."""
     busy: float = 0.0
-    """Milliseconds of the GPU."""
+    """Milliseconds of GPU time."""
     kernels: int = 0
     waits: int = 0
     waited: float = 0.0
     """Milliseconds in which the host waited."""
     top: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-    """Milliseconds of the GPU by kernel."""
+    """Milliseconds of GPU time by kernel."""
 
 
 def report(events: list[dict], steps: int) -> list[str]:
-    """Lines about a trace."""
+    """The table of a trace, as lines."""
     parts, moments, labels = host_times(events)
 
     def inside(moment: float) -> Part:
-        """The innermost part that a moment of the host is in."""
+        """The innermost part at a time on the host."""
         place = bisect.bisect_right(moments, moment) - 1
         return parts[labels[place] if place >= 0 else REST]
 
@@ -200,7 +200,7 @@ def report(events: list[dict], steps: int) -> list[str]:
 
 
 def host_times(events: list[dict]) -> tuple[dict[str, Part], list[float], list[str]]:
-    """Parts with their calls and wall time; and moments of the host with the innermost part from each of them on."""
+    """Parts with calls and wall time; and times on the host with the innermost part that begins at each."""
     edges = []
     for event in events:
         if event.get("cat") == "user_annotation" and event["name"].startswith("part "):
@@ -223,7 +223,7 @@ def host_times(events: list[dict]) -> tuple[dict[str, Part], list[float], list[s
 
 
 def covered(events: list[dict]) -> float:
-    """Microseconds in which at least one of some events went on."""
+    """Microseconds covered by at least one of these events."""
     total, until = 0.0, float("-inf")
     for begin, end in sorted((event["ts"], event["ts"] + event["dur"]) for event in events):
         total += max(0.0, end - max(begin, until))

@@ -1,4 +1,4 @@
-"""Visitors of the studio on loopback, all flying for a while: JSON lines with their rates, errors and the memory.
+"""Load the studio with several visitors on loopback; JSON lines with their rates, errors and the server's memory.
 
 Usage: python benchmarks/studio_load.py [--visitors 8] [--seconds 120] [--vehicle sim]
 
@@ -32,7 +32,7 @@ SENTENCES = ("go to the pumpkin", "turn left and fly to the boat", "pass the gor
 
 @dataclass
 class Visitor:
-    """One page that flies all the time."""
+    """A visitor who flies all the time."""
 
     number: int
     port: int
@@ -44,10 +44,10 @@ class Visitor:
     busy: int = 0
     errors: list[str] = field(default_factory=list)
     longest: float = 0.0
-    """Seconds between two decisions of a flight, at most."""
+    """The longest time between two decisions of a flight, seconds."""
 
     async def visit(self, begin: float, end: float) -> None:
-        """Open a page at once and fly from one moment to another."""
+        """Open a page at once and fly from one time to another."""
         address = f"127.0.0.1:{self.port}"
         try:
             async with websockets.connect(f"ws://{address}/ws", origin=f"http://{address}", max_size=None) as page:  # type: ignore[arg-type]
@@ -62,7 +62,7 @@ class Visitor:
             self.errors.append(f"{type(error).__name__}: {error}")
 
     async def _place(self, page: Any) -> None:
-        """A new random layout, in the visitor's vehicle."""
+        """Place a new random layout."""
         seed = self.number + 1000 * self.layouts
         await self._say(page, type="stage", text=SENTENCES[0], corpus="cage", seed=seed)
         placed = json.loads(await page.recv())
@@ -102,7 +102,7 @@ class Visitor:
 
 
 def memory(pid: int) -> float:
-    """MiB of a process and its children."""
+    """Memory of a process and its children, MiB."""
     pids = [pid]
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -115,7 +115,7 @@ def memory(pid: int) -> float:
 
 
 async def load(visitors: list[Visitor], pid: int, seconds: float) -> dict[str, float]:
-    """All visits, and the memory: before anyone flies, half-way, at the end, and the most."""
+    """Run all visitors; memory before the first flight, in the middle, at the end, and its maximum."""
     begin = time.monotonic() + 2.0 + 1.0 * len(visitors)  # all pages are placed by then
     visits = asyncio.gather(*(visitor.visit(begin, begin + seconds) for visitor in visitors))
     found = []
@@ -127,7 +127,7 @@ async def load(visitors: list[Visitor], pid: int, seconds: float) -> dict[str, f
 
 
 def serve(port: int, policy: str, folder: str) -> subprocess.Popen[bytes]:
-    """A studio in a process of its own, once it listens."""
+    """Start a studio in a process of its own and wait until it listens."""
     code = (
         "import sys; from pathlib import Path; from wordwing.commands.studio import studio; "
         "studio(port=int(sys.argv[1]), policies=(sys.argv[2],), keep=Path(sys.argv[3]))"

@@ -3,8 +3,8 @@
 Usage: python scripts/dev_mini.py [FOLDER]     (src/wordwing/data/dev_mini by default)
 
 Pieces of two consecutive segments of dev paragraphs, one of each layout, make two instructions of one segment and one
-of two: 21 of them and a single segment are 64 instructions. Those with kinds of clauses that have come up least are
-taken first, so that every kind is there.
+of two: 21 of them and a single segment are 64 instructions. Those with the rarest kinds of clauses are
+chosen first, so that every kind occurs.
 """
 
 import sys
@@ -20,7 +20,7 @@ from wordwing.data.schema import Paragraph
 from wordwing.world.layout import Layout
 
 PIECES = {"cage": 11, "field": 10}
-"""Of two segments each."""
+"""Number of pieces of two segments from each corpus."""
 
 
 def pieces(dataset: Dataset, rng: np.random.Generator) -> list[Paragraph]:
@@ -35,12 +35,12 @@ def pieces(dataset: Dataset, rng: np.random.Generator) -> list[Paragraph]:
 
 
 def kinds(paragraph: Paragraph) -> list[str]:
-    """Of all clauses."""
+    """Kinds of all clauses."""
     return [clause.kind for segment in paragraph.segments for clause in segment.meaning or ()]
 
 
 def choose(candidates: list[Paragraph], count: int, seen: Counter[str]) -> list[Paragraph]:
-    """So many, in different layouts, with the kinds that have been seen least."""
+    """`count` candidates in different layouts, those with the rarest kinds first."""
     chosen: list[Paragraph] = []
     while len(chosen) < count:
         free = [entry for entry in candidates if entry.layout not in {other.layout for other in chosen}]

@@ -32,7 +32,7 @@ EXAMPLE = Arena(north=4.3, east=3.6, heading_deg=35.0, floor_down=0.15)
 
 
 def colour(rgb: tuple[float, ...]) -> tuple[float, ...]:
-    """0 to 255 as matplotlib wants it."""
+    """A colour from 0 to 255 for matplotlib."""
     return tuple(channel / 255 for channel in rgb)
 
 
@@ -73,7 +73,7 @@ def arrow(
     style: str = "-|>",
     line: str = "-",
 ) -> None:
-    """Something that goes from one part to another, and what it is, written at a place."""
+    """An arrow from one part to another, with its label."""
     patch = FancyArrowPatch(
         start, end, arrowstyle=style, mutation_scale=14, lw=1.6, ls=line, color=colour(ink), shrinkA=0, shrinkB=0
     )
@@ -82,7 +82,7 @@ def arrow(
 
 
 def wiring() -> Figure:
-    """Who speaks with whom."""
+    """Pilot, guardian, autopilot, motion capture and camera."""
     figure, axes = canvas(10.2, 5.35)
     box(axes, 20, 380, 220, 130, "motion capture", "Vicon, OptiTrack, …\nsees the drone\n(JSON, or motioncapture)")
     box(
@@ -201,7 +201,7 @@ def seen_from_above(axes: Axes) -> None:
 
 
 def seen_from_the_side(axes: Axes) -> None:
-    """Heights, and where the camera looks."""
+    """Heights, and the camera's field of view."""
     axes.plot([-1.2, 3.4], [0, 0], color=colour(INK), lw=2)
     axes.text(3.4, -0.06, "floor: world z = 0", ha="right", va="top", fontsize=9, color=colour(INK))
     origin = EXAMPLE.floor_down
@@ -261,7 +261,7 @@ def frames() -> Figure:
 
 
 def main() -> None:
-    """Draw all of them."""
+    """Draw all diagrams."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "docs")
     save(wiring(), folder / "flight-wiring.webp")
     save(frames(), folder / "flight-frames.webp")

@@ -1,9 +1,9 @@
-"""The licence of everything that wordwing needs to run, extras included: what docs/licences.md holds.
+"""Licences of all dependencies, extras included, for docs/licences.md.
 
     python scripts/licences.py > docs/licences.md
 
-Licences are those that the installed packages state. What a wheel holds besides its own code it does not state;
-libraries of copyleft licences are found there by their names.
+Licences are those in the metadata of the installed packages. The metadata does not list libraries that a wheel
+bundles; those under copyleft licences are found by their file names.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
 EXTRAS = ("flight", "studio")
-"""Of wordwing, that somebody installs to use it; `dev` is for who changes it."""
+"""Extras for users; `dev` is for developers."""
 
 COPYLEFT = re.compile(
     r"\b(A|L)?GPL|GNU|\bMPL\b|Mozilla|\bEPL\b|Eclipse|\bCDDL\b|\bEUPL\b|CC-BY-SA|\bSSPL\b", re.IGNORECASE
@@ -42,7 +42,7 @@ LIBRARIES = {
     r"quadmath": "LGPL-2.1-or-later",
     r"gfortran|gomp|gcc_s|stdc\+\+": "GPL-3.0-or-later WITH GCC-exception-3.1",
 }
-"""Of shared libraries, by their names."""
+"""Licences of shared libraries, by name."""
 
 WHEELS = {
     "av": (
@@ -55,11 +55,11 @@ WHEELS = {
     "scipy": "run-time libraries of GCC, for OpenBLAS",
     "torch": "a run-time library of GCC",
 }
-"""Wheels that may hold such libraries, and what for."""
+"""Wheels that may bundle such libraries, and what for."""
 
 
 def needed(requirements: Iterable[str]) -> dict[str, Distribution]:
-    """The installed packages that requirements need, and those that these need, by name."""
+    """Installed packages that requirements need, directly or indirectly, by name."""
     found: dict[str, Distribution] = {}
     done: set[tuple[str, frozenset[str]]] = set()
     waiting = [Requirement(text) for text in requirements]
@@ -81,13 +81,13 @@ def needed(requirements: Iterable[str]) -> dict[str, Distribution]:
 
 
 def requirements() -> list[str]:
-    """What pyproject.toml asks for, extras included."""
+    """Requirements in pyproject.toml, extras included."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     return project["dependencies"] + [text for extra in EXTRAS for text in project["optional-dependencies"][extra]]
 
 
 def licence_of(package: Distribution) -> str:
-    """What a package states, shortly; empty if it states nothing."""
+    """The licence in a package's metadata, in short; empty if there is none."""
     stated = package.metadata
     [expression, *_more] = stated.get_all("License-Expression") or [""]
     if expression:
@@ -101,7 +101,7 @@ def licence_of(package: Distribution) -> str:
 
 
 def is_copyleft(licence: str) -> bool:
-    """Whether a licence asks for more than to be named."""
+    """Whether a licence demands more than attribution."""
     return COPYLEFT.search(licence) is not None
 
 
@@ -118,7 +118,7 @@ def libraries_in(package: Distribution) -> dict[str, str]:
 
 
 def unnamed_copyleft(packages: dict[str, Distribution]) -> list[str]:
-    """A sentence about each package that is under a copyleft licence, or holds such libraries, and is not named."""
+    """A sentence about each package under a copyleft licence, or with such libraries, that is not listed above."""
     found = []
     for name, package in packages.items():
         licence = licence_of(package)

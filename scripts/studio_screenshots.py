@@ -35,7 +35,7 @@ RATED = 6
 
 @contextmanager
 def serving(server: uvicorn.Server) -> Iterator[None]:
-    """A server in a thread."""
+    """Run a server in a thread."""
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
@@ -46,7 +46,7 @@ def serving(server: uvicorn.Server) -> Iterator[None]:
 
 
 def pages(browser: Browser, scale: float) -> Iterator[tuple[str, Page]]:
-    """One of each size and theme, with its name; so many pixels for one of CSS."""
+    """Pages of each size and theme, with their names; `scale` is pixels per CSS pixel."""
     for kind, size in SIZES.items():
         for theme in ("light", "dark"):
             page = browser.new_page(viewport=size, color_scheme=theme, device_scale_factor=scale)  # type: ignore[arg-type]
@@ -55,14 +55,14 @@ def pages(browser: Browser, scale: float) -> Iterator[tuple[str, Page]]:
 
 
 def photograph(page: Page, image: Path, quality: int) -> None:
-    """What is to be seen of a page."""
+    """Save the visible part of a page."""
     with tempfile.TemporaryDirectory() as folder:
         page.screenshot(path=f"{folder}/page.png")
         Image.open(f"{folder}/page.png").convert("RGB").save(image, quality=quality, method=6)
 
 
 def studio(browser: Browser, out: Path) -> None:
-    """Fly, and photograph the page where it has stopped and the verdict stands there."""
+    """Fly, and take screenshots when the flight has ended and the verdict is shown."""
     with (
         tempfile.TemporaryDirectory() as keep,
         serving(studio_server(StudioConfig(load_policies(("pvn2-sureal",)), Path(keep), port=PORT))),
@@ -86,7 +86,7 @@ def studio(browser: Browser, out: Path) -> None:
 
 
 def study(browser: Browser, out: Path) -> None:
-    """Make a study, and photograph one of its flights as its rater sees it."""
+    """Create a study, and take screenshots of one of its flights."""
     with tempfile.TemporaryDirectory() as folder:
         flights = f"{folder}/flights"
         wordwing(["evaluate", "oracle", "average", "--segments", "2", "--limit", "8", "--out", flights])

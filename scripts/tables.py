@@ -1,8 +1,8 @@
 """Turn JSON lines of `wordwing bench` and of the scripts here into Markdown tables.
 
 Usage: python scripts/tables.py FILE.jsonl…     prints tables
-       python scripts/tables.py DOCUMENT.md…    puts tables where <!-- table FILE.jsonl --> asks for them,
-                                                  those of `wordwing report` where <!-- report NAME FOLDER… --> does
+       python scripts/tables.py DOCUMENT.md…    fills in tables at <!-- table FILE.jsonl -->,
+                                                  and those of `wordwing report` at <!-- report NAME FOLDER… -->
 """
 
 import json
@@ -15,20 +15,20 @@ ROOT = Path(__file__).parent.parent
 
 
 def rows_of(file: Path) -> list[dict]:
-    """All rows of a file: figures that were measured, or lines of a table of another kind."""
+    """All rows of a file: measured figures, or rows of another table."""
     rows = [json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip()]
     return [row for row in rows if "value" in row or "figure" not in row]
 
 
 def number(value: float) -> str:
-    """Three figures that matter, with thousands apart."""
+    """Three significant digits, with thousands separators."""
     if value >= 1000:
         return f"{round(value, -(len(str(int(value))) - 3)):,.0f}"
     return f"{value:.3g}"
 
 
 def cell(value: object) -> str:
-    """One cell as a person writes it."""
+    """One cell, formatted for reading."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
@@ -37,12 +37,12 @@ def cell(value: object) -> str:
 
 
 def plain(value: object) -> str:
-    """A cell as it is, with thousands apart."""
+    """A cell as it is, with thousands separators."""
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
 def table(rows: list[dict]) -> str:
-    """One Markdown table; what all figures share stands above it. Rows that are no figures keep their columns."""
+    """One Markdown table, below the columns that all figures share. Rows that are not figures keep their columns."""
     if "figure" not in rows[0]:
         keys = list(dict.fromkeys(key for row in rows for key in row))
         lines = ["| " + " | ".join(keys) + " |", "| --- " * len(keys) + "|"]
@@ -72,7 +72,7 @@ def reported(folders: str) -> dict[str, str]:
 
 
 def fill(document: str, reports: bool = True) -> str:
-    """A document with every table that it asks for; without `reports`, which take a while, those stay as they are."""
+    """A document with all its tables filled in; without `reports`, which are slow, those stay as they are."""
 
     def filled(found: re.Match[str]) -> str:
         return f"<!-- table {found[1]} -->\n{table(rows_of(ROOT / found[1]))}\n<!-- end -->"

@@ -27,6 +27,7 @@ def test_the_wheel_holds_every_landmark_and_the_type_marker_and_no_tests(wheel):
     assert "wordwing/py.typed" in names
     assert "wordwing/world/catalogue.json" in names
     assert not [name for name in names if "test" in name.lower()]
+    assert all(name.startswith(("wordwing/", "wordwing-")) for name in names)  # no recorded flights, no documents
 
 
 def test_the_wheel_flies_in_another_folder_without_extras(wheel, tmp_path):

@@ -2,10 +2,10 @@
 
 Usage: python experiments/ablations/ablations.py OUT DATASET… [--names NAME…] [--lanes N] [--also NAME=VALUE…]
 
-Each run is `wordwing train sureal --recipe gpu --synchronous --ablate NAME` in OUT/pvn2-sureal-NAME, the reference that
-without `--ablate` in OUT/pvn2-sureal; what a run prints goes to a file beside its folder. Both processes take turns, so
-that all runs have as many updates of each stage, however busy the GPU is. Runs that have ended are left alone: the same
-command goes on after an interruption. `wordwing evaluate` knows the policies by the names of their folders.
+Each run is `wordwing train sureal --recipe gpu --synchronous --ablate NAME` in OUT/pvn2-sureal-NAME, the reference
+without `--ablate` in OUT/pvn2-sureal; the output of a run goes to a file beside its folder. Both processes alternate, so
+that all runs have the same number of updates, however busy the GPU is. Finished runs are skipped, so the same command
+resumes after an interruption. `wordwing evaluate` names the policies by their folders.
 """
 
 import subprocess
@@ -30,7 +30,7 @@ NAMES = (
     "half-lab",
     "from-standing",
 )
-"""What matters most comes first."""
+"""The most important ones come first."""
 
 BUDGET = (
     "data.dev=250",
@@ -59,15 +59,15 @@ def main(
     also: tuple[str, ...] = (),
     seed: int = 0,
 ) -> None:
-    """Train them.
+    """Train the ablations.
 
     Args:
         out: Folder of the runs.
         data: Datasets to learn from, with their demonstrations.
-        names: Which.
-        lanes: How many train at a time.
+        names: Which ablations.
+        lanes: How many runs train at a time.
         also: Further settings, as in --set.
-        seed: Of everything random.
+        seed: Of all random numbers.
     """
     settings = [f"data.corpora={','.join(map(str, data))}", *BUDGET, *also]
     out.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ def main(
 
 
 def trained(out: Path, name: str, settings: list[str], seed: int) -> int:
-    """Train one; the command's exit code."""
+    """Train one and return the command's exit code."""
     folder = out / ("pvn2-sureal" if name == REFERENCE else f"pvn2-sureal-{name}")
     command = [sys.executable, "-m", "wordwing", "train", "sureal", "--recipe", "gpu", "--synchronous"]
     command += ["--out", str(folder), "--seed", str(seed), "--set", *settings]

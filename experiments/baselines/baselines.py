@@ -1,4 +1,4 @@
-"""Why AVERAGE and ORACLE are as good as they are: both with other constants on the cage's test split, a JSON line each.
+"""AVERAGE and ORACLE with other constants on the cage's test split; a JSON line each.
 
 Usage: python experiments/baselines/baselines.py
 """

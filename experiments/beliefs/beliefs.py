@@ -1,9 +1,9 @@
-"""Which stage limits a policy: where it believed the goal to be when it stopped, and where it was; JSON lines.
+"""Which stage limits a policy: compare the believed goal at STOP with the true one; JSON lines.
 
 Usage: python experiments/beliefs/beliefs.py EVALUATION…
 
 Takes folders of `wordwing evaluate`. A belief is right if the likeliest goal at the last decision is within 0.47 m of
-the demonstration's end, as a flight succeeds that ends there.
+the demonstration's end, the success distance.
 """
 
 import json
@@ -19,7 +19,7 @@ from wordwing.execution.metrics import succeeded
 
 
 def main(folders: Annotated[list[Path], tyro.conf.Positional], /) -> None:
-    """One line for each system that believes something, corpus and number of segments."""
+    """Print a line for each system with beliefs, corpus and number of segments."""
     episodes = [one for one in read_episodes([find_episodes(folder) for folder in folders]) if len(one.believed_goals)]
 
     def key(episode):
@@ -50,7 +50,7 @@ def main(folders: Annotated[list[Path], tyro.conf.Positional], /) -> None:
 
 
 def percent(flags: np.ndarray) -> float | None:
-    """Share that is true, to a tenth; nothing of nothing."""
+    """Percentage of true flags, to a tenth; None for no flags."""
     return round(100 * float(flags.mean()), 1) if len(flags) else None
 
 

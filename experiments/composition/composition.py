@@ -3,9 +3,9 @@
 Usage: python experiments/composition/composition.py train OUT DATASET… [--vary NAME=VALUE[,…]…] [--seeds N…]
        python experiments/composition/composition.py table OUT DATASET…     JSON lines of all runs
 
-`train` teaches stage 1 by the recipe `gpu` with half of its batch, once for each variation and seed, several at a time
-on one GPU, and asks it about dev instructions after a first look and after a look around. OUT gets a policy and the
-answers of each run. Runs that are there already are left out, so the same command goes on after an interruption.
+`train` trains stage 1 by the recipe `gpu` with half of its batch, once for each variation and seed, several at a time
+on one GPU, and evaluates it on dev instructions after the first image and after a look around. OUT gets a policy and
+the predictions of each run. Existing runs are skipped, so the same command resumes after an interruption.
 """
 
 import json
@@ -44,16 +44,16 @@ BUDGET = (
     "supervised.average=0.998",
     "schedule.minutes=none",
 )
-"""Of every run. The average does not change what is learned; both the last weights and it are asked."""
+"""Settings of every run. The average does not affect training; the last weights and their average are evaluated."""
 
 LAB = "supervised.executions=96,supervised.common=16"
-"""Of a run that also learns from the lab: as many executions in all."""
+"""Settings of a run with lab data: the same number of executions in total."""
 
 LOOKS = {"first look": 1, "look around": 6, "four looks around": 24}
-"""Pictures all around that a drone takes at the start."""
+"""Images of the surroundings taken at the start."""
 
 NOTHING = "nothing"
-"""Is changed in the baseline."""
+"""Name of the baseline."""
 
 ANSWERS = "answers.npz"
 
@@ -77,13 +77,13 @@ def train(
     Args:
         out: Folder of policies and answers.
         data: Datasets; one of them the cage, with the lab's demonstrations.
-        vary: What is changed in each run, settings as in --set; "lab" among them for one that has the lab, too.
-        once: The same, of runs with the first seed alone.
-        seeds: Of everything random.
-        updates: Of each run.
-        lanes: How many train at a time.
-        count: Dev instructions of each dataset and number of segments that are asked at most.
-        minutes: Runs that are not done by then are given up.
+        vary: What is changed in each run, settings as in --set; with "lab" among them for a run with lab data.
+        once: The same for runs with the first seed only.
+        seeds: Of all random numbers.
+        updates: Updates of each run.
+        lanes: How many runs train at a time.
+        count: Most dev instructions of each dataset and number of segments.
+        minutes: Runs that take longer are abandoned.
         also: Further settings of all runs.
         device: "cpu" or "cuda"; by default CUDA where there is one.
     """
@@ -99,12 +99,12 @@ def train(
 
 
 def folder_of(out: Path, variation: str, seed: int) -> Path:
-    """Where a run is kept."""
+    """Folder of a run."""
     return out / f"{variation.replace('=', '-').replace(',', '+')}-seed-{seed}"
 
 
 class Lane:
-    """A process that trains one variant after the other."""
+    """A process that trains one variation after another."""
 
     here: "Lane"
 
@@ -134,14 +134,14 @@ class Lane:
 
     @staticmethod
     def work(job: tuple[str, int]) -> None:
-        """Train one; what goes wrong with it does not end the others."""
+        """Train one; an exception does not end the others."""
         try:
             Lane.here.train(*job)
         except Exception:
             print(f"{job}: {traceback.format_exc()}", flush=True)
 
     def train(self, variation: str, seed: int) -> None:
-        """One run; nothing is kept of it if time runs out."""
+        """Train one variation; nothing is saved if time runs out."""
         began = time.monotonic()
         torch.compiler.reset()  # else what was compiled for earlier runs would be kept, and counted
         changes = [one for one in variation.split(",") if one not in (NOTHING, "lab")]
@@ -193,7 +193,7 @@ class Lane:
 
 
 def chosen(dataset: Dataset, segments: int, count: int, seed: int = 0) -> list[Instruction]:
-    """So many dev instructions at most, always the same."""
+    """At most `count` dev instructions, always the same."""
     found = list(dataset.instructions("dev", (segments,)))
     order = np.random.default_rng(seed).permutation(len(found))[:count]
     return [found[number] for number in sorted(order)]
@@ -208,14 +208,14 @@ def table(
     baseline: str = NOTHING,
     count: int = 1000,
 ) -> None:
-    """Print a line for each variation: means over seeds and, behind them, the difference from the baseline.
+    """Print a line for each variation: means over seeds, with the difference from the baseline.
 
-    Intervals are over layouts, of the mean of the seeds that there are.
+    Intervals are over layouts, of the mean over seeds.
 
     Args:
         out: Folder of the runs.
-        data: The datasets that they were asked about.
-        asked: When, which weights, and after which look; a line for each.
+        data: The datasets of the evaluation.
+        asked: When, which weights, and after which look, as in the file of predictions; a line for each.
         names: Only these variations.
         baseline: What variations are compared with.
         count: As in `train`.
@@ -247,7 +247,7 @@ def cells(
     group: str,
     layouts: list[str],
 ) -> Iterator[tuple[str, str]]:
-    """Of one group of instructions: goals that are right, and nats that are missing, each with the difference."""
+    """The cells of one group of instructions: right goals and KL, each with the difference from the baseline."""
     resampling = Resampling(layouts)
     means = []
     for part in (mine, base):

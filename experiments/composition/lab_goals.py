@@ -46,7 +46,7 @@ def main(
         policies: Names or folders.
         data: The cage.
         count: Dev instructions of each number of segments at most.
-        seed: Of the choice and of the lab's noise.
+        seed: Of the selection and of the lab's noise.
     """
     dataset = Dataset(data)
     for segments in (1, 2):
@@ -86,7 +86,7 @@ def believed(network: PolicyNetwork, looks: FirstLooks, domain: Domain) -> np.nd
 
 
 def compared(sim: np.ndarray, lab: np.ndarray, resampling: Resampling) -> dict:
-    """How much nearer to the start the goal is believed to be in the lab, and how many are right; over layouts."""
+    """How much closer to the start believed goals are in the lab, and how many are right; intervals over layouts."""
     right_sim, right_lab = (100.0 * succeeded(entry[:, 1]) for entry in (sim, lab))
     nearer = resampling.difference(sim[:, 0], lab[:, 0])
     fewer = resampling.difference(right_sim, right_lab)

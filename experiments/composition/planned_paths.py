@@ -1,11 +1,11 @@
-"""The way that stage 1 plans: read off as a path, and compared with what was shown and said; JSON lines.
+"""Paths read off stage 1's plans, compared with demonstration and instruction; JSON lines.
 
 Usage: python experiments/composition/planned_paths.py POLICY… --data DATASET… [--count N]
 
 After a look around, before any flight. Without phases the path is the cheapest one along d^p from the start to the
-likeliest goal; with phases it leads through the middle of each in turn. A way is followed if the judge gives every
-clause at least a half. Beside the policies stand two that plan nothing: a straight line to the true goal, and the
-demonstration. It takes some minutes for each policy on a CPU core.
+likeliest goal; with phases it leads through the middle of each in turn. A path follows the instruction if the judge
+scores every clause at least 0.5. Two references plan nothing: a straight line to the true goal, and the demonstration.
+It takes some minutes for each policy on a CPU core.
 """
 
 import json
@@ -53,10 +53,10 @@ BATCH = 64
 FIGURES = ("EMD of the planned path, m", "followed, %")
 
 DONE = 0.5
-"""Score from which on a clause counts as done."""
+"""Score from which a clause counts as done."""
 
 FLOOR = 1e-3
-"""Added to probabilities, of the greatest: a detour pays only up to a point."""
+"""Added to probabilities, as a share of the greatest, so that detours are limited."""
 
 
 def main(
@@ -73,7 +73,7 @@ def main(
             all others are compared with.
         data: Datasets whose meanings are known.
         count: Dev instructions of each dataset and number of segments at most.
-        seed: Of the choice.
+        seed: Of the selection.
     """
     for dataset in map(Dataset, data):
         parts = [one for segments in (1, 2) for one in chosen(dataset, segments, count, seed)]
@@ -96,13 +96,13 @@ def main(
 
 
 def name_of(policy: Path) -> str:
-    """Of a policy, whichever seed it has."""
+    """Name of a policy without its seed."""
     name = policy.parent.name if policy.name == "policy" else policy.name
     return name.rpartition("-seed-")[0] or name
 
 
 def worth(parts: list[Instruction], tasks: list[Task], paths: list[Floats]) -> np.ndarray:
-    """[2, N] EMD from the demonstration, metres, and whether all that was said is done, 0 or 100."""
+    """[2, N] EMD from the demonstration, metres, and whether the whole instruction is followed, 0 or 100."""
     both = list(zip(paths, tasks, strict=True))
     distances = [emd(path, task.gold_path) for path, task in both]
     followed = [100.0 * followed_by(path, one, task) for (path, task), one in zip(both, parts, strict=True)]
@@ -125,14 +125,14 @@ def rows(parts: list[Instruction], values: np.ndarray, baseline: np.ndarray) -> 
 
 
 def followed_by(path: Floats, one: Instruction, task: Task) -> bool:
-    """Whether a path does all that was said."""
+    """Whether a path follows the whole instruction."""
     assert one.segment.meaning
     return min(judge(one.segment.meaning, path, task.start_yaw, task.layout).clauses) >= DONE
 
 
 @torch.no_grad()
 def planned(network: PolicyNetwork, looks: FirstLooks) -> list[Floats]:
-    """The paths [P, 2] that plans stand for, world frame."""
+    """The paths [P, 2] read off plans, world frame."""
     outcome = predict(network, looks, GoldConfig())
     plans = visitation(outcome.scores, outcome.observed)
     found = []
@@ -145,7 +145,7 @@ def planned(network: PolicyNetwork, looks: FirstLooks) -> list[Floats]:
 
 
 def way(plan: Visitation) -> Floats:
-    """[P, 2] start frame, metres: along one plan from the start to the likeliest goal."""
+    """Path [P, 2] along one plan from the start to the likeliest goal, start frame, metres."""
     centres = START_GRID.centres().flatten(0, 1)
     start, goal = int(centres.norm(dim=1).argmin()), int(plan.goal[0].argmax())
     phases = [plan.trajectory[0]] if plan.phases is None else list(plan.phases[0])
@@ -159,7 +159,7 @@ def way(plan: Visitation) -> Floats:
 
 
 def middle(phase: Tensor) -> int:
-    """The likely cell from which a distribution [64, 64] is least far on average."""
+    """The geometric median of a distribution [64, 64], among its likely cells."""
     mass = phase.flatten()
     likely = (mass >= 0.05 * mass.max()).nonzero()[:, 0]
     places = START_GRID.centres().flatten(0, 1)[likely]
@@ -167,7 +167,7 @@ def middle(phase: Tensor) -> int:
 
 
 def cheapest(mass: np.ndarray, first: int, last: int) -> np.ndarray:
-    """[P] cells from one to another, along which length over probability [64, 64] is least."""
+    """Cells [P] from one to another with the least sum of length over probability [64, 64]."""
     cells = len(mass)
     number = np.arange(cells * cells).reshape(cells, cells)
     cost = 1 / (mass.astype(float) / max(float(mass.max()), 1e-12) + FLOOR)

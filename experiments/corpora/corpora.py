@@ -1,9 +1,9 @@
-"""What the corpora of the cache are like, as JSON lines for docs/data.md.
+"""Sizes, judge's rates and demonstrations of the corpora in the cache, as JSON lines for docs/data.md.
 
 Usage: python experiments/corpora/corpora.py sizes > experiments/corpora/corpora-sizes.jsonl
        python experiments/corpora/corpora.py judge > experiments/corpora/corpora-judge.jsonl
        python experiments/corpora/corpora.py demonstrations > experiments/corpora/demonstrations.jsonl
-The last needs what `wordwing data demonstrate` makes, for each corpus in sim and for cage in the lab.
+The last needs the output of `wordwing data demonstrate` for each corpus in sim and for cage in the lab.
 """
 
 import json

@@ -41,7 +41,7 @@ VARIANTS = {
 }
 
 BINS = 10
-"""Of the calibration, even in the predicted p_oob."""
+"""Bins of the calibration, evenly spaced in the predicted p_oob."""
 
 
 def train(
@@ -55,7 +55,7 @@ def train(
     variants: list[str] = list(VARIANTS),  # noqa: B006
     limit: int = 1_000_000,
 ) -> None:
-    """Train each variant on the same first looks, all corpora together, and assess it on their dev splits."""
+    """Train each variant on the same first images of all corpora, and evaluate it on their dev splits."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     datasets = [Dataset(folder) for folder in data]
     tasks = {
@@ -92,7 +92,7 @@ def tasks_of(dataset: Dataset, split: str, limit: int) -> list[Task]:
 
 
 def said(variant: str, began: float) -> Callable[[int, float], None]:
-    """Prints how training goes."""
+    """Print the progress of training."""
 
     def tick(step: int, loss: float) -> None:
         if step % 500 == 0:
@@ -138,7 +138,7 @@ def print_row(file: IO[str], row: dict) -> None:
 
 
 def overfit(steps: int = 500, batch: int = 8, rate: float = 1e-3, seed: int = 0) -> None:
-    """Can stage 1 tell four instructions apart from the same place, and can it not without reading them?"""
+    """Check that stage 1 distinguishes four instructions from the same pose, and does not without reading them."""
     tasks = four_ways(seed)
     vocabulary = Vocabulary.of([task.instruction for task in tasks], min_count=1)
     looks = FirstLooks.of(tasks, vocabulary)
@@ -160,9 +160,9 @@ def overfit(steps: int = 500, batch: int = 8, rate: float = 1e-3, seed: int = 0)
 
 @torch.no_grad()
 def excess_without_reading(network: PolicyNetwork, looks: FirstLooks) -> torch.Tensor:
-    """[2] the least mean cross-entropy above the gold entropy of anything that predicts the same for all four ways.
+    """[2] the least mean KL of a model that predicts the same for all four instructions.
 
-    That is what the mean of the four gold distributions has, and no other distribution has less.
+    The mean of the four gold distributions attains it.
     """
     gold = predict(network, looks, GoldConfig()).gold
     joint = torch.cat([gold.cells.flatten(2), gold.unobserved[..., None]], dim=-1)  # [N, 2, 4097]

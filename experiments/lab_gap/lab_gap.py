@@ -1,4 +1,4 @@
-"""What makes the lab harder than `sim`: the same instructions there, and in labs without this or that; JSON lines.
+"""What makes the lab harder than `sim`: the same instructions there and in labs that lack a property; JSON lines.
 
 Usage: python experiments/lab_gap/lab_gap.py POLICY DATASET [--segments N] [--limit N] [--places NAME…]
 
@@ -32,8 +32,8 @@ from wordwing.world.paths import path_length
 CALM = replace(LabConfig(), flight=LabFlightConfig(wind=WindConfig(standard_deviation=0.0)))
 
 BRAKING = AutopilotConfig(max_acceleration=1.4, max_jerk=5.0)
-"""Flies on after STOP as far as the drone of `sim`, give or take a centimetre, up to 0.5 m/s, and from full speed 4 cm
-less; the lab's own flies on 7 and 10 cm more."""
+"""Its stopping distance equals that in `sim` to a centimetre up to 0.5 m/s, and is 4 cm shorter from full speed; the
+lab's own is 7 and 10 cm longer."""
 
 PLACES: dict[str, tuple[LabConfig | None, Domain]] = {
     "sim": (None, "sim"),
@@ -76,9 +76,9 @@ def main(
     Args:
         policy: Name or folder.
         data: A dataset.
-        segments: Of the instructions.
-        limit: How many.
-        places: Where.
+        segments: Segments of the instructions.
+        limit: How many instructions.
+        places: Names of environments.
     """
     dataset = Dataset(data)
     settings = EvaluationConfig(dataset, "dev", (segments,), limit=limit)
@@ -100,7 +100,7 @@ def main(
 
 
 def flown(policy: LearnedPolicy, settings: EvaluationConfig, place: str) -> list[Execution]:
-    """One flight of each instruction."""
+    """Fly each instruction once."""
     dataset, (config, domain) = settings.dataset, PLACES[place]
     instructions = settings.instructions()
     tasks = [dataset.task(entry) for entry in instructions]

@@ -38,7 +38,7 @@ LOOKS: tuple[tuple[Domain, Domain], ...] = (("sim", "sim"), ("lab", "sim"), ("la
 """Domains of image and encoder. The gap between the first two is what the third should close."""
 
 NEAR = 1.5
-"""Landmarks are near up to here, metres."""
+"""Distance up to which landmarks are near, metres."""
 
 SCALE, ROWS, BUSY = 3, 4, 3
 """Magnification of the sheet's images, number of poses, and the least number of landmarks in each."""
@@ -46,7 +46,7 @@ SCALE, ROWS, BUSY = 3, 4, 3
 
 @dataclass(frozen=True)
 class Views:
-    """N poses from demonstrations, in whose layouts, and the landmarks in view."""
+    """N poses from demonstrations, with their layouts and the landmarks in view."""
 
     names: list[str]
     """[N] of the layouts."""
@@ -82,7 +82,7 @@ def main(
 
 
 def views(dataset: Dataset, split: str, count: int, rng: np.random.Generator, camera: Camera) -> Views:
-    """One random pose from each of so many random demonstrations."""
+    """One random pose from each of `count` random demonstrations."""
     flights = Demonstrations.load(dataset.folder / "demonstrations" / f"sim-{split}.npz", dataset)
     if not 1 <= count <= len(flights):
         raise WordwingError(f"{dataset.folder}: {count} images were requested of {len(flights)} {split} demonstrations")
@@ -95,7 +95,7 @@ def views(dataset: Dataset, split: str, count: int, rng: np.random.Generator, ca
 
 
 def rows(dev: Views, named: list[Tensor]) -> list[dict]:
-    """Shares of landmarks that were named right: all, near and far ones."""
+    """Accuracy on all, near and far landmarks."""
     found = dev.found
     home = np.array(dev.names)[found.picture.numpy()]  # [M]
     right = {look: (names == found.kind).numpy() for look, names in zip(LOOKS, named, strict=True)}  # [M] each
@@ -112,13 +112,13 @@ def row(
     found: Sightings,
     chosen: np.ndarray,
 ) -> dict:
-    """How one look did on a part of the landmarks.
+    """Accuracy of one combination of image and encoder on a part of the landmarks.
 
     Args:
         look: Domains of image and encoder.
         part: Name of the part.
         right: [M] bool, which landmarks each look named right.
-        home: [M] names of the layouts that they stand in.
+        home: [M] names of their layouts.
         found: The landmarks.
         chosen: [M] bool, which of them belong to the part.
     """
@@ -149,12 +149,12 @@ def span(low: float | None, high: float | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share, or that nothing can be said."""
+    """A percentage, or ? if it is unknown."""
     return "?" if share is None else f"{100 * share:.1f}"
 
 
 def draw_sheet(dev: Views, images: dict[str, Tensor], named: list[Tensor]) -> Image.Image:
-    """The first poses in different layouts that show a few landmarks, and what each was called."""
+    """The first poses in different layouts that show a few landmarks, and the name given to each."""
     chosen: dict[str, int] = {}
     for number, many in enumerate(dev.found.picture.bincount(minlength=len(dev.names)) >= BUSY):
         if many and len(chosen) < ROWS:

@@ -1,10 +1,10 @@
-"""How well does what was said determine where to stop? A probe that need not read or see, as JSON lines.
+"""How well does an instruction's meaning determine where to stop? A probe without text and images; JSON lines.
 
 Usage: python experiments/meaning_probe/meaning_probe.py DATASET…     (generated ones, whose meanings are known)
 
-It is given each instruction's meaning, clause by clause, with the places of the landmarks that it speaks of and of all
-others, relative to the start: perfect parsing, perfect vision. A recurrent network learns from the train splits of all
-datasets together where demonstrations end, as a mixture of Gaussians, and its likeliest place is compared with dev's.
+It is given each instruction's meaning, clause by clause, with the positions of the landmarks that it mentions and of
+all others, relative to the start: perfect parsing, perfect vision. A recurrent network learns from the train splits of
+all datasets where demonstrations end, as a mixture of Gaussians, and its likeliest position is compared with dev's.
 A policy has to learn the same from text and images, and more. It takes a quarter of an hour on two CPU cores.
 """
 
@@ -27,7 +27,7 @@ from wordwing.world.layout import Layout
 
 SIDES = ("left", "right", "front", "behind")
 CLAUSES, LANDMARKS, GAUSSIANS = 12, 13, 12
-"""Most clauses of an instruction and landmarks of a layout that are looked at; parts of the mixture."""
+"""Most clauses of an instruction and landmarks of a layout that are used; components of the mixture."""
 
 EPOCHS, BATCH, RATE, DECAY = 14, 256, 2e-3, 0.05
 
@@ -38,7 +38,7 @@ class Batch(NamedTuple):
     clauses: Tensor
     """[N, CLAUSES, ·]."""
     counts: Tensor
-    """[N] how many clauses there are."""
+    """[N] number of clauses."""
     places: Tensor
     """[N, ·] the arena's centre, its heading, and the landmarks' places, the nearest first."""
     goals: Tensor
@@ -62,13 +62,13 @@ class Mixture(NamedTuple):
     """[N, K]."""
 
     def log_density(self, points: Tensor) -> Tensor:
-        """At points [N, P, 2]: [N, P], but for a constant."""
+        """At points [N, P, 2]: [N, P], up to a constant."""
         square = (points[:, :, None] - self.means[:, None]).square().sum(-1)
         terms = self.log_weights[:, None] - 2 * self.log_sigmas[:, None]
         return torch.logsumexp(terms - square / (2 * (2 * self.log_sigmas[:, None]).exp()), -1)
 
     def likeliest(self) -> Tensor:
-        """[N, 2] the densest of the means."""
+        """[N, 2] the mean with the greatest density."""
         best = self.log_density(self.means).argmax(-1)
         return self.means[torch.arange(len(best)), best]
 
@@ -126,7 +126,7 @@ def _encoded(entry: Instruction, layout: Layout) -> tuple[Tensor, ...]:
 
 
 def main(folders: Annotated[list[Path], tyro.conf.Positional], /, epochs: int = EPOCHS, seed: int = 0) -> None:
-    """Learn, and say how often dev's goals are found."""
+    """Train the probe, and print how often it finds dev goals."""
     torch.manual_seed(seed)
     datasets = [Dataset(folder) for folder in folders]
     parts = [encoded(dataset, "train") for dataset in datasets]

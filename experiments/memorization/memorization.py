@@ -30,7 +30,7 @@ def main(
     count: int = 200,
     seed: int = 0,
 ) -> None:
-    """Look, and print a line for each dataset, number of segments and split."""
+    """Print a line for each dataset, number of segments and split."""
     network, vocabulary = load_network(policy)
     network.eval()
     for dataset in map(Dataset, folders):

@@ -1,4 +1,4 @@
-"""How well ORACLE follows sampled curved paths of 1 to 3 m, in both domains; one JSON line for each figure.
+"""How well ORACLE follows sampled curved paths of 1 to 3 m, in both domains; one JSON line per figure.
 
 Usage: python experiments/oracle/oracle.py [SIM_PATHS] [LAB_PATHS]     (500 and 40 by default)
 """
@@ -42,7 +42,7 @@ def report(domain: str, flights: list[Execution]) -> None:
 
 
 def fly_lab(seed: int, task: Task) -> Execution:
-    """One flight in the lab; its record holds the poses that the lab's motion capture reported."""
+    """One flight in the lab, with poses as the lab's motion capture reported them."""
     with LabVehicle(task.layout, task.start_xy, task.start_yaw, seed=seed) as drone:
         return fly(Oracle(), drone, [task])[0]
 

@@ -35,7 +35,7 @@ def main(system: Annotated[str, tyro.conf.Positional], folders: Annotated[list[P
 
 
 def shown(estimate: Estimate, interval: bool) -> str:
-    """A share in %, with its interval if it is asked for; nothing where it is not known."""
+    """A percentage, with its interval if wanted; empty if it is unknown."""
     if estimate.mean is None:
         return ""
     assert estimate.low is not None

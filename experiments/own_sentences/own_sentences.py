@@ -2,9 +2,9 @@
 
 Usage: python experiments/own_sentences/own_sentences.py POLICY SHEET.webp
 
-The sentences paraphrase, turn the word order round, use other names and misspell. Each is flown once, in a random
-layout with what it names, from a random start. The judge's verdict is that of `wordwing fly`, clause by clause. Two
-minutes on a CPU.
+The sentences paraphrase, change the word order, use other names and misspell. Each is flown once, in a random
+layout with the landmarks it names, from a random start. The judge's verdict is that of `wordwing fly`, clause by clause.
+It takes two minutes on a CPU.
 """
 
 import json
@@ -51,13 +51,13 @@ SENTENCES = (
 )
 
 SIZE = (480, 270)
-"""Of a frame on the sheet, pixels."""
+"""Size of a frame on the sheet, pixels."""
 
 
 def main(
     policy: Annotated[str, tyro.conf.Positional], sheet: Annotated[Path, tyro.conf.Positional], /, seed: int = 0
 ) -> None:
-    """Fly them all."""
+    """Fly all sentences."""
     flier = load_policy(policy, "sim")
     assert isinstance(flier, LearnedPolicy)
     frames, captions = [], []

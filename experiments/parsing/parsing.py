@@ -28,7 +28,7 @@ from wordwing.world.layout import Layout
 FOLLOWED = 0.5
 """Goal score from which a path ends as the sentence says."""
 NEAR_ANGLE, NEAR_SHARE = math.radians(38), 0.35
-"""How far off an amount is the same: as far as the judge gives full marks, for an angle and for a distance."""
+"""Tolerance of an angle, and relative tolerance of a distance: those of the judge's full score."""
 
 
 def same(one: Clause, other: Clause) -> bool:
@@ -48,7 +48,7 @@ def follows(meaning: Meaning, flown: Instruction, layout: Layout) -> bool:
 def parsed(
     dataset: Dataset, split: str, limit: int | None, seed: int = 0
 ) -> Iterator[tuple[Instruction, Layout, Parsed]]:
-    """Instructions of a split, in random order if only some are wanted, with what was understood of each."""
+    """Instructions of a split, in random order if there is a limit, with their parses."""
     entries = list(dataset.instructions(split))
     if limit is not None:
         entries = [entries[i] for i in np.random.default_rng(seed).permutation(len(entries))[:limit]]
@@ -59,7 +59,7 @@ def parsed(
 
 
 def others(entries: list[Instruction], seed: int = 0) -> list[Instruction | None]:
-    """For each instruction another of as many segments, in the same layout where that is no window of a scene."""
+    """For each instruction another one with as many segments, in the same layout unless that is a window of a scene."""
     alike = defaultdict(list)
     for entry in entries:
         alike[entry.layout if entry.window is None else "", entry.segments].append(entry)
@@ -122,7 +122,7 @@ def kinds(dataset: Dataset, split: str, limit: int | None) -> None:
 
 
 def main() -> None:
-    """Measure the corpora that are named."""
+    """Measure the given corpora."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("folders", nargs="+", metavar="CORPUS_FOLDER")
     options.add_argument("--split", default="dev")

@@ -3,8 +3,8 @@
 Usage: python experiments/reward_terms/reward_terms.py POLICY DATASET [--pilots NAME…] [--segments N] [--limit N]
 
 Stage 1 of POLICY plans in every flight. Stage 2 of each of the pilots flies as at test time, and so does ORACLE, which
-follows the demonstration. If a flight along the demonstration is paid less than what a policy does, the reward is not
-for following it; if it is paid more, the policy has not learned all that the reward asks for. Each term is its sum over
+follows the demonstration. If a flight along the demonstration earns less than a policy's, the reward does not
+favour following it; if it earns more, the policy has not maximised the reward. Each term is its sum over
 a flight. The plan's growth is what visitation loses because plans change; `reward.one_plan` does not count it.
 """
 

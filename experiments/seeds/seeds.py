@@ -1,9 +1,9 @@
-"""In how many random layouts a policy does everything that a sentence says, as one JSON line.
+"""In how many random layouts a policy follows a whole sentence, as one JSON line.
 
 Usage: python experiments/seeds/seeds.py POLICY "TEXT" [--seeds 40]
 
 Flies the sentence in `sim` from the layout and start of each seed that `wordwing fly TEXT --seed N` would draw, all at
-once. Printed are the seeds of the flights that did everything, and how often each clause was done.
+once. Prints the seeds of the flights that followed the whole sentence, and how often each clause was done.
 """
 
 import json
@@ -25,7 +25,7 @@ from wordwing.sim.simulator import Simulator
 def main(
     policy: Annotated[str, tyro.conf.Positional], text: Annotated[str, tyro.conf.Positional], /, seeds: int = 40
 ) -> None:
-    """Fly them all."""
+    """Fly all seeds at once."""
     staged = [stage(text, None, np.random.default_rng(seed))[1] for seed in range(seeds)]
     tasks = [replace(task, instruction=text) for task in staged]
     flights = fly(load_policy(policy, "sim"), Simulator(len(tasks)), tasks, max_steps=STEPS)

@@ -2,9 +2,9 @@
 
 Usage: python experiments/shortcuts/landing.py FOLDER… [--segments N…] > experiments/shortcuts/landing.jsonl
 
-Folders are those of `wordwing evaluate`, or of results. Of the flights of each system: forward velocity that was
-asked for last, how far the drone flew on after it had decided to stop, how far the likeliest goal of its last plan was
-from the demonstration's end, and how far the drone came to rest from the one and from the other.
+Folders are those of `wordwing evaluate`, or in results/. For the flights of each system: the last forward velocity,
+how far the drone flew on after STOP, the distance between the likeliest goal of its last plan and the demonstration's
+end, and the distance of the rest position from either.
 """
 
 import json
@@ -26,7 +26,7 @@ def main(folders: Annotated[list[Path], tyro.conf.Positional], /, segments: tupl
 
 
 def row(flights: list[Execution]) -> dict[str, object]:
-    """The figures of one system's flights."""
+    """Means over one system's flights."""
     rest = np.array([flight.path[-1] for flight in flights])
     decided = np.array([flight.path[flight.end] for flight in flights])
     planned = np.array([flight.believed_goals[-1, :2] for flight in flights])

@@ -1,8 +1,8 @@
-"""A policy whose stage 1 is one policy's and whose stage 2 another's, to tell planning from control.
+"""Combine stage 1 of one policy with stage 2 of another, to separate planning from control.
 
 Usage: python experiments/shortcuts/mixed_stages.py PLANS FLIES OUT
 
-Both may be names or folders; their stages must be of one kind. What comes of it is a policy like any other.
+Both are names or folders with the same configuration of stage 2. The result is an ordinary policy.
 """
 
 import sys
@@ -15,7 +15,7 @@ from wordwing.model.checkpoint import load_network, save_network
 
 
 def main() -> None:
-    """Write the mixed policy, in half precision as those that come with wordwing."""
+    """Write the mixed policy, in half precision like those that come with wordwing."""
     plans, flies, out = sys.argv[1:]
     network, vocabulary = load_network(plans)
     other, _words = load_network(flies)

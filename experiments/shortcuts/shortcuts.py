@@ -1,8 +1,8 @@
-"""How far systems fly beside how far the demonstrations do, and what that does to EMD; JSON lines.
+"""Length of flights compared with demonstrations, and its effect on EMD; JSON lines.
 
 Usage: python experiments/shortcuts/shortcuts.py FOLDER… > experiments/shortcuts/shortcuts.jsonl
 
-Folders are those of `wordwing evaluate`, or of results. Of the flights of each system: metres flown and
+Folders are those of `wordwing evaluate`, or in results/. For the flights of each system: metres flown and
 demonstrated, decisions, success and EMD, and EMD where a flight came to rest at its goal and where it did not.
 """
 
@@ -45,7 +45,7 @@ def groups(folders: list[Path]) -> Iterator[tuple[dict[str, object], list[Execut
 
 
 def row(flights: list[Execution]) -> dict[str, object]:
-    """The figures of one system's flights."""
+    """Means over one system's flights."""
     measures = [measure(flight) for flight in flights]
     at_the_goal = np.array([entry.success for entry in measures])
     emd = np.array([entry.emd for entry in measures])

@@ -1,4 +1,4 @@
-"""How stage 2 learns when stage 1 stays as it is: what PPO needs, and what the reward's weights do; JSON lines.
+"""Train stage 2 with a fixed stage 1: settings of PPO and weights of the reward; JSON lines.
 
 Usage: python experiments/stage2/stage2.py POLICY DATASET… [--flights N] [--dev N] [--vary NAME=VALUE[,NAME=VALUE…]…]
 
@@ -51,16 +51,16 @@ def main(
     """Train stage 2 by the recipe `gpu`, once for each variation.
 
     Args:
-        policy: Whose stage 1 plans.
+        policy: Provides stage 1.
         data: Datasets to fly.
-        flights: Of each run.
-        limit: Training instructions of each dataset at most, so that none is most of the flights.
+        flights: Flights of each run.
+        limit: Most training instructions of each dataset, so that none dominates.
         dev: Dev instructions of each dataset.
-        examine: Flights between two examinations.
+        examine: Flights between two evaluations.
         vary: What is changed in each run.
         further: Begin with the policy's own stage 2.
-        keep: Folder for the policies that come of it.
-        seed: Of everything random.
+        keep: Folder for the trained policies.
+        seed: Of all random numbers.
         device: "cpu" or "cuda"; by default CUDA where there is one.
     """
     where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
@@ -99,7 +99,7 @@ def run(
     device: torch.device,
     further: bool,
 ) -> Iterator[PolicyNetwork]:
-    """Train one stage 2 and print how well it flies; the policy after each examination."""
+    """Train one stage 2 and print its metrics; yields the policy after each evaluation."""
     torch.manual_seed(config.seed)
     model = ModelConfig(teacher.config.stage1, config.model.stage2, teacher.config.mapping)
     network = PolicyNetwork(model, len(material.vocabulary)).to(device)
@@ -125,7 +125,7 @@ def run(
 
 
 def examined(policy: LearnedPolicy, material: Material, device: torch.device) -> dict[str, str]:
-    """Fly dev instructions of each corpus; what came of it, with one segment and with two."""
+    """Fly dev instructions of each corpus; metrics with one segment and with two."""
     found: dict[str, str] = {}
     for dataset, part in zip(material.datasets, material.dev, strict=True):
         tasks = [dataset.task(one) for one in part]

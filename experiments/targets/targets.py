@@ -21,7 +21,7 @@ TARGETS = {
     ("field", "dev"): GENERATED,
     ("house", "dev"): {1: (50, 70), 2: (35, 60)},
 }
-"""SR and EMD, per cent, by corpus, split and segments; set before anything was trained."""
+"""SR and EMD, per cent, by corpus, split and segments; set before training."""
 
 
 def main(system: Annotated[str, tyro.conf.Positional], folders: Annotated[list[Path], tyro.conf.Positional], /) -> None:
