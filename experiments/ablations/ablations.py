@@ -3,7 +3,7 @@
 Usage: python experiments/ablations/ablations.py OUT DATASET… [--names NAME…] [--lanes N] [--also NAME=VALUE…]
 
 Each run is `wordwing train sureal --recipe gpu --synchronous --ablate NAME` in OUT/pvn2-sureal-NAME, the reference
-without `--ablate` in OUT/pvn2-sureal; the output of a run goes to a file beside its folder. Both processes alternate, so
+without `--ablate` in OUT/pvn2-sureal; the output of a run goes to a file beside its folder. The processes alternate, so
 that all runs have the same number of updates, however busy the GPU is. Finished runs are skipped, so the same command
 resumes after an interruption. `wordwing evaluate` names the policies by their folders.
 """

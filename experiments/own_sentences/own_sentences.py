@@ -3,7 +3,7 @@
 Usage: python experiments/own_sentences/own_sentences.py POLICY SHEET.webp
 
 The sentences paraphrase, change the word order, use other names and misspell. Each is flown once, in a random
-layout with the landmarks it names, from a random start. The judge's verdict is that of `wordwing fly`, clause by clause.
+layout with the landmarks it names, from a random start. The judge's verdict is that of `wordwing fly`, by clause.
 It takes two minutes on a CPU.
 """
 
