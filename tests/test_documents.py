@@ -5,6 +5,7 @@ import re
 import shlex
 import sys
 import types
+from functools import cache
 from pathlib import Path
 from typing import get_args
 
@@ -193,3 +194,20 @@ def test_every_name_of_the_glossary_is_defined_in_the_file_beside_it():
             names = []
         assert not names, row
     assert checked > 60
+
+
+@cache
+def words_of_the_code() -> set[str]:
+    """All identifiers of the package."""
+    return {word for path in SOURCE.rglob("*.py") for word in re.findall(r"\w+", path.read_text("utf-8"))}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_setting_and_class_that_a_page_names_exists(page):
+    text = page.read_text("utf-8")
+    settings = dict(settings_of(RunConfig()))
+    named = re.findall(r"\b(?:data|model|supervised|reinforcement|schedule)(?:\.[a-z0-9_]+)+(?==)", text)
+    assert set(named) <= settings.keys()
+    quoted = " ".join(re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL)))
+    for name in set(re.findall(r"(?<![\w/-])[A-Z][a-z]+[A-Z]\w*\b", quoted)):
+        assert name in words_of_the_code(), name
