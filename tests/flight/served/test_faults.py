@@ -87,7 +87,7 @@ def test_with_a_dead_link_it_ends_on_the_floor(autopilot):
     fly_until(companion, 22.0, 0.4, 0.0)
     assert len(companion.heard) == heard
     assert not lab.armed
-    assert lab.inside_arena
+    assert bool((lab.true_pose.xy.abs() <= 2.35).all())
 
 
 @BOTH
@@ -262,7 +262,7 @@ def test_a_drone_that_nobody_stops_leaves_the_arena(autopilot):
     lab, companion = airborne(autopilot)
     fly_until(companion, 18.0, 0.7, 0.0)
     assert float(lab.true_pose.position[0, 0]) > ARENA_HALF
-    assert not lab.inside_arena
+    assert not bool((lab.true_pose.xy.abs() <= 2.35).all())
 
 
 @pytest.mark.parametrize("kind", list(faults.LAB_FAULTS))

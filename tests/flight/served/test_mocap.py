@@ -12,7 +12,7 @@ pytest.importorskip("pymavlink")
 from wordwing.flight.arena import Arena
 from wordwing.flight.mocap.sources import parse
 from wordwing.flight.served.faults import FaultSchedule, MocapDrift, MocapFreeze, MocapJump, PoseDropout
-from wordwing.flight.served.mocap import MocapStream, UdpSenders
+from wordwing.flight.served.mocap import MocapStream, open_sender
 from wordwing.frames import Pose
 
 ARENA = Arena(north=3.0, east=-1.0, heading_deg=90.0, floor_down=0.2)
@@ -77,10 +77,9 @@ def test_datagrams_reach_all_addresses_and_nobody_is_waited_for() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
         free.bind(("127.0.0.1", 0))
         nobody = free.getsockname()
-    senders = UdpSenders([nobody, *(listener.getsockname() for listener in listeners)])
-    for _ in range(3):
-        senders.send(b"here")
+    senders = [open_sender(*address) for address in (nobody, *(listener.getsockname() for listener in listeners))]
+    for sender in 3 * senders:
+        sender.send(b"here")
     assert [listener.recv(100) for listener in listeners] == [b"here", b"here"]
-    senders.close()
-    for listener in listeners:
-        listener.close()
+    for opened in (*senders, *listeners):
+        opened.close()

@@ -10,7 +10,7 @@ import math
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -28,7 +28,7 @@ from wordwing.flight.mavlink.messages import Codec, Message
 from wordwing.flight.served.autopilot_profile import AutopilotName
 from wordwing.flight.served.camera import ServedCamera, stream_camera
 from wordwing.flight.served.faults import LINK_FAULTS, Fault, FaultSchedule, LossyChannel, LowBattery, Reboot, Takeover
-from wordwing.flight.served.mocap import MocapStream, UdpSenders
+from wordwing.flight.served.mocap import MocapStream, open_sender
 from wordwing.flight.served.server import SWITCH
 from wordwing.flight.served.vehicle import LOCAL_FRAME
 from wordwing.flight.served.video import VideoServer
@@ -196,12 +196,10 @@ class Bridge:
         self._mocap = MocapStream(frame, self._faults, (seed, 3))
         self._camera = ServedCamera(layout, config, self, self._faults, seed)
         self._stopping = threading.Event()
-        self._senders = UdpSenders(mocap)
-        try:
-            self._video = VideoServer(host, video, self._camera.size)
-        except WordwingError:
-            self._senders.close()
-            raise
+        with ExitStack() as opened:
+            self._senders = [opened.enter_context(closing(open_sender(*address))) for address in mocap]
+            self._video = opened.enter_context(closing(VideoServer(host, video, self._camera.size)))
+            self._opened = opened.pop_all()
         self.video: int = self._video.port
         self._station: GroundStation | None = None
 
@@ -233,11 +231,8 @@ class Bridge:
         """
         sys.setswitchinterval(SWITCH)
         try:
-            with ExitStack() as opened:
-                opened.callback(self._senders.close)
-                opened.callback(self._video.close)
-                link = self._connect()
-                opened.callback(link.close)
+            with self._opened as opened:
+                link = opened.enter_context(closing(self._connect()))
                 self._station = GroundStation(self.autopilot, link, self._transmitter)
                 opened.callback(self._station.close)
                 self._serve(link, until=self.ready.is_set)
@@ -348,7 +343,8 @@ class Bridge:
         self._measured_at = now
         measured = self._mocap.measure(self._newest[1], now)
         if measured is not None:
-            self._senders.send(measured.to_json(name=RIGID_BODY))
+            for sender in self._senders:
+                sender.send(measured.to_json(name=RIGID_BODY))
 
     def _tick(self, now: float) -> None:
         self._measure(now)

@@ -378,7 +378,8 @@ class ServedAutopilot:
                 self._resting = 0.0
                 self._idle_since = self.time
         elif self.armed:
-            if self._climbs_from_the_floor():
+            # PX4 takes off in OFFBOARD when told to climb; ArduPilot stays down until NAV_TAKEOFF.
+            if px4 and self.mode.kind == "guided" and self._setpoint is not None and self._setpoint.up > 0.05:
                 self.flight.start_motors()
             elif self.landing:
                 patience = self.parameters["COM_DISARM_LAND"] if px4 else 0.0
@@ -386,11 +387,6 @@ class ServedAutopilot:
                     self._disarm()
             elif self.time - self._idle_since >= self.parameters["COM_DISARM_PRFLT" if px4 else "DISARM_DELAY"]:
                 self._disarm()
-
-    def _climbs_from_the_floor(self) -> bool:
-        """PX4 takes off in OFFBOARD when told to climb; ArduPilot stays down until NAV_TAKEOFF."""
-        px4 = self.profile.name == "px4"
-        return px4 and self.mode.kind == "guided" and self._setpoint is not None and self._setpoint.up > 0.05
 
     def _disarm(self) -> None:
         self.flight.stop_motors()

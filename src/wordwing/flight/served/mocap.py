@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from wordwing.errors import WordwingError
 from wordwing.flight.arena import Arena
+from wordwing.flight.mavlink.link import UdpClient
 from wordwing.flight.served.faults import FaultSchedule, MocapFreeze, PoseDropout
 from wordwing.frames import Pose, quaternion_from_euler, quaternion_multiply
 
@@ -95,32 +95,10 @@ class MocapStream:
         return poses
 
 
-class UdpSenders:
-    """Sends datagrams to some addresses; whoever is not there misses them."""
-
-    def __init__(self, places: Sequence[tuple[str, int]]) -> None:
-        self._sockets = []
-        try:
-            for host, port in places:
-                family, kind, protocol, _name, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
-                made = socket.socket(family, kind, protocol)
-                self._sockets.append(made)
-                made.setblocking(False)
-                made.connect(address)
-        except OSError as error:
-            self.close()
-            why = (error.strerror or "unknown").lower()
-            raise WordwingError(f"motion capture cannot be sent to {host}:{port} ({why})") from None
-
-    def send(self, data: bytes) -> None:
-        """Send a datagram to all of them, or drop it."""
-        for made in self._sockets:
-            try:
-                made.send(data)
-            except OSError:  # nobody listens there yet
-                continue
-
-    def close(self) -> None:
-        """Let go of the sockets."""
-        for made in self._sockets:
-            made.close()
+def open_sender(host: str, port: int) -> UdpClient:
+    """A UDP socket that sends poses to an address; what nobody receives is dropped."""
+    try:
+        return UdpClient(host, port, local=0)
+    except OSError as error:
+        why = (error.strerror or "unknown").lower()
+        raise WordwingError(f"motion capture cannot be sent to {host}:{port} ({why})") from None

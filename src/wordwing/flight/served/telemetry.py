@@ -146,19 +146,27 @@ class Telemetry:
         health = SENSORS | (PREARM_CHECK if ready else 0)
         everything = SENSORS | PREARM_CHECK
         return mavlink.MAVLink_sys_status_message(
-            everything, everything, health, 200, round(1000 * autopilot.volts), -1, self._percent, 0, 0, 0, 0, 0, 0
+            everything,
+            everything,
+            health,
+            200,
+            round(1000 * autopilot.volts),
+            -1,
+            round(autopilot.battery),
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
         )
 
     def _battery_status(self) -> Any:
         cell = round(1000 * self._autopilot.volts / 4)
         return mavlink.MAVLink_battery_status_message(
             0, mavlink.MAV_BATTERY_FUNCTION_ALL, mavlink.MAV_BATTERY_TYPE_LIPO, 32767, [cell] * 4 + [65535] * 6,
-            -1, -1, -1, self._percent,
+            -1, -1, -1, round(self._autopilot.battery),
         )  # fmt: skip
-
-    @property
-    def _percent(self) -> int:
-        return round(self._autopilot.battery)
 
     def _local_position(self) -> Any | None:
         if not self._position_sent:

@@ -249,12 +249,6 @@ class ServedLab:
         return self._flight.motors_on
 
     @property
-    def inside_arena(self) -> bool:
-        """Whether its centre is."""
-        x, y, _z = self._flight.position
-        return bool(abs(x) <= ARENA_HALF and abs(y) <= ARENA_HALF)
-
-    @property
     def accepted(self) -> list[tuple[float, VelocitySetpoint]]:
         """Times and setpoints that it has really flown, before its own limits."""
         return self.autopilot.accepted
@@ -281,8 +275,7 @@ class ServedLab:
             autopilot.mocap_lost_since = self._external_mocap_at
         self._flight.drift = faults.velocity_error(time)
         self._flight.gust = faults.gust(time)
-        if not rebooting:
-            self._receive_due()
+        self._receive_due()
         autopilot.tick()
         self.mocap.tick(self._flight.pose_at, self.time)
         if rebooting:
