@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from wordwing.model.layers import parameters_of
+from wordwing.model.layers import count_parameters
 from wordwing.model.stage1 import AuxiliaryHeads, Stage1Config
 from wordwing.world.catalogue import catalogue
 
@@ -25,12 +25,12 @@ def centre(row: int, column: int) -> list[float]:
 def test_heads_are_linear_layers_over_89_kinds_of_landmarks_and_empty_ground():
     heads = AuxiliaryHeads(Stage1Config())
     assert len(catalogue()) == 89
-    assert heads.nothing == 89
-    assert parameters_of(heads) == 33 * 90 + 9 * 2 + 51 * 89
+    assert heads.empty_class == 89
+    assert count_parameters(heads) == 33 * 90 + 9 * 2 + 51 * 89
     points = torch.zeros(2, 5, 2)
-    assert heads.name(torch.zeros(2, 32, 64, 64), points).shape == (2, 5, 90)
-    assert heads.mentioned(torch.zeros(2, 8, 64, 64), points).shape == (2, 5, 2)
-    assert heads.spoken(torch.zeros(2, 50)).shape == (2, 89)
+    assert heads.object_logits(torch.zeros(2, 32, 64, 64), points).shape == (2, 5, 90)
+    assert heads.grounding_logits(torch.zeros(2, 8, 64, 64), points).shape == (2, 5, 2)
+    assert heads.mention_logits(torch.zeros(2, 50)).shape == (2, 89)
 
 
 def test_the_object_head_reads_the_feature_of_the_cell_that_the_point_lies_in():
@@ -43,7 +43,7 @@ def test_the_object_head_reads_the_feature_of_the_cell_that_the_point_lies_in():
     assert centre(10, 40) == pytest.approx([3.158, -1.248], abs=1e-3)
     assert centre(50, 3) == pytest.approx([-2.717, 4.186], abs=1e-3)
     points = torch.tensor([centre(10, 40), centre(50, 3), centre(40, 10), centre(10, 23)])
-    found = heads.name(maps, points.expand(2, 4, 2))
+    found = heads.object_logits(maps, points.expand(2, 4, 2))
     assert found[0, :, 7].tolist() == pytest.approx([3.0, 0.0, 0.0, 0.0], abs=1e-4)
     assert found[1, :, 7].tolist() == pytest.approx([0.0, 2.0, 0.0, 0.0], abs=1e-4)
     found[..., 7] = 0
@@ -59,7 +59,7 @@ def test_between_two_cells_half_of_each_is_read():
     maps[0, 2, 20, 30], maps[0, 2, 21, 30] = 1.0, 5.0
     above, below = torch.tensor(centre(20, 30)), torch.tensor(centre(21, 30))
     points = torch.stack([above, (above + below) / 2, below, below - (above - below), torch.tensor([9.0, 9.0])])
-    found = heads.mentioned(maps, points[None])[0]
+    found = heads.grounding_logits(maps, points[None])[0]
     assert found[:, 1].tolist() == pytest.approx([1.0, 3.0, 5.0, 0.0, 0.0], abs=1e-4)
     assert found[:, 0].tolist() == pytest.approx([0.5] * 5)
 
@@ -68,6 +68,6 @@ def test_the_mention_head_reads_the_instruction_alone():
     heads = silent()
     with torch.no_grad():
         heads.mention.weight[88, 49], heads.mention.bias[0] = 2.0, -1.0
-    found = heads.spoken(torch.eye(50)[[49, 0]])
+    found = heads.mention_logits(torch.eye(50)[[49, 0]])
     assert found[0, [0, 1, 88]].tolist() == [-1.0, 0.0, 2.0]
     assert found[1, [0, 1, 88]].tolist() == [-1.0, 0.0, 0.0]

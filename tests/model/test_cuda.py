@@ -45,7 +45,7 @@ def test_beliefs_on_cuda_are_those_on_the_cpu(rng):
     cpu, cuda = (policy.beliefs for policy in policies)
     assert cpu is not None
     assert cuda is not None
-    # A cell whose centre falls on the edge of a picture may be seen by one and not by the other.
+    # A cell whose centre falls on the edge of an image may be seen by one and not by the other.
     assert (cpu.observed != cuda.observed.cpu()).sum() <= 4
     for mine, theirs in zip(cpu.visitation.cells.flatten(0, 1), cuda.visitation.cells.cpu().flatten(0, 1), strict=True):
         assert (mine - theirs).abs().sum() < 0.05

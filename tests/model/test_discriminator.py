@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from wordwing.model.discriminator import Discriminator, DiscriminatorConfig, wasserstein
-from wordwing.model.layers import parameters_of
+from wordwing.model.layers import count_parameters
 
 
 def discriminator(clamp: float = 0.01, channels: int = 32) -> Discriminator:
@@ -21,7 +21,7 @@ def features(count: int, bias: float = 0.0, seed: int = 1) -> Tensor:
 def test_it_has_the_authors_parameters_and_gives_one_score_each():
     network = discriminator()
     convolutions = 16 * (32 * 8 + 8 * 16 + 16 * 16 + 16 * 32)
-    assert parameters_of(network) == 18_497 == convolutions + 64 + 1
+    assert count_parameters(network) == 18_497 == convolutions + 64 + 1
     assert network(features(3)).shape == (3,)
 
 

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from randomly import random_poses
 from wordwing.frames import Pose
-from wordwing.model.ego import ego_view, turn
+from wordwing.model.ego import ego_view, to_ego_frame
 from wordwing.model.visitation import Visitation
 
 CELL = 4.7 / 32
@@ -64,7 +64,7 @@ def centroid(amounts: torch.Tensor, cell: float) -> list[float]:
 def test_turning_is_scipys_affine_transformation(rng):
     poses = random_poses(rng, 12, reach=3.0)
     maps = rng.normal(size=(12, 2, 64, 64))
-    ours = turn(torch.from_numpy(maps).float(), poses).numpy()
+    ours = to_ego_frame(torch.from_numpy(maps).float(), poses).numpy()
     for n, yaw in enumerate(headings(poses)):
         matrix = np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]])
         # (row, column) from the middle of the map is minus (ahead, left) in cells, and so turns alike.
@@ -76,7 +76,7 @@ def test_turning_is_scipys_affine_transformation(rng):
 
 def test_a_drone_at_the_start_sees_the_map_as_it_is(rng):
     maps = torch.from_numpy(rng.normal(size=(1, 2, 64, 64))).float()
-    turned = turn(maps, level(0, 0, 0))
+    turned = to_ego_frame(maps, level(0, 0, 0))
     assert torch.allclose(turned[..., 16:-16, 16:-16], maps, atol=1e-4)
     turned[..., 16:-16, 16:-16] = 0
     assert not turned[..., 17:-17, :].any()  # the outermost cells fade over half a cell
@@ -188,8 +188,8 @@ def test_views_that_are_kept_keep_nothing_of_the_maps(rng):
 def test_half_precision_around_it_moves_nothing(rng):
     poses, maps = random_poses(rng, 8), torch.from_numpy(rng.normal(size=(8, 2, 64, 64))).float()
     with torch.autocast("cpu", torch.bfloat16):
-        turned = turn(maps, poses)
-    assert torch.equal(turned, turn(maps, poses))
+        turned = to_ego_frame(maps, poses)
+    assert torch.equal(turned, to_ego_frame(maps, poses))
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_half_precision_around_it_moves_nothing(rng):
 def test_a_lost_pose_sees_nan_and_not_an_empty_map(rng, part, value):
     poses, maps = random_poses(rng, 2), torch.ones(2, 1, 64, 64)
     getattr(poses, part)[1, 0] = value
-    turned = turn(maps, poses)
+    turned = to_ego_frame(maps, poses)
     assert turned[1].isnan().all()
     assert turned[0].isfinite().all()
 

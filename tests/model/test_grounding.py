@@ -4,12 +4,12 @@ import numpy as np
 import torch
 
 from plain_layers import leaky, linear, norm
-from wordwing.model.layers import parameters_of
+from wordwing.model.layers import count_parameters
 from wordwing.model.stage1 import Grounding
 
 
 def test_the_grounding_has_as_many_parameters_as_the_authors():
-    assert parameters_of(Grounding(50, 32, 3)) == 4896 == (50 + 1) * 3 * 32
+    assert count_parameters(Grounding(50, 32, 3)) == 4896 == (50 + 1) * 3 * 32
 
 
 def test_kernels_and_map_are_the_papers_with_a_norm_behind():

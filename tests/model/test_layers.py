@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from wordwing.model.layers import convolution, filter_by_text, instance_norm, leaky, parameters_of, single_precision
+from wordwing.model.layers import convolution, count_parameters, filter_by_text, instance_norm, leaky, single_precision
 
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
@@ -61,6 +61,6 @@ def test_in_single_precision_nothing_is_rounded_and_afterwards_it_is():
 def test_only_what_is_learned_counts_as_a_parameter():
     module = nn.Linear(3, 2)
     module.register_buffer("drawn", torch.zeros(100))
-    assert parameters_of(module) == 8
+    assert count_parameters(module) == 8
     module.bias.requires_grad_(False)
-    assert parameters_of(module) == 6
+    assert count_parameters(module) == 6

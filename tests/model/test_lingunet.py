@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from plain_layers import Array, convolve, leaky, linear, norm, twice
-from wordwing.model.layers import parameters_of
+from wordwing.model.layers import count_parameters
 from wordwing.model.lingunet import LingUNet, LingUNetConfig, UnobservedHead
 
 
@@ -125,12 +125,12 @@ def test_lingunet_with_five_levels_gives_a_result_worked_out_by_hand():
 
 def test_the_wide_lingunet_has_the_authors_parameters_but_those_of_the_skip_that_its_head_does_not_see():
     wide = LingUNet(LingUNetConfig.wide(), 35, 50, unobserved=True)
-    assert parameters_of(wide) == 1_488_926 == 1_492_382 - 24 * 9 * 16
-    assert parameters_of(wide.down[0]) == 26_228
-    assert [parameters_of(down) for down in wide.down[1:]] == [41_568] * 4
-    assert [parameters_of(kernel) for kernel in wide.kernel] == [58_752] * 4 + [117_504]
-    assert parameters_of(wide.up[1]) == 756_224
-    assert parameters_of(wide.up[0]) == 5_080
+    assert count_parameters(wide) == 1_488_926 == 1_492_382 - 24 * 9 * 16
+    assert count_parameters(wide.down[0]) == 26_228
+    assert [count_parameters(down) for down in wide.down[1:]] == [41_568] * 4
+    assert [count_parameters(kernel) for kernel in wide.kernel] == [58_752] * 4 + [117_504]
+    assert count_parameters(wide.up[1]) == 756_224
+    assert count_parameters(wide.up[0]) == 5_080
 
 
 def convolution_parameters(*widths: int) -> int:
@@ -143,7 +143,7 @@ def test_the_default_lingunet_has_half_the_parameters_because_its_last_layers_ar
     saved = convolution_parameters(72, 256, 256) - convolution_parameters(72, 48, 48)  # H_2
     saved += convolution_parameters(280, 2, 2) - convolution_parameters(72, 2, 2)  # H_1
     saved += convolution_parameters(256, 16, 2) - convolution_parameters(48, 16, 2)  # h
-    assert parameters_of(narrow) == 1_488_926 - saved == 750_942
+    assert count_parameters(narrow) == 1_488_926 - saved == 750_942
 
 
 def test_the_earlier_pvn_has_no_head_and_the_same_scores_of_cells():
@@ -154,7 +154,7 @@ def test_the_earlier_pvn_has_no_head_and_the_same_scores_of_cells():
     found = without(maps, without.kernels(texts))
     assert found.unobserved is None
     assert torch.equal(found.cells, with_head(maps, with_head.kernels(texts)).cells)
-    assert parameters_of(with_head) - parameters_of(without) == convolution_parameters(4, 16, 2)
+    assert count_parameters(with_head) - count_parameters(without) == convolution_parameters(4, 16, 2)
 
 
 def test_another_instruction_gives_other_scores_on_the_same_map():

@@ -90,7 +90,7 @@ def pixel_of(eye: Floats, turn: Floats, point: Floats) -> tuple[float, float, fl
     return 64 - FOCAL * left / ahead, 36 - FOCAL * up / ahead, ahead
 
 
-def in_picture(eye: Floats, turn: Floats, point: Floats, margin: float = 0.0) -> bool:
+def in_image(eye: Floats, turn: Floats, point: Floats, margin: float = 0.0) -> bool:
     u, v, depth = pixel_of(eye, turn, point)
     return depth > 0 and margin <= u < 128 - margin and margin <= v < 72 - margin
 
@@ -126,7 +126,7 @@ def sight_by_rays(eye: Floats, turn: Floats) -> tuple[NDArray, NDArray, Floats, 
         u, v, depth = pixel_of(eye, turn, ground)
         pixels[row, column] = u, v
         below = depth > 0 and 0 <= u < 128 and v >= 72 and distance <= 1.2
-        in_view[row, column] = in_picture(eye, turn, ground)
+        in_view[row, column] = in_image(eye, turn, ground)
         covered[row, column] = in_view[row, column] or below or distance <= 0.3
         nearest = min(abs(u), abs(u - 128), abs(v), abs(v - 72), abs(depth) * 1e3)
         close_call[row, column] = nearest < 1e-3 or min(abs(distance - 1.2), abs(distance - 0.3)) < 1e-5
@@ -158,12 +158,12 @@ def network_and_tokens(count: int) -> tuple[PolicyNetwork, Tokens]:
 
 
 def visible_patch(rng: np.random.Generator, flights: Flights, n: int) -> tuple[int, int] | None:
-    """The lake cell at the upper corner of a patch's middle such that all of the patch is in the n-th picture."""
+    """The lake cell at the upper corner of a patch's middle such that all of the patch is in the n-th image."""
     eye, turn = flights.eye(n)
     for i, j in rng.integers(4, 97, (60, 2)):
         corners = np.array([(i + di, j + dj) for di in (-3, 3) for dj in (-3, 3)]) * 0.047 - 2.35
         corners = flights.to_start(n, corners)
-        if np.abs(corners).max() > 4.6 or not all(in_picture(eye, turn, corner, margin=1) for corner in corners):
+        if np.abs(corners).max() > 4.6 or not all(in_image(eye, turn, corner, margin=1) for corner in corners):
             continue
         if row_depth(eye, turn, corners.mean(0)) < 0.28:  # farther away a patch can slip between two pixel rows
             return int(i), int(j)
@@ -181,7 +181,7 @@ def flights_and_patches(rng: np.random.Generator, count: int) -> tuple[Flights, 
     return drawn, np.array([patch for _n, patch in found])
 
 
-def pictures(layouts: list[Layout], drones: Pose) -> torch.Tensor:
+def images(layouts: list[Layout], drones: Pose) -> torch.Tensor:
     """[N, 3, 72, 128] as the drones' cameras see them, 0 to 255."""
     scene = SimScene(len(layouts), torch.device("cpu"))
     scene.place(PackedLayouts.pack(layouts), torch.arange(len(layouts)))
@@ -199,8 +199,8 @@ def test_a_patch_on_the_floor_appears_in_its_map_cell_from_200_poses(rng):
     flights, patches = flights_and_patches(rng, 200)
     lakes = [tuple((int(i) + di, int(j) + dj) for di in range(-3, 3) for dj in range(-3, 3)) for i, j in patches]
     sight = visible_ground(in_start_frame(flights.pose, flights.start), Camera(), CONFIG)
-    with_patch = project(pictures([Layout((), lakes=cells) for cells in lakes], flights.pose), sight, 1, Camera())
-    without = project(pictures([Layout(())] * 200, flights.pose), sight, 1, Camera())
+    with_patch = project(images([Layout((), lakes=cells) for cells in lakes], flights.pose), sight, 1, Camera())
+    without = project(images([Layout(())] * 200, flights.pose), sight, 1, Camera())
     colour = (with_patch - without).abs().sum(1).double().numpy()  # [200, 64, 64], of the patch alone
     along = 4.7 - (np.arange(64) + 0.5) * CELL
     near, offsets = [], []
@@ -236,7 +236,7 @@ def test_features_lie_on_the_ground_that_the_pixels_they_are_centred_on_show(rng
     last = [128 - stride + 0.5, 72 - stride + 0.5]
     for n in range(6):
         in_view, _covered, pixels, close_call = sight_by_rays(*flights.eye(n))
-        expected = pixels.clip(0.5, last)  # the outermost features go on to the edge of the picture
+        expected = pixels.clip(0.5, last)  # the outermost features go on to the edge of the image
         sure = in_view & ~close_call
         assert sure.sum() > 50
         assert ground[n].transpose(1, 2, 0)[sure] == pytest.approx(expected[sure], abs=2e-2)
@@ -287,7 +287,7 @@ def test_features_of_the_resnet_are_centred_on_every_fourth_pixel():
     assert np.mean(centres, axis=0) == pytest.approx([36, 64], abs=0.5)
 
 
-def test_mirrored_pictures_give_mirrored_features_where_the_last_feature_is_centred_on_the_last_pixel():
+def test_mirrored_images_give_mirrored_features_where_the_last_feature_is_centred_on_the_last_pixel():
     # Of 73 × 129 pixels (4i, 4j) runs from edge to edge; were features centred on 4×4 blocks this would not hold.
     torch.manual_seed(0)
     network, mirror = ResNet(VisionConfig()).double(), ResNet(VisionConfig()).double()
@@ -318,7 +318,7 @@ def test_what_is_in_view_and_what_is_covered_equal_a_ray_test_of_every_cell(rng)
     assert blind > 24 * 13
 
 
-def test_a_level_drone_sees_from_78_cm_on_and_knows_the_ground_below_the_picture():
+def test_a_level_drone_sees_from_78_cm_on_and_knows_the_ground_below_the_image():
     sight = visible_ground(Pose.level(torch.zeros(1, 2), torch.zeros(1), 0.7), Camera(), CONFIG)
     ahead = (31.5 - np.arange(32)) * CELL
     column = sight.in_view[0, :32, 31].numpy()
@@ -408,16 +408,16 @@ def test_sights_are_averaged_up_to_the_fifth_and_fade_from_then_on(rng):
     assert (state.features[0, :, 0, 0] == 0).all()
 
 
-def test_gradients_reach_only_pictures_that_showed_a_cell_by_how_much_they_count(rng):
+def test_gradients_reach_only_images_that_showed_a_cell_by_how_much_they_count(rng):
     views = torch.from_numpy(rng.random((9, 1, 8, 8)) < 0.8)
     views[:, 0, 3, 3] = True
     views[:, 0, 4, 4] = False
     pictures_ = [torch.zeros(1, 2, 8, 8, requires_grad=True) for _ in range(9)]
     state = SemanticMap(torch.zeros(1, 2, 8, 8), torch.zeros(1, 8, 8))
-    for picture, seen in zip(pictures_, views, strict=True):
-        state = state.accumulate(picture, seen, blend=0.2)
+    for image, seen in zip(pictures_, views, strict=True):
+        state = state.accumulate(image, seen, blend=0.2)
     state.features.sum().backward()
-    grads = torch.stack([picture.grad for picture in pictures_ if picture.grad is not None])[:, 0, 0]  # [9, 8, 8]
+    grads = torch.stack([image.grad for image in pictures_ if image.grad is not None])[:, 0, 0]  # [9, 8, 8]
     assert ((grads != 0) == views[:, 0]).all()
     # Nine sights: the first five share 0.8⁴ of the whole, the sixth has 0.2 · 0.8³, the last 0.2.
     shares = [0.2 * 0.8**4] * 5 + [0.2 * 0.8**3, 0.2 * 0.8**2, 0.2 * 0.8, 0.2]

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from wordwing.frames import Pose
-from wordwing.model.layers import parameters_of
+from wordwing.model.layers import count_parameters
 from wordwing.model.lingunet import LingUNetConfig
 from wordwing.model.policy import Beliefs, ModelConfig, PolicyNetwork, PolicyState
 from wordwing.model.stage1 import AuxiliaryHeads, Domain, Stage1, Stage1Config, TextKernels
@@ -23,7 +23,7 @@ def network(config: Stage1Config | None = None, seed: int = 0) -> PolicyNetwork:
 
 
 class Flights:
-    """Instructions of different lengths, starts all over the arena, and pictures and poses of some steps."""
+    """Instructions of different lengths, starts all over the arena, and images and poses of some steps."""
 
     def __init__(self, count: int, seed: int = 0) -> None:
         random = torch.Generator().manual_seed(seed)
@@ -200,7 +200,7 @@ def test_domains_differ_in_their_vision_encoder_alone():
 def test_stage_1_has_the_sum_of_its_parts_and_a_second_vision_encoder():
     stage1 = Stage1(Stage1Config(lingunet=LingUNetConfig.wide(), grounding=3), 2080)
     # The authors use 1,733,550; their head sees a skip more.
-    assert parameters_of(stage1) == 1_733_550 - 24 * 9 * 16 + 111_872
+    assert count_parameters(stage1) == 1_733_550 - 24 * 9 * 16 + 111_872
 
 
 @torch.no_grad()
@@ -209,7 +209,7 @@ def test_the_observability_mask_can_be_one_more_map_for_lingunet():
     assert plain.lingunet.down[0].first.weight.shape[:2] == (40, 40)
     assert masked.lingunet.down[0].first.weight.shape[:2] == (41, 41)
     # The first convolutions of level 1 are 41 → 41 and 41 → 48 instead of 40 → 40 and 40 → 48.
-    assert parameters_of(masked) - parameters_of(plain) == 9 * (41 * 41 - 40 * 40) + 1 + 9 * 48
+    assert count_parameters(masked) - count_parameters(plain) == 9 * (41 * 41 - 40 * 40) + 1 + 9 * 48
     tokens = Flights(1).tokens(torch.arange(1))
     maps = torch.randn(1, 32, 64, 64)
     half = torch.zeros(1, 64, 64, dtype=torch.bool)
@@ -282,9 +282,9 @@ def test_each_auxiliary_loss_reaches_its_head_and_what_it_is_about():
         policy, heads = network(), AuxiliaryHeads(Stage1Config())
         state, beliefs = flights.fly(policy, index)
         logits = {
-            "object": heads.name(beliefs.semantic_map, points),
-            "grounding": heads.mentioned(beliefs.grounding_map, points),
-            "mention": heads.spoken(state.kernels.instruction_embedding),
+            "object": heads.object_logits(beliefs.semantic_map, points),
+            "grounding": heads.grounding_logits(beliefs.grounding_map, points),
+            "mention": heads.mention_logits(state.kernels.instruction_embedding),
         }[name]
         functional.cross_entropy(logits.flatten(0, -2), torch.ones(logits[..., 0].numel(), dtype=torch.long)).backward()
         assert {head.split(".")[0] for head in untouched(heads)} == set(reached) - {name}

@@ -11,7 +11,7 @@ from plain_layers import convolve, leaky, linear
 from wordwing.frames import Pose
 from wordwing.model.ego import EgoView, ego_view
 from wordwing.model.grid import START_GRID
-from wordwing.model.layers import parameters_of
+from wordwing.model.layers import count_parameters
 from wordwing.model.stage2 import Control, ControlNetwork, Stage2, Stage2Config, ValueNetwork, to_setpoint
 from wordwing.model.visitation import Visitation
 
@@ -52,8 +52,8 @@ def test_stage_2_and_the_value_have_the_authors_parameters_and_those_of_the_view
     convolution = 2 * 4 * 9 + 4
     seen = 3 * 4 * 8 * 8 + 2 * 16
     perceptron = (seen + 1) * 32 + (seen + 32 + 1) * 32
-    assert parameters_of(Stage2(Stage2Config())) == 3 * convolution + perceptron + 33 * 5 == 52_681
-    assert parameters_of(ValueNetwork(Stage2Config())) == 3 * convolution + perceptron + 33 == 52_549
+    assert count_parameters(Stage2(Stage2Config())) == 3 * convolution + perceptron + 33 * 5 == 52_681
+    assert count_parameters(ValueNetwork(Stage2Config())) == 3 * convolution + perceptron + 33 == 52_549
     # The authors have 36,120 before the last layer, 64 of them not learned; a third view goes into both layers.
     assert 3 * convolution + perceptron == 36_120 - 64 + convolution + 2 * 4 * 8 * 8 * 32
 

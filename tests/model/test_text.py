@@ -8,7 +8,7 @@ import torch
 
 from wordwing.errors import WordwingError
 from wordwing.language.tokenizer import Vocabulary
-from wordwing.model.layers import parameters_of
+from wordwing.model.layers import count_parameters
 from wordwing.model.text import MAX_WORDS, InstructionEncoder, TextConfig, Tokens
 
 VOCABULARY = Vocabulary(
@@ -31,7 +31,7 @@ def encoder(config: TextConfig | None = None) -> Embedding:
 
 def test_the_text_network_has_as_many_parameters_as_the_authors():
     embeddings, gates = 2080 * 50, 4 * (50 * 50 + 50 * 50 + 50 + 50)
-    assert parameters_of(InstructionEncoder(TextConfig(), 2080)) == 124_400 == embeddings + gates
+    assert count_parameters(InstructionEncoder(TextConfig(), 2080)) == 124_400 == embeddings + gates
 
 
 def test_words_become_indices_padded_to_the_longest():

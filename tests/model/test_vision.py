@@ -1,4 +1,4 @@
-"""The eyes: standardised pictures and the residual network, against numpy."""
+"""The vision encoder: standardised images and the residual network, against numpy."""
 
 import numpy as np
 import pytest
@@ -6,11 +6,11 @@ import torch
 from torch.nn import functional
 
 from plain_layers import Array, convolve, leaky, norm
-from wordwing.model.layers import parameters_of
-from wordwing.model.vision import Block, ResNet, VisionConfig, standardise
+from wordwing.model.layers import count_parameters
+from wordwing.model.vision import Block, ResNet, VisionConfig, standardize
 
 
-def random_pictures(count: int, height: int = 72, width: int = 128) -> torch.Tensor:
+def random_images(count: int, height: int = 72, width: int = 128) -> torch.Tensor:
     """[N, H, W, 3] uint8 with coarse and fine patterns."""
     random = torch.Generator().manual_seed(0)
     coarse = functional.interpolate(torch.rand(count, 3, 5, 7, generator=random), size=(height, width), mode="bilinear")
@@ -20,36 +20,36 @@ def random_pictures(count: int, height: int = 72, width: int = 128) -> torch.Ten
 
 def test_the_eyes_have_as_many_parameters_as_the_authors():
     first, other = 3 * 32 * 9 + 32, 32 * 32 * 9 + 32
-    assert parameters_of(ResNet(VisionConfig())) == 111_872 == first + 12 * other
+    assert count_parameters(ResNet(VisionConfig())) == 111_872 == first + 12 * other
 
 
-def test_a_picture_becomes_18_by_32_features_of_32_channels_each_with_mean_0_and_variance_1():
+def test_an_image_becomes_18_by_32_features_of_32_channels_each_with_mean_0_and_variance_1():
     torch.manual_seed(0)
-    features = ResNet(VisionConfig())(random_pictures(2))
+    features = ResNet(VisionConfig())(random_images(2))
     assert features.shape == (2, 32, 18, 32)
     assert features.mean((2, 3)).abs().max() < 1e-4
     assert features.var((2, 3), correction=0).detach().numpy() == pytest.approx(1, abs=1e-3)
 
 
-def test_pictures_are_standardised_by_one_mean_and_one_deviation_over_pixels_and_colours():
-    pictures = random_pictures(3)
-    found = standardise(pictures)
+def test_images_are_standardised_by_one_mean_and_one_deviation_over_pixels_and_colours():
+    images = random_images(3)
+    found = standardize(images)
     assert found.shape == (3, 3, 72, 128)
-    for picture, standard in zip(pictures.double().numpy(), found, strict=True):
-        expected = (picture - picture.mean()) / picture.std()
+    for image, standard in zip(images.double().numpy(), found, strict=True):
+        expected = (image - image.mean()) / image.std()
         assert np.allclose(standard.permute(1, 2, 0), expected, atol=2e-3)
 
 
 def test_a_hand_computed_standardisation():
-    picture = torch.zeros(1, 2, 2, 3, dtype=torch.uint8)
-    picture[0, :, 0] = 200
+    image = torch.zeros(1, 2, 2, 3, dtype=torch.uint8)
+    image[0, :, 0] = 200
     # Mean 100, variance 10,000, and 1 more against division by zero.
-    assert standardise(picture)[0, 0].flatten().tolist() == pytest.approx([1, -1, 1, -1], abs=1e-4)
+    assert standardize(image)[0, 0].flatten().tolist() == pytest.approx([1, -1, 1, -1], abs=1e-4)
 
 
 @pytest.mark.parametrize("level", [0, 17, 255])
-def test_a_picture_of_a_single_grey_becomes_zero(level):
-    assert not standardise(torch.full((1, 72, 128, 3), level, dtype=torch.uint8)).any()
+def test_an_image_of_a_single_grey_becomes_zero(level):
+    assert not standardize(torch.full((1, 72, 128, 3), level, dtype=torch.uint8)).any()
 
 
 def plain_block(features: Array, block: Block) -> Array:
@@ -71,16 +71,16 @@ def test_the_residual_network_agrees_with_numpy():
         for name, parameter in network.named_parameters():
             if name.endswith("bias"):
                 parameter.normal_(0, 0.3)
-    picture = random_pictures(1, 24, 40)
-    pixels = picture[0].double().numpy().transpose(2, 0, 1)
+    image = random_images(1, 24, 40)
+    pixels = image[0].double().numpy().transpose(2, 0, 1)
     features = convolve((pixels - pixels.mean()) / np.sqrt(pixels.var() + 1), network.stem)
     for block, stride in zip(network.blocks, (2, 1, 2, 1, 1, 1), strict=True):
         assert block.stride == stride
         features = plain_block(features, block)
-    assert np.allclose(network(picture)[0].detach(), norm(features), atol=1e-3)
+    assert np.allclose(network(image)[0].detach(), norm(features), atol=1e-3)
 
 
-def test_brightness_and_contrast_of_the_whole_picture_change_nothing():
+def test_brightness_and_contrast_of_the_whole_image_change_nothing():
     torch.manual_seed(0)
     network = ResNet(VisionConfig())
     dark = torch.randint(0, 100, (1, 72, 128, 3), dtype=torch.uint8)
@@ -89,17 +89,17 @@ def test_brightness_and_contrast_of_the_whole_picture_change_nothing():
     assert torch.allclose(network(2 * dark), features, atol=0.02)
 
 
-def test_a_picture_without_contrast_has_no_features_and_no_gradients_among_others_that_have():
+def test_an_image_without_contrast_has_no_features_and_no_gradients_among_others_that_have():
     torch.manual_seed(0)
     network = ResNet(VisionConfig(channels=8))
     with torch.no_grad():
         for name, parameter in network.named_parameters():
             if name.endswith("bias"):
                 parameter.normal_(0, 0.05)
-    pictures, weights = random_pictures(3), torch.randn(3, 8, 18, 32)
+    images, weights = random_images(3), torch.randn(3, 8, 18, 32)
     gradients = []
     for middle in (slice(0, 3, 2), slice(0, 3)):
-        some = pictures.clone()
+        some = images.clone()
         some[1] = 0
         network.zero_grad()
         features = network(some[middle])

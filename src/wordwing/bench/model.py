@@ -23,7 +23,7 @@ from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF, Pose, in_start_frame
 from wordwing.interface import FLIGHT_HEIGHT
 from wordwing.learning.gold import POINTS, GoldConfig, gold_visitation, observed_part
-from wordwing.model.layers import parameters_of
+from wordwing.model.layers import count_parameters
 from wordwing.model.lingunet import LingUNetConfig
 from wordwing.model.policy import ModelConfig, PolicyNetwork, PolicyState
 from wordwing.model.stage1 import Stage1Config
@@ -232,7 +232,7 @@ def _report_costs(network: PolicyNetwork, say: Report) -> None:
         network(state, contexts.image, contexts.pose, "sim")
         say(figure, begun, part="all", per="flight", words=WORDS)
         say(figure, clock() - begun, part="all", per="step")
-    say("parameters", parameters_of(network))
+    say("parameters", count_parameters(network))
 
 
 @torch.no_grad()

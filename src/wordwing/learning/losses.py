@@ -116,7 +116,7 @@ def losses(
     divergence = cross_entropy(output.scores, support, wanted)  # [C, 2]
     divergence = divergence.unflatten(0, (executions, pictures)).mean(1)  # [E, 2]
     recognised, grounded = _auxiliary(heads, contexts, output)
-    spoken = heads.spoken(instruction_embedding).float()
+    spoken = heads.mention_logits(instruction_embedding).float()
     mention = functional.binary_cross_entropy_with_logits(
         spoken, contexts.examples.mentioned.float(), reduction="none"
     ).mean(1)
@@ -133,7 +133,7 @@ def _auxiliary(heads: AuxiliaryHeads, contexts: Contexts, output: Stage1Output) 
     apart = (empty[:, :, None] - standing[:, None]).norm(dim=-1)  # [E, 4, 40]
     clear = (apart.masked_fill(~contexts.present[:, None], torch.inf) > CLEARANCE).all(-1)
     exists = torch.cat([contexts.present, clear], dim=1)  # [E, 44]
-    kind = torch.cat([contexts.landmark, torch.full_like(empty[..., 0], heads.nothing, dtype=torch.int64)], dim=1)
+    kind = torch.cat([contexts.landmark, torch.full_like(empty[..., 0], heads.empty_class, dtype=torch.int64)], dim=1)
     named = functional.pad(contexts.examples.mentioned, (0, 1)).gather(1, kind)  # [E, 44] bool
 
     places = places.repeat_interleave(pictures, 0)  # [C, 44, 2]
@@ -147,8 +147,8 @@ def _auxiliary(heads: AuxiliaryHeads, contexts: Contexts, output: Stage1Output) 
         found = torch.where(shown, each_place, 0.0).sum(1) / shown.sum(1).clamp(min=1)  # [C]
         return found.unflatten(0, (executions, pictures)).mean(1)
 
-    recognised = mean(heads.name(output.semantic_map, places), kind)
-    return recognised, mean(heads.mentioned(output.grounding_map, places), named.long())
+    recognised = mean(heads.object_logits(output.semantic_map, places), kind)
+    return recognised, mean(heads.grounding_logits(output.grounding_map, places), named.long())
 
 
 def supervised_loss(

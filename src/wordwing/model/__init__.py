@@ -1,1 +1,1 @@
-"""The policy: what it sees, reads, maps, predicts and decides (paper: Model; appendix Model Details)."""
+"""The networks of the policy (paper: Model; appendix Model Details)."""

@@ -49,7 +49,7 @@ RANGES = {
     "blind_radius": (0.0, 10.0),
     "stop_threshold": (0.0, 1.0),
 }
-"""What the numbers of a configuration may be; together they keep a network below a gigabyte."""
+"""Ranges of the numbers in a configuration; together they keep a network below a gigabyte."""
 
 LATER = ("attention", "phases")
 """Options that are newer than the first saved policies: where one is missing it is off."""
@@ -93,7 +93,7 @@ def save_network(
 
     Args:
         folder: Replaced if it holds a policy.
-        network: The weights and what they mean.
+        network: The weights and their configuration.
         vocabulary: Its words.
         card: The model card: data, commit, command, seed, metrics, limits.
         dtype: Of the weights in the file; float16 halves it.
@@ -180,7 +180,7 @@ def _read_config(path: Path) -> ModelConfig:
 
 
 def wrong_switches(config: ModelConfig) -> str:
-    """What is wrong with a configuration whose numbers are all in range, or nothing."""
+    """What is wrong with a configuration whose numbers are all in range; empty if nothing is."""
     phases, seen, lingunet = config.stage1.phases, config.stage2.phases, config.stage1.lingunet
     if phases not in (1, 2, 4, 8):  # parts of the 64 points that stand for a path
         return f"model.stage1.phases is {phases}; it must be 1, 2, 4 or 8"

@@ -1,6 +1,6 @@
-"""h, which tells features of one domain from those of the other (paper: Discriminator Architecture and Training).
+"""The discriminator h between image features of the two domains (paper: Discriminator Architecture and Training).
 
-Trained to be high for `sim` and low for `lab`; the eyes of both domains are trained to make it give up.
+It is trained to be high for `sim` and low for `lab`, the vision encoders of both domains to make it fail.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from wordwing.model.layers import leaky
 
 @dataclass(frozen=True)
 class DiscriminatorConfig:
-    """How it is kept Lipschitz continuous."""
+    """How the discriminator is kept Lipschitz continuous."""
 
     clamp: float = 0.01
-    """Greatest size of a weight, by `clamp_weights` after every update, as in the paper; 0 leaves weights free."""
+    """Weights are clamped to ± this after every update, as in the paper; 0 does not clamp them."""
     gradient_penalty: float = 0.0
-    """Weight of the penalty on gradients that are not of length 1, the later alternative."""
+    """Weight of the gradient penalty (WGAN-GP), the later alternative."""
 
 
 class Discriminator(nn.Module):
@@ -61,5 +61,5 @@ class Discriminator(nn.Module):
 
 def wasserstein(discriminator: Discriminator, sim: Tensor, lab: Tensor) -> Tensor:
     """L_W: mean score of `sim` features minus mean score of `lab` features; N may differ."""
-    scores = discriminator(torch.cat([sim, lab])).float()  # at once: to launch it takes longer than to run it
+    scores = discriminator(torch.cat([sim, lab])).float()  # one launch instead of two
     return scores[: len(sim)].mean() - scores[len(sim) :].mean()

@@ -1,8 +1,7 @@
-"""Turning maps into the drone's own frame (paper: Coordinate Frames of Reference; Stage 2).
+"""Maps in the drone's own frame (paper: Coordinate Frames of Reference; Stage 2).
 
-The control network gets what lies near in full detail and all of the map coarsely. Probabilities stay amounts: a
-coarse cell holds the sum of what lies in it, and nothing is normalised afterwards, so far from the goal looks different
-from close to it.
+The control network gets a close crop in full detail and the whole map coarsely. A coarse cell holds the sum of the
+probabilities in it, and nothing is normalised afterwards, so that far from the goal looks different from close to it.
 """
 
 from __future__ import annotations
@@ -19,18 +18,18 @@ from wordwing.model.layers import each
 from wordwing.model.visitation import Visitation
 
 EGO_GRID = Grid(cells=96)
-"""Around the drone, ±7 m: the arena's diagonal is 6.6 m, so nothing in it can ever be out of sight."""
+"""Around the drone, ±7 m: the arena's diagonal is 6.6 m, so the map always holds all of it."""
 
 CLOSE_CELLS = 16
 """Edge of the close view, cells of 0.147 m: 1.2 m each way."""
 
 POOL = 4
-"""Cells along the edge of a coarse one of the whole view: 24×24 of 0.59 m."""
+"""Cells along the edge of a coarse cell of the whole view: 24×24 cells of 0.59 m."""
 
 
 @dataclass(frozen=True)
 class EgoView:
-    """What the control network knows; the drone is in the middle of each map and looks up."""
+    """Input of the control network; the drone is in the middle of each map and faces up."""
 
     close: Tensor
     """[N, P + 1, 16, 16] probability of trajectory and goal in each cell; P phases of it, or 1 for it as a whole."""
@@ -44,13 +43,13 @@ class EgoView:
         return each(lambda tensor: tensor[index], self)
 
 
-def turn(maps: Tensor, pose: Pose) -> Tensor:
-    """Maps [N, C, 64, 64] in the start frame to maps [N, C, 96, 96] in the frames of drones at poses [N] therein."""
+def to_ego_frame(maps: Tensor, pose: Pose) -> Tensor:
+    """Maps [N, C, 64, 64] in the start frame to maps [N, C, 96, 96] in the frames of drones at poses [N] in it."""
     # Not as a product of matrices, which autocast would round to bf16: far cells then move by up to half a cell.
     cos, sin = torch.cos(pose.yaw)[:, None, None], torch.sin(pose.yaw)[:, None, None]
     ahead, left = EGO_GRID.centres(maps.device).unbind(-1)
     points = torch.stack([cos * ahead - sin * left, sin * ahead + cos * left], dim=-1) + pose.xy[:, None, None]
-    # Where a pose is lost CUDA would sample zeros, and an empty map is something that one can fly by; NaN hovers.
+    # Without a pose CUDA would sample zeros, an empty map by which the drone would fly on; with NaN it hovers.
     lost = ~points.isfinite().all(-1)[:, None]
     return START_GRID.sample(maps, points).masked_fill(lost, torch.nan)
 
@@ -58,7 +57,7 @@ def turn(maps: Tensor, pose: Pose) -> Tensor:
 def ego_view(
     visitation: Visitation, unexplored: Tensor, boundary: Tensor, pose: Pose, ordered: bool = False
 ) -> EgoView:
-    """What a drone makes of its plan and of its surroundings.
+    """The control network's view of the plan, the unexplored cells and the boundary.
 
     Args:
         visitation: Of N contexts, start frame.
@@ -71,9 +70,9 @@ def ego_view(
     plan = visitation.cells
     if ordered and visitation.phases is not None:
         plan = torch.cat([visitation.phases / visitation.phases.shape[1], plan[:, 1:]], dim=1)
-    maps = turn(torch.cat([plan, masks], dim=1), pose)  # [N, P + 3, 96, 96]
+    maps = to_ego_frame(torch.cat([plan, masks], dim=1), pose)  # [N, P + 3, 96, 96]
     margin = (EGO_GRID.cells - CLOSE_CELLS) // 2
-    close = maps[:, :-2, margin:-margin, margin:-margin].clone()  # which keeps nothing of the maps alive
+    close = maps[:, :-2, margin:-margin, margin:-margin].clone()  # so that it does not keep the maps alive
     shares = functional.avg_pool2d(maps, POOL)
     amounts = POOL * POOL * shares[:, :-2]
     return EgoView(close, torch.cat([amounts, shares[:, -2:]], dim=1), visitation.unobserved)

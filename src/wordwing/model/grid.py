@@ -2,7 +2,7 @@
 
 A map is drawn as a person would hold it: x (forward) points up and y (left) to the left, so row 0 lies farthest ahead
 and column 0 farthest to the left. The frame's origin is the corner where the four middle cells meet: the grid has no
-middle cell, so nothing is off by half a one.
+middle cell, so nothing is off by half a cell.
 """
 
 from __future__ import annotations

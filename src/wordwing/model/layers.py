@@ -13,7 +13,7 @@ from torch.nn import functional
 
 
 def instance_norm(features: Tensor) -> Tensor:
-    """Each channel [N, C, H, W] of each sample to mean 0 and variance 1, with nothing learned and nothing remembered.
+    """Each channel [N, C, H, W] of each sample to mean 0 and variance 1, without parameters or running statistics.
 
     Written out for the GPU, where torch's own copies to another memory layout; on the CPU torch's own is twice as fast.
     """
@@ -29,7 +29,7 @@ def leaky(features: Tensor, slope: float = 0.01) -> Tensor:
 
 
 def filter_by_text(features: Tensor, kernels: Tensor) -> Tensor:
-    """The paper's F ⊛ K: a 1×1 convolution whose weights are another text's for each sample.
+    """The paper's F ⊛ K: a 1×1 convolution with kernels of its own, computed from the text, for each sample.
 
     Args:
         features: [N, C, H, W].
@@ -49,25 +49,25 @@ def convolution(inputs: int, outputs: int, stride: int = 1, padding: int = 1) ->
     return layer
 
 
-def quieten(last: nn.Conv2d | nn.Linear, bias: float = 0.0) -> None:
-    """Let an untrained network hardly prefer anything: a tenth of the weights."""
+def shrink_init(last: nn.Conv2d | nn.Linear, bias: float = 0.0) -> None:
+    """Divide the initial weights of an output layer by ten, so that an untrained network predicts nearly uniformly."""
     with torch.no_grad():
         last.weight.mul_(0.1)
         nn.init.constant_(last.bias, bias)  # type: ignore[arg-type]
 
 
 def single_precision(device: torch.device) -> AbstractContextManager[object]:
-    """In the block autocast rounds nothing to bf16."""
+    """Switch autocast to bf16 off in the block."""
     return torch.autocast(device.type, enabled=False) if device.type in ("cpu", "cuda") else nullcontext()
 
 
-def parameters_of(module: nn.Module) -> int:
-    """How many numbers a module learns."""
+def count_parameters(module: nn.Module) -> int:
+    """Number of trainable parameters of a module."""
     return sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad)
 
 
 def each(function: Callable[..., Tensor], record: Any, *others: Any) -> Any:
-    """The record whose every tensor is `function` of that tensor, and of those in the same place of other records."""
+    """Map a function over all tensors of a record, with the tensors at the same place of other records."""
     if isinstance(record, Tensor):
         return function(record, *others)
     if isinstance(record, tuple):

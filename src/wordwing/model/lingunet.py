@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from wordwing.model.grid import START_GRID
-from wordwing.model.layers import convolution, filter_by_text, instance_norm, leaky, quieten, single_precision
+from wordwing.model.layers import convolution, filter_by_text, instance_norm, leaky, shrink_init, single_precision
 from wordwing.model.visitation import Scores
 
 HEADS, WIDTH = 4, 16
@@ -54,13 +54,13 @@ class WordAttention(nn.Module):
         """
         super().__init__()
         self.place = nn.Parameter(torch.zeros(cells * cells, channels))
-        """Learned, since words such as "left" and "behind you" name places of the start frame."""
+        """Learned position encoding: words such as "left" and "behind you" refer to the start frame."""
         self.norm = nn.LayerNorm(channels)
         self.query = nn.Linear(channels, HEADS * WIDTH)
         # The states of an untrained LSTM are small; without the norm attention would stay uniform for a long time.
         self.words = nn.Sequential(nn.LayerNorm(hidden), nn.Linear(hidden, 2 * HEADS * WIDTH))
         self.last = nn.Linear(HEADS * WIDTH, channels)
-        quieten(self.last)  # an untrained layer hardly changes the map
+        shrink_init(self.last)  # an untrained layer hardly changes the map
 
     def keys_and_values(self, states: Tensor) -> Tensor:
         """Token states [N, W, hidden] to [N, W, 2, heads, width]."""
@@ -100,11 +100,11 @@ class LingUNetConfig:
     last: int = 48
     """Channels of H_2."""
     attention: int = 0
-    """How many of the coarsest levels attend to the words; none in the paper."""
+    """How many of the coarsest levels attend to the tokens; none in the paper."""
 
     @classmethod
     def wide(cls) -> LingUNetConfig:
-        """As wide at the end as the authors'."""
+        """The authors' width at the end."""
         return cls(last=256)
 
 
@@ -144,8 +144,8 @@ class UnobservedHead(nn.Module):
         super().__init__()
         self.first = convolution(inputs, 16, stride=2)
         self.second = convolution(16, outputs, stride=2)
-        # Some 400 cells are in view at first, so p_oob starts near a half instead of near nothing.
-        quieten(self.second, bias=6.0)
+        # Some 400 cells are in view at first, so p_oob starts near a half instead of near zero.
+        shrink_init(self.second, bias=6.0)
 
     def forward(self, features: Tensor) -> Tensor:
         """[N, inputs, 32, 32] to [N, outputs], in single precision: around 6, bf16 has steps of 0.03."""
@@ -155,7 +155,7 @@ class UnobservedHead(nn.Module):
 
 
 class LingUNet(nn.Module):
-    """Scores of all cells and of the unobserved, from maps and an instruction."""
+    """Scores of all cells and of p_oob, from maps and an instruction."""
 
     def __init__(self, config: LingUNetConfig, inputs: int, hidden: int, *, unobserved: bool, outputs: int = 2) -> None:
         """Build the network.
@@ -165,19 +165,19 @@ class LingUNet(nn.Module):
             inputs: Channels of F_0.
             hidden: Length of the instruction embedding.
             unobserved: Whether there is the head for p_oob, as in PVN2.
-            outputs: Distributions: trajectory and goal, or as many phases of the trajectory and the goal.
+            outputs: Number of distributions: the phases of the trajectory, and the goal.
         """
         super().__init__()
         levels, width = range(1, config.levels + 1), config.channels
         top = config.levels
         self.filtered = {k: width if k == top else config.filtered for k in levels}
         self.outputs = {k: {1: outputs, 2: config.last}.get(k, width) for k in levels}
-        # Level L has 2×2 cells, too few to take a mean and a variance of.
+        # Level L has 2×2 cells, too few for a mean and a variance.
         self.down = nn.ModuleList(Down(inputs if k == 1 else width, width, norm=k < top) for k in levels)
         self.kernel = nn.ModuleList(nn.Linear(hidden, self.filtered[k] * width) for k in levels)
         above = {k: 0 if k == top else self.outputs[k + 1] for k in levels}
         self.up = nn.ModuleList(Up(above[k] + self.filtered[k], self.outputs[k]) for k in levels)
-        quieten(self.up[0].second)  # type: ignore[arg-type]
+        shrink_init(self.up[0].second)  # type: ignore[arg-type]
         self.head = UnobservedHead(self.outputs[2], outputs) if unobserved else None
         self.attention = nn.ModuleList(
             WordAttention(width, hidden, START_GRID.cells >> k) for k in levels if k > top - config.attention

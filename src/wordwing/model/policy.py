@@ -28,7 +28,7 @@ class ModelConfig:
     stage2: Stage2Config = field(default_factory=Stage2Config)
     mapping: MappingConfig = field(default_factory=MappingConfig)
     stop_threshold: float = 0.5
-    """κ: STOP where its probability is above."""
+    """κ: STOP where its probability is above this."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class PolicyState:
 
 @dataclass(frozen=True)
 class Beliefs(Stage1Output):
-    """What the policy made of one observation of N drones: every step from pixels to setpoints, start frame."""
+    """All intermediate results for one observation of N drones, from image features to setpoints, start frame."""
 
     pose: Pose
     """[N] of the drones, start frame."""
@@ -71,7 +71,7 @@ class Beliefs(Stage1Output):
     """Stage 2's output."""
 
     def of(self, index: int) -> Beliefs:
-        """The beliefs of one drone: a batch of one, on the CPU, that keeps nothing of the others alive."""
+        """The beliefs of one drone: a batch of one, on the CPU, independent of the others."""
         return each(lambda tensor: tensor[index, None].detach().cpu().clone(), self)
 
 
@@ -128,7 +128,7 @@ class PolicyNetwork(nn.Module):
             pose: [N, K] where they were taken, world frame.
 
         Returns:
-            The state after the last image, and what stage 1 makes of N · K contexts, flight by flight.
+            The state after the last image, and stage 1's output for N · K contexts, flight by flight.
         """
         states, in_view = self.observe(state, features, pose)
         semantic_map, observed, kernels = states[-1].map.features, states[-1].observed, state.kernels

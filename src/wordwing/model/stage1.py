@@ -20,7 +20,7 @@ from wordwing.world.catalogue import catalogue
 
 @dataclass(frozen=True)
 class Stage1Config:
-    """What stage 1 is made of."""
+    """The parts of stage 1."""
 
     vision: VisionConfig = field(default_factory=VisionConfig)
     text: TextConfig = field(default_factory=TextConfig)
@@ -30,16 +30,16 @@ class Stage1Config:
     observability: bool = True
     """PVN2's masks and p_oob; without them it is the earlier PVN."""
     mask_input: bool = False
-    """Whether LingUNet also sees the observability mask M."""
+    """Whether the observability mask M is an input of LingUNet, too."""
     blank: Literal["nothing", "instruction", "image"] = "nothing"
     """An input that is replaced by a blank one, for the ablations without language and without vision."""
     phases: int = 1
-    """Equal parts of the way, in order, that d^p is predicted for one by one; the paper has one d^p."""
+    """Number of consecutive, equal parts of the path for which d^p is predicted separately; the paper has one d^p."""
 
 
 @dataclass(frozen=True)
 class TextKernels:
-    """The filters that N instructions become; computed once for each flight."""
+    """The convolution kernels computed from N instructions, once for each flight."""
 
     instruction_embedding: Tensor
     """**u** [N, hidden]."""
@@ -48,12 +48,12 @@ class TextKernels:
     lingunet: tuple[Tensor, ...]
     """K_1 … K_L, [N, filtered, channels] each."""
     tokens: TokenKeys | None = None
-    """What LingUNet's cells attend to, where they do."""
+    """What LingUNet attends to, with `LingUNetConfig.attention`."""
 
 
 @dataclass(frozen=True)
 class Stage1Output:
-    """What stage 1 makes of N contexts, from image features to scores; maps are in the start frame."""
+    """Output of stage 1 for N contexts, from image features to scores; maps are in the start frame."""
 
     image_features: Tensor
     """F^C [N, 32, 18, 32]."""
@@ -82,7 +82,7 @@ class Grounding(nn.Module):
         return self.kernel(instruction_embedding).unflatten(-1, self.shape)
 
     def forward(self, semantic_map: Tensor, kernels: Tensor) -> Tensor:
-        """[N, C, 64, 64] to [N, 8, 64, 64]; normalised, so that the size of a kernel says nothing."""
+        """[N, C, 64, 64] to [N, 8, 64, 64]; normalised, so that the scale of a kernel does not matter."""
         return instance_norm(leaky(filter_by_text(semantic_map, kernels)))
 
 
@@ -162,12 +162,12 @@ class AuxiliaryHeads(nn.Module):
         self.mention = nn.Linear(config.text.hidden, kinds)
 
     @property
-    def nothing(self) -> int:
+    def empty_class(self) -> int:
         """The class of empty ground."""
         return self.object.out_features - 1
 
-    def name(self, semantic_map: Tensor, points: Tensor) -> Tensor:
-        """L_percept's logits: which landmark stands at points of S^W?
+    def object_logits(self, semantic_map: Tensor, points: Tensor) -> Tensor:
+        """Logits of L_percept: which landmark stands at points of S^W?
 
         Args:
             semantic_map: [N, 32, 64, 64] start frame.
@@ -178,10 +178,10 @@ class AuxiliaryHeads(nn.Module):
         """
         return self.object(START_GRID.sample(semantic_map, points).mT)
 
-    def mentioned(self, grounding_map: Tensor, points: Tensor) -> Tensor:
-        """L_ground's logits [N, P, 2]: was the landmark at points [N, P, 2] of R^W mentioned, no or yes?"""
+    def grounding_logits(self, grounding_map: Tensor, points: Tensor) -> Tensor:
+        """Logits of L_ground [N, P, 2]: was the landmark at points [N, P, 2] of R^W mentioned, no or yes?"""
         return self.grounding(START_GRID.sample(grounding_map, points).mT)
 
-    def spoken(self, instruction_embedding: Tensor) -> Tensor:
-        """L_lang's logits [N, 89]: was each kind of landmark mentioned? Above zero for yes."""
+    def mention_logits(self, instruction_embedding: Tensor) -> Tensor:
+        """Logits of L_lang [N, 89]: was each kind of landmark mentioned? Above zero for yes."""
         return self.mention(instruction_embedding)

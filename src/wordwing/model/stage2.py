@@ -1,7 +1,7 @@
-"""Stage 2, g: from where to go to how to fly, and how good that is (paper: Control Network).
+"""Stage 2, g, and the value network V: from visitation distributions to velocity commands (paper: Control Network).
 
-Differences from the paper's figure, each to know *how much* probability is *where*: no normalisation follows the
-convolutions, and the whole map is seen coarsely besides the close crop.
+Differences from the paper's figure, both so that the network knows *how much* probability is *where*: no normalisation
+follows the convolutions, and it sees the whole map coarsely besides the close crop.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from wordwing.model.layers import convolution, leaky, single_precision
 
 @dataclass(frozen=True)
 class Stage2Config:
-    """Size of the control network, and how it begins."""
+    """Size and initialisation of the control network."""
 
     hidden: int = 32
     """Width of the perceptron."""
@@ -35,18 +35,18 @@ class Stage2Config:
     min_deviation: float = 0.05
     """Floor of the standard deviations, as a share of the setpoint's range."""
     first_deviation: float = 0.5
-    """Standard deviations to begin with, as a share of the setpoint's range."""
+    """Initial standard deviations, as a share of the setpoint's range."""
     first_forward: float = 0.5
-    """Mean forward velocity to begin with, as a share of the greatest."""
+    """Initial mean forward velocity, as a share of the greatest."""
     first_stop: float = -3.0
-    """Stop logit to begin with: a flight of an untrained policy then has 21 decisions on average, as ORACLE's have."""
+    """Initial stop logit: a flight of an untrained policy then has 21 decisions on average, as ORACLE's have."""
     phases: int = 1
-    """Of the trajectory that it sees one by one: as many as stage 1 predicts, or 1 for the trajectory as a whole."""
+    """Phases of the trajectory in its input: as many as stage 1 predicts, or 1 for the trajectory as a whole."""
 
 
 @dataclass(frozen=True)
 class Control:
-    """What N drones do: two normal distributions and a chance to stop."""
+    """Actions of N drones: two normal distributions and a probability of STOP."""
 
     mean: Tensor
     """[N, 2] forward velocity and yaw rate, as shares of 0.7 m/s and 1 rad/s; not yet clipped to [0, 1] and [-1, 1]."""
@@ -88,13 +88,13 @@ class ControlNetwork(nn.Module):
         self.first = nn.Linear(inputs, config.hidden)
         self.second = nn.Linear(inputs + config.hidden, config.hidden)
         self.last = nn.Linear(config.hidden, outputs)
-        # Wide awake inside, but what an untrained network does is up to the last biases alone.
+        # Large activations inside, but the actions of an untrained network depend on the last biases alone.
         for layer, gain in ((self.first, 2**0.5), (self.second, 2**0.5), (self.last, 0.01)):
             nn.init.orthogonal_(layer.weight, gain)
             nn.init.zeros_(layer.bias)
 
     def forward(self, view: EgoView) -> Tensor:
-        """[N, outputs], in single precision: PPO compares what two of them say to a hundredth."""
+        """[N, outputs], in single precision: PPO compares probabilities to a hundredth."""
         plan, masks = view.whole[:, :-2], view.whole[:, -2:]
         with single_precision(masks.device):
             maps = (
@@ -114,7 +114,7 @@ class ControlNetwork(nn.Module):
 
 
 class Stage2(nn.Module):
-    """g: five numbers for each drone."""
+    """g: means and deviations of velocity and yaw rate, and a stop logit."""
 
     def __init__(self, config: Stage2Config) -> None:
         super().__init__()
@@ -126,7 +126,7 @@ class Stage2(nn.Module):
             self.network.last.bias.copy_(first)
 
     def forward(self, view: EgoView) -> Control:
-        """What to do in N contexts."""
+        """Actions in N contexts."""
         outputs = self.network(view)
         deviation = functional.softplus(outputs[:, 2:4]) + self.config.min_deviation
         return Control(outputs[:, :2], deviation, outputs[:, 4])

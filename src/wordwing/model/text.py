@@ -13,7 +13,7 @@ from wordwing.errors import WordwingError
 from wordwing.language.tokenizer import PAD, UNKNOWN, Vocabulary, tokenize
 
 MAX_WORDS = 200
-"""Words of an instruction that are read; the longest that people wrote has 91."""
+"""Longest instruction, words; the longest that people wrote has 91."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Tokens:
     @classmethod
     def encode(cls, instructions: Sequence[str], vocabulary: Vocabulary, device: torch.device | str = "cpu") -> Tokens:
         """Look words up; a text without any becomes one unknown word."""
-        for text in instructions:  # before typing mistakes are looked for, which takes its time
+        for text in instructions:  # before the slow search for typing mistakes
             if (count := len(tokenize(text))) > MAX_WORDS:
                 raise WordwingError(f"the instruction has {count} words; {MAX_WORDS} are the most that are read")
         rows = [vocabulary.encode(text) or [vocabulary.index[UNKNOWN]] for text in instructions]
@@ -60,7 +60,7 @@ class Tokens:
         return Tokens(functional.pad(self.words, (0, max(0, width - self.words.shape[1]))), self.lengths)
 
     def blank(self) -> Tokens:
-        """The same number of instructions, none of which says anything."""
+        """As many instructions of one unknown word each."""
         unknown = torch.ones_like(self.lengths)
         return Tokens(unknown[:, None], unknown)
 
@@ -82,8 +82,8 @@ class InstructionEncoder(nn.Module):
     def forward(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
         """**u** [N, hidden] of N instructions and their token states [N, W, hidden].
 
-        **u** is the state of the last word: how far instructions are padded makes no difference. States behind the
-        last word mean nothing.
+        **u** is the state of the last word: padding makes no difference. States behind the last word mean
+        nothing.
         """
         states, _last = self.lstm(self.dropout(self.words(tokens.words)))  # [N, W, hidden]
         last = (tokens.lengths - 1)[:, None, None].expand(-1, 1, states.shape[-1])

@@ -1,4 +1,4 @@
-"""From a picture to features: the paper's 13-layer residual network (paper: Semantic Mapping, figure of the ResNet)."""
+"""From an image to features: the paper's 13-layer residual network (paper: Semantic Mapping, figure of the ResNet)."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class VisionConfig:
     """Size of the residual network."""
 
     channels: int = 32
-    """Features at each place, C of the paper."""
+    """Channels, C of the paper."""
 
 
-def standardise(image: Tensor) -> Tensor:
-    """Pictures [N, H, W, 3] uint8 to [N, 3, H, W] with mean 0 and variance 1, over all pixels and colours of each.
+def standardize(image: Tensor) -> Tensor:
+    """Images [N, H, W, 3] uint8 to [N, 3, H, W] with mean 0 and variance 1, over all pixels and colours of each.
 
-    A picture of a single grey becomes zero.
+    An image of a single grey becomes zero.
     """
     pixels = image.permute(0, 3, 1, 2).float()
     variance, mean = torch.var_mean(pixels, dim=(1, 2, 3), correction=0, keepdim=True)
@@ -55,7 +55,7 @@ class Block(nn.Module):
 
 
 class ResNet(nn.Module):
-    """F^C = ResNet(I): a picture [N, 72, 128, 3] to features [N, 32, 18, 32]."""
+    """F^C = ResNet(I): an image [N, 72, 128, 3] to features [N, 32, 18, 32]."""
 
     def __init__(self, config: VisionConfig) -> None:
         super().__init__()
@@ -65,11 +65,11 @@ class ResNet(nn.Module):
         self.blocks = nn.Sequential(*(Block(channels, stride) for stride in strides))
 
     def forward(self, image: Tensor) -> Tensor:
-        """Features of pictures [N, H, W, 3] uint8: [N, C, H / 4, W / 4], each channel with mean 0 and variance 1.
+        """Features of images [N, H, W, 3] uint8: [N, C, H / 4, W / 4], each channel with mean 0 and variance 1.
 
-        A picture of a single grey, such as a lost frame, has none: they are zero.
+        An image of a single grey, such as a lost frame, has none: they are zero.
         """
-        pixels = standardise(image).contiguous(memory_format=torch.channels_last)
+        pixels = standardize(image).contiguous(memory_format=torch.channels_last)
         features = instance_norm(self.blocks(self.stem(pixels)))
         # Without contrast the norms would make features of rounding errors, and gradients a million times too large.
         return torch.where((pixels != 0).any(dim=(1, 2, 3))[:, None, None, None], features, 0.0)

@@ -1,4 +1,4 @@
-"""Where to go through and where to stop: distributions over what has been observed and one place more (paper: Stage 1).
+"""Visitation distributions d^p and d^g over the observed cells and the placeholder p_oob (paper: Stage 1).
 
 Scores become probabilities by one softmax for each distribution, over the observed cells and the placeholder p_oob
 together. There is no other normalisation: what the loss sees is what flies.
@@ -21,11 +21,11 @@ class Visitation:
     """d^p and d^g of N contexts: each sums to 1 over its cells and its share of `unobserved`."""
 
     trajectory: Tensor
-    """[N, 64, 64] d^p: where the drone should pass; zero where it has not looked."""
+    """[N, 64, 64] d^p: where the drone should pass; zero where it has not observed."""
     goal: Tensor
     """[N, 64, 64] d^g: where it should stop."""
     unobserved: Tensor
-    """[N, 2] p_oob of the trajectory and of the goal: the share that lies where it has not looked."""
+    """[N, 2] p_oob of the trajectory and of the goal: the share that lies where it has not observed."""
     phases: Tensor | None = None
     """[N, P, 64, 64] d^p of each phase, first to last; None where d^p has no order."""
     phases_unobserved: Tensor | None = None
@@ -44,7 +44,7 @@ class Visitation:
 
 @dataclass(frozen=True)
 class Scores:
-    """What LingUNet says, before normalisation."""
+    """LingUNet's output, before normalisation."""
 
     cells: Tensor
     """[N, P + 1, 64, 64], of each phase of the trajectory, one in the paper, and of the goal."""
@@ -74,21 +74,21 @@ def visitation(scores: Scores, observed: Tensor) -> Visitation:
     cells, unobserved = probabilities[..., :-1].reshape(scores.cells.shape), probabilities[..., -1]
     if cells.shape[1] == 2:
         trajectory, goal = cells.unbind(1)
-        return Visitation(trajectory, goal, unobserved.clone())  # which keeps nothing of the cells alive
+        return Visitation(trajectory, goal, unobserved.clone())  # so that it does not keep the cells alive
     phases, goal = cells[:, :-1], cells[:, -1]
     shares = torch.stack([unobserved[:, :-1].mean(1), unobserved[:, -1]], dim=1)
     return Visitation(phases.mean(1), goal, shares, phases, unobserved[:, :-1].clone())
 
 
 def cross_entropy(scores: Scores, observed: Tensor, gold: Visitation) -> Tensor:
-    """[N, 2] -Σ gold · log predicted, nats, of trajectory and goal; infinite where gold lies out of reach.
+    """[N, 2] -Σ gold · log predicted, nats, of trajectory and goal; infinite where gold is not observed.
 
     That of the trajectory is the mean over phases where gold has phases, and else that of d^p as a whole.
     """
     wanted = _joint(gold)
     logs = log_probabilities(scores, observed)
     if gold.phases is None and logs.shape[1] > 2:
-        # Where nothing is wanted nothing counts, and a sum of nothing has no gradient.
+        # Cells without gold probability do not count; zero instead of -inf keeps logsumexp's gradient finite.
         phases = torch.where(wanted[:, :1] > 0, logs[:, :-1], 0.0)
         whole = phases.logsumexp(1, keepdim=True) - math.log(phases.shape[1])
         logs = torch.cat([whole, logs[:, -1:]], dim=1)
@@ -109,8 +109,8 @@ def _joint(distributions: Visitation) -> Tensor:
     return torch.cat([cells.flatten(2), unobserved[..., None]], dim=-1)
 
 
-def _paired(figures: Tensor) -> Tensor:
+def _paired(values: Tensor) -> Tensor:
     """[N, P + 1] of phases and goal to [N, 2]: their mean, and that of the goal."""
-    if figures.shape[1] == 2:
-        return figures
-    return torch.stack([figures[:, :-1].mean(1), figures[:, -1]], dim=1)
+    if values.shape[1] == 2:
+        return values
+    return torch.stack([values[:, :-1].mean(1), values[:, -1]], dim=1)
