@@ -92,7 +92,7 @@ def wiring() -> Figure:
         220,
         120,
         "wordwing flight mocap",
-        "to FRD, 30 to 50 Hz\nold and broken poses dropped\nno heartbeat",
+        "to FRD, 30 to 50 Hz\nold and broken poses dropped\na copy to the guardian",
     )
     box(
         axes,
@@ -123,8 +123,8 @@ def wiring() -> Figure:
         110,
         230,
         160,
-        "sender process",
-        "guardian, fence, limits\n20 setpoints a second\noutlives the pilot process\nevents.jsonl, flight.tlog",
+        "guardian process",
+        "fences, limits, failsafes\n20 setpoints a second\noutlives the pilot process\nevents.jsonl, flight.tlog",
     )
     arrow(axes, (130, 380), (130, 310), "", (0, 0))
     arrow(axes, (240, 235), (420, 235), "ODOMETRY\na link of its own", (322, 262))
@@ -132,7 +132,7 @@ def wiring() -> Figure:
     arrow(axes, (610, 395), (770, 395), "video\n(PyAV)", (690, 425))
     arrow(axes, (770, 225), (610, 225), "MAVLink\nsetpoints, land", (690, 252), FLOWN)
     arrow(axes, (610, 165), (770, 165), "pose, mode,\nbattery", (690, 140), FLOWN)
-    arrow(axes, (850, 330), (850, 270), "orders", (822, 300))
+    arrow(axes, (850, 330), (850, 270), "decisions", (818, 300))
     arrow(axes, (930, 270), (930, 330), "poses", (957, 300))
     axes.text(885, 490, "companion computer, on board or off", ha="center", fontsize=8.5, color=colour(GREY))
     return figure
