@@ -49,6 +49,7 @@ def belief(**parts: object) -> Beliefs:
         image_features=torch.zeros(1, 32, 18, 32),
         semantic_map=torch.ones(1, 32, 64, 64),
         grounding_map=torch.ones(1, 3, 64, 64),
+        in_view=everywhere,
         observed=everywhere,
         arena=everywhere,
         boundary=~everywhere,
