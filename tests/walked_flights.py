@@ -10,7 +10,7 @@ from wordwing.world.catalogue import Corpus
 from wordwing.world.layout import Layout
 from wordwing.world.paths import Floats, path_length, points_along, resample
 from wordwing.world.samplers import sample_layout
-from wordwing.world.walks import WalkConfig, sample_walks
+from wordwing.world.walks import WALK_CONFIGS, sample_walks
 
 
 class Flight(NamedTuple):
@@ -29,7 +29,7 @@ class Flight(NamedTuple):
 def walked_flights(corpus: Corpus, layouts: int, rng: np.random.Generator, cuts: int = 3) -> list[list[Flight]]:
     """For each layout some parts of one walk in it."""
     places = [sample_layout(corpus, rng) for _ in range(layouts)]
-    walks = sample_walks(places, rng, WalkConfig.of(corpus))
+    walks = sample_walks(places, rng, WALK_CONFIGS[corpus])
     return [
         [_cut(walk.points, layout, rng) for _ in range(cuts)]
         for layout, walk in zip(places, walks, strict=True)

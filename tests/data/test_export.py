@@ -23,7 +23,7 @@ from wordwing.errors import WordwingError
 from wordwing.language.meaning.clauses import Clause
 from wordwing.world.layout import Layout, Placement
 from wordwing.world.samplers import sample_layout
-from wordwing.world.walks import WalkConfig, sample_walks
+from wordwing.world.walks import WALK_CONFIGS, sample_walks
 
 SPLITS = ("train", "train", "dev", "test", "dev-unseen")
 
@@ -38,7 +38,7 @@ def corpus(folder: Path, kind: str, seed: int = 0, text: str = "generated") -> D
         if number % 2 == 0:
             cells = {(int(i), int(j)) for i, j in rng.integers(0, 100, (30, 2))}
             layout = replace(layout, lakes=tuple(sorted(cells)))
-        [walk] = sample_walks([layout], rng, WalkConfig.of(kind))
+        [walk] = sample_walks([layout], rng, WALK_CONFIGS[kind])
         if walk is None:
             continue
         cuts = [0, len(walk.points) // 3, 2 * len(walk.points) // 3, len(walk.points) - 1]
@@ -197,7 +197,7 @@ def test_meanings_are_lost_with_landmarks_and_that_is_told(tmp_path):
 
 def test_moves_follow_the_path(rng):
     layout = sample_layout("field", rng)
-    for walk in sample_walks([layout] * 10, rng, WalkConfig.field()):
+    for walk in sample_walks([layout] * 10, rng, WALK_CONFIGS["field"]):
         yaw = rng.uniform(-3, 3)
         start = walk.points[0] + rng.uniform(-0.2, 0.2, 2)
         moves, last = moves_along(walk.points, tuple(start), yaw)

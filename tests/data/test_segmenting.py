@@ -14,7 +14,7 @@ from wordwing.language.writing.writer import Writer
 from wordwing.world.layout import Layout
 from wordwing.world.paths import Floats, path_length, resample
 from wordwing.world.samplers import sample_layout
-from wordwing.world.walks import WalkConfig, sample_walks
+from wordwing.world.walks import WALK_CONFIGS, sample_walks
 
 CUTS = CutConfig(length=1.3)
 Written = list[tuple[Layout, Floats, list[Segment]]]
@@ -22,7 +22,7 @@ Written = list[tuple[Layout, Floats, list[Segment]]]
 
 def walks(count: int, rng: np.random.Generator) -> list[tuple[Layout, Floats]]:
     layouts = [sample_layout("field", rng) for _ in range(count)]
-    found = sample_walks(layouts, rng, WalkConfig.field())
+    found = sample_walks(layouts, rng, WALK_CONFIGS["field"])
     return [(layout, walk.points) for layout, walk in zip(layouts, found, strict=True) if walk is not None]
 
 

@@ -9,7 +9,7 @@ from wordwing.world.layout import Layout, Placement
 from wordwing.world.paths import path_length, resample
 from wordwing.world.samplers import sample_layout
 from wordwing.world.tasks import StartPose, sample_stretches, sample_task_in, sample_tasks
-from wordwing.world.walks import WalkConfig, sample_walks
+from wordwing.world.walks import WALK_CONFIGS, WalkConfig, sample_walks
 
 STAR = Layout(
     tuple(
@@ -29,8 +29,8 @@ STAR = Layout(
 def test_stretches_are_parts_of_walks(corpus):
     rng = np.random.default_rng(8)
     layouts = [sample_layout(corpus, rng) for _ in range(8)]
-    walks = sample_walks(layouts, np.random.default_rng(1), WalkConfig.of(corpus))
-    stretches = sample_stretches(layouts, np.random.default_rng(1), WalkConfig.of(corpus), length=(1.0, 3.0))
+    walks = sample_walks(layouts, np.random.default_rng(1), WALK_CONFIGS[corpus])
+    stretches = sample_stretches(layouts, np.random.default_rng(1), WALK_CONFIGS[corpus], length=(1.0, 3.0))
     for layout, walk, stretch in zip(layouts, walks, stretches, strict=True):
         assert (walk is None) == (stretch is None)
         if stretch is None:

@@ -10,10 +10,10 @@ import pytest
 from wordwing.world.layout import Layout, Placement
 from wordwing.world.paths import path_length, resample
 from wordwing.world.samplers import sample_layout
-from wordwing.world.walks import WalkConfig, sample_walks
+from wordwing.world.walks import WALK_CONFIGS, WalkConfig, sample_walks
 
 UNIT = 0.0047
-CONFIGS = {"field": WalkConfig.field(), "cage": WalkConfig.cage(), "house": WalkConfig.house()}
+CONFIGS = {"field": WALK_CONFIGS["field"], "cage": WALK_CONFIGS["cage"], "house": WALK_CONFIGS["house"]}
 
 
 STAR = Layout(
@@ -55,7 +55,7 @@ def arrival(config: WalkConfig) -> float:
 
 
 def test_the_rules_are_the_authors_in_metres():
-    field, cage = WalkConfig.field(), WalkConfig.cage()
+    field, cage = WALK_CONFIGS["field"], WALK_CONFIGS["cage"]
     assert (field.step, field.noise, field.visits) == pytest.approx((0.0188, 1.0, 5))
     assert (cage.step, cage.noise, cage.visits) == pytest.approx((0.0188, 1.5, 4))
     assert (field.spacing, field.reached, field.min_leg) == pytest.approx((0.188, 0.094, 0.94))
@@ -149,7 +149,9 @@ def test_walks_come_to_their_landmarks_in_order(walked):
 
 def test_equal_seeds_give_equal_walks_and_others_do_not():
     layouts = [sample_layout("field", np.random.default_rng(9))] * 2
-    first, again, other = (sample_walks(layouts, np.random.default_rng(seed), WalkConfig.field()) for seed in (1, 1, 2))
+    first, again, other = (
+        sample_walks(layouts, np.random.default_rng(seed), WALK_CONFIGS["field"]) for seed in (1, 1, 2)
+    )
     for a, b, c in zip(first, again, other, strict=True):
         assert np.array_equal(a.points, b.points)
         assert a.visited == b.visited
@@ -157,7 +159,7 @@ def test_equal_seeds_give_equal_walks_and_others_do_not():
 
 
 def test_a_block_of_five_goes_on_where_the_last_walk_ended(rng):
-    config = WalkConfig.cage()
+    config = WALK_CONFIGS["cage"]
     chains = [(layout,) for layout in (sample_layout("cage", rng) for _ in range(8))]
     for _ in range(5):
         starts = [chain[-1] if len(chain) > 1 else None for chain in chains]
@@ -274,9 +276,9 @@ def test_layouts_without_room_for_a_walk_have_none(rng):
     layouts = [Layout(()), two, stacked, huddle, STAR]
     walks = sample_walks(layouts, rng, WalkConfig(visits=2, linger=0), attempts=200)
     assert [walk is None for walk in walks] == [True, True, True, True, False]
-    assert sample_walks([], rng, WalkConfig.field()) == []
+    assert sample_walks([], rng, WALK_CONFIGS["field"]) == []
 
 
 def test_a_walk_to_nowhere_is_refused():
     with pytest.raises(ValueError, match="at least 2 landmarks, not 1"):
-        replace(WalkConfig.field(), visits=1)
+        replace(WALK_CONFIGS["field"], visits=1)

@@ -21,7 +21,7 @@ from wordwing.world.catalogue import Corpus
 from wordwing.world.layout import Layout
 from wordwing.world.paths import Floats, lengths
 from wordwing.world.samplers import sample_layout
-from wordwing.world.walks import Walk, WalkConfig, sample_walks
+from wordwing.world.walks import WALK_CONFIGS, Walk, WalkConfig, sample_walks
 
 Generated = Literal["field", "cage", "errands"]
 
@@ -48,9 +48,9 @@ WORLDS: dict[Generated, tuple[Corpus, ...]] = {"field": ("field",), "cage": ("ca
 """Kinds of layouts, one as often as the other."""
 
 RULES: dict[Generated, WalkConfig] = {
-    "field": WalkConfig.field(),
-    "cage": WalkConfig.cage(),
-    "errands": WalkConfig.errand(),
+    "field": WALK_CONFIGS["field"],
+    "cage": WALK_CONFIGS["cage"],
+    "errands": WALK_CONFIGS["errand"],
 }
 
 STEPS: dict[Generated, int] = {"field": 50, "cage": 50, "errands": 100}

@@ -160,20 +160,17 @@ def materials() -> tuple[Material, ...]:
         include = {"materials.xml": (folder / "materials.xml").read_bytes()}
         spec = mujoco.MjSpec.from_string(text, include=include)
     second = {texture.name: _rgb(texture.rgb2) for texture in spec.textures}
-    found = []
-    for material in spec.materials:
-        pattern = material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB]
-        found.append(
-            Material(
-                name=material.name,
-                pattern=pattern,
-                repeat=(float(material.texrepeat[0]), float(material.texrepeat[1])),
-                second=second.get(pattern, (1.0, 1.0, 1.0)),
-                specular=float(material.specular) if material.specular > 0.5 else 0.0,
-                emission=float(material.emission),
-            )
+    return tuple(
+        Material(
+            name=material.name,
+            pattern=(pattern := material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB]),
+            repeat=(float(material.texrepeat[0]), float(material.texrepeat[1])),
+            second=second.get(pattern, (1.0, 1.0, 1.0)),
+            specular=float(material.specular) if material.specular > 0.5 else 0.0,
+            emission=float(material.emission),
         )
-    return tuple(found)
+        for material in spec.materials
+    )
 
 
 @cache

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -55,29 +56,23 @@ def sample_layout(corpus: Corpus, rng: np.random.Generator, wanted: Sequence[str
             raise WordwingError(f"no {corpus} has a {landmark(name).nouns[0]}")
     if len(set(wanted)) > (most := MOST[corpus]):
         raise WordwingError(f"{len(set(wanted))} landmarks are wanted in a {corpus}, where at most {most} have room")
-    return {"field": _field, "cage": _cage, "house": _house}[corpus](rng, tuple(dict.fromkeys(wanted)))
+    return (_house if corpus == "house" else partial(_scattered, corpus))(rng, tuple(dict.fromkeys(wanted)))
 
 
-def _field(rng: np.random.Generator, wanted: tuple[str, ...]) -> Layout:
-    count = max(int(rng.integers(6, MOST["field"], endpoint=True)), len(wanted))
+def _scattered(corpus: Corpus, rng: np.random.Generator, wanted: tuple[str, ...]) -> Layout:
+    """A field or a cage."""
+    least, edge, tries = (6, 90, 1000) if corpus == "field" else (5, 100, 100)
+    count = max(int(rng.integers(least, MOST[corpus], endpoint=True)), len(wanted))
     while True:
-        chosen = _draw(landmarks("field"), count, rng, wanted)
-        scale = rng.uniform(1.0, 1.3, count)
-        radii = (np.array([kind.radius for kind in chosen]) * scale).round(4)
-        places = _scatter(radii, edge=90 * CONFIG_UNIT, tries=1000, rng=rng)
+        chosen = _draw(landmarks(corpus), count, rng, wanted)
+        if corpus == "field":
+            radii = reach = (np.array([kind.radius for kind in chosen]) * rng.uniform(1.0, 1.3, count)).round(4)
+        else:  # the authors' last check asks as much room for the Container as its own radius needs
+            radii = np.full(count, CAGE_RADIUS)
+            reach = np.array([kind.radius if kind.name == "Container" else CAGE_RADIUS for kind in chosen])
+        places = _scatter(reach, edge * CONFIG_UNIT, tries, rng)
         if places is not None:
             return _layout(chosen, places, radii, rng)
-
-
-def _cage(rng: np.random.Generator, wanted: tuple[str, ...]) -> Layout:
-    count = max(int(rng.integers(5, MOST["cage"], endpoint=True)), len(wanted))
-    while True:
-        chosen = _draw(landmarks("cage"), count, rng, wanted)
-        # The authors' last check asks as much room for the Container as its own radius needs.
-        reach = [kind.radius if kind.name == "Container" else CAGE_RADIUS for kind in chosen]
-        places = _scatter(np.array(reach), edge=100 * CONFIG_UNIT, tries=100, rng=rng)
-        if places is not None:
-            return _layout(chosen, places, np.full(count, CAGE_RADIUS), rng)
 
 
 def _draw(pool: tuple[Landmark, ...], count: int, rng: np.random.Generator, wanted: tuple[str, ...]) -> list[Landmark]:

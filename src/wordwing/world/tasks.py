@@ -14,7 +14,7 @@ from wordwing.world.catalogue import Corpus
 from wordwing.world.layout import Layout
 from wordwing.world.paths import Floats, path_length, points_along
 from wordwing.world.samplers import sample_layout
-from wordwing.world.walks import WalkConfig, sample_walks
+from wordwing.world.walks import WALK_CONFIGS, WalkConfig, sample_walks
 
 SPACING, HEADING_REACH = 0.02, 0.2
 """Distance between the points of a stretch, and along which its first heading is taken, metres."""
@@ -104,7 +104,7 @@ def sample_tasks(corpus: Corpus, count: int, rng: np.random.Generator) -> list[T
     tasks: list[Task] = []
     while len(tasks) < count:
         layouts = [sample_layout(corpus, rng) for _ in range(count - len(tasks))]
-        found = sample_stretches(layouts, rng, WalkConfig.of(corpus))
+        found = sample_stretches(layouts, rng, WALK_CONFIGS[corpus])
         for layout, stretch in zip(layouts, found, strict=True):
             if stretch is not None:
                 tasks.append(_task(layout, stretch, rng))
@@ -119,7 +119,7 @@ def sample_task_in(layout: Layout, corpus: Corpus, rng: np.random.Generator, sta
     """
     if start is None:
         for rules in dict.fromkeys([corpus, *get_args(Corpus)]):
-            [stretch] = sample_stretches([layout], rng, WalkConfig.of(rules))
+            [stretch] = sample_stretches([layout], rng, WALK_CONFIGS[rules])
             if stretch is not None:
                 return _task(layout, stretch, rng)
     return _straight_task(layout, rng, start)

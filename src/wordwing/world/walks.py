@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,30 +66,15 @@ class WalkConfig:
         if self.visits < 2:
             raise ValueError(f"a walk visits at least 2 landmarks, not {self.visits}")
 
-    @classmethod
-    def of(cls, corpus: Corpus) -> WalkConfig:
-        """The rules for layouts of a corpus."""
-        return {"field": cls.field, "cage": cls.cage, "house": cls.house}[corpus]()
 
-    @classmethod
-    def field(cls) -> WalkConfig:
-        """LANI's walk."""
-        return cls()
-
-    @classmethod
-    def cage(cls) -> WalkConfig:
-        """REAL's walk: rougher, shorter and 0.75 m from the fences."""
-        return cls(noise=1.5, visits=4, edge_margin=160 * CONFIG_UNIT)
-
-    @classmethod
-    def house(cls) -> WalkConfig:
-        """A walk for furnished rooms, where walls and neighbours take much of each circle."""
-        return cls(visits=4, linger=3, aims=16)
-
-    @classmethod
-    def errand(cls) -> WalkConfig:
-        """A walk to any landmark, however far, without detours."""
-        return cls(noise=0.75, visits=2, closest=100, min_leg=0.6, linger=1, edge_margin=0.3, aims=4)
+WALK_CONFIGS: dict[Corpus | Literal["errand"], WalkConfig] = {
+    "field": WalkConfig(),
+    "cage": WalkConfig(noise=1.5, visits=4, edge_margin=160 * CONFIG_UNIT),
+    "house": WalkConfig(visits=4, linger=3, aims=16),
+    "errand": WalkConfig(noise=0.75, visits=2, closest=100, min_leg=0.6, linger=1, edge_margin=0.3, aims=4),
+}
+"""Rules by kind of world: LANI's walk; REAL's, which is rougher, shorter and 0.75 m from the fences; one for furnished
+rooms, where walls and neighbours take much of each circle; and one to any landmark, however far, without detours."""
 
 
 @dataclass(frozen=True)
