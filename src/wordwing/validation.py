@@ -85,7 +85,7 @@ class Array:
         row = core_schema.tuple_schema([number] * self.columns)
         rows = core_schema.list_schema(row, min_length=self.least, max_length=self.most, fail_fast=True)
         what = "points [x, y] in metres" if self.columns == 2 else f"rows of {self.columns} finite numbers"
-        count = f"{self.least} to {self.most} " if self.most else ""
+        count = f"{self.least} to {self.most:,} " if self.most else ""
         wanted = self.description or f"a list of {count}{what}{', at least one' * (self.least == 1 and not self.most)}"
         return core_schema.no_info_after_validator_function(
             lambda values: np.array(values, float).reshape(-1, self.columns),
@@ -113,7 +113,9 @@ def parse(kind: Any, value: Any, where: str) -> Any:
         where: Begins the sentence about a mistake: the file, and the place in it.
     """
     try:
-        text = json.dumps(value, default=str)  # one way to read: only from JSON is a list a tuple in strict mode
+        # One way to read: only from JSON is a list a tuple in strict mode. Half a surrogate pair, which Python's reader
+        # lets through, becomes a question mark.
+        text = json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "replace")
     except (RecursionError, ValueError) as error:
         raise WordwingError(f"{where}: not valid JSON ({error})") from None
     return parse_json(kind, text, where)
@@ -178,6 +180,7 @@ def _locate(schema: dict[str, Any], loc: tuple[int | str, ...]) -> tuple[dict[st
     """Where an error is: the object around it, its key, the place in words, how much deeper it is, what it must be."""
     parent: dict[str, Any] = {}
     node, key, place, inside = schema, "", list[str](), 0
+    declared = False
     deep = schema  # where the error itself is, if a list around it is described
     for step in loc:
         branches = list(_branches(deep, schema))
@@ -192,7 +195,7 @@ def _locate(schema: dict[str, Any], loc: tuple[int | str, ...]) -> tuple[dict[st
                 continue
             name = items.get("item") or node.get("item") or _singular(key)
             label = f"{name} {step + items.get('first', node.get('first', 1))}"
-            place = [*(place[:-1] if place and not inside and place[-1] == f'"{key}"' else place), label]
+            place = [*(place[:-1] if declared and place[-1] == f'"{key}"' else place), label]
         else:
             objects = [branch for branch in branches if branch.get("type") == "object"]
             known = next((branch for branch in objects if step in branch.get("properties", {})), None)
@@ -204,6 +207,7 @@ def _locate(schema: dict[str, Any], loc: tuple[int | str, ...]) -> tuple[dict[st
                 continue  # the name of a member of a union
             parent = known or objects[0]
             others = [parent.get("additionalProperties"), *parent.get("patternProperties", {}).values()]
+            declared = known is not None  # else the keys are names, as of splits
             deep = parent["properties"][step] if known else next((o for o in others if isinstance(o, dict)), {})
             place, key = [*place, f'"{step[:60]}"'], step
         node, inside = deep, 0

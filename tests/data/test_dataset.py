@@ -15,7 +15,8 @@ from wordwing.data import dataset
 from wordwing.data.dataset import FILES, Dataset, Source, write_dataset
 from wordwing.data.scenes import Scene
 from wordwing.data.schema import Paragraph, Segment, Window
-from wordwing.errors import WordwingError
+from wordwing.errors import WordwingError, shown
+from wordwing.files import SAFE_NAME_RULE
 from wordwing.language.alignment import align
 from wordwing.language.meaning.clauses import Clause
 from wordwing.language.tokenizer import Vocabulary
@@ -292,7 +293,7 @@ def test_a_broken_line_is_met_when_it_is_reached_and_not_before(tmp_path):
     assert (read.splits, len(read.vocabulary)) == (["train"], 3)
     found = read.paragraphs("train")
     assert [entry.id for entry in itertools.islice(found, 499)] == [f"p{i}" for i in range(499)]
-    assert complaint(lambda: next(found)).startswith(f"{path}: line 500: not valid JSON at column ")
+    assert complaint(lambda: next(found)).startswith(f"{path}: line 500: not valid JSON (")
 
 
 def test_opening_reads_only_meta(folder):
@@ -370,7 +371,7 @@ def test_a_file_that_vanishes_after_opening_is_named(folder):
 def test_another_schema_is_refused(folder, schema):
     change(folder, "meta.json", 1, lambda meta: meta.update(schema=schema))
     assert complaint(lambda: Dataset(folder)) == (
-        f"{folder}: the dataset's schema is {schema!r}; this version of wordwing reads 1"
+        f'{folder}/meta.json: "schema" is {shown(schema)}; it must be 1, the version that this wordwing reads'
     )
 
 
@@ -380,9 +381,9 @@ def test_another_schema_is_refused(folder, schema):
         ("", "/meta.json: the file is empty; it must be JSON"),
         ("{", "/meta.json: not valid JSON at line 1, column 2 (Expecting property name"),
         ("[" * 100_000, "/meta.json: not valid JSON (maximum recursion depth exceeded"),
-        ("[]", ": the dataset's schema is None; this version of wordwing reads 1"),
-        ("{}", ": the dataset's schema is None; this version of wordwing reads 1"),
-        ('{"schema": 1}', ': "source" of meta.json is None; it must be a name'),
+        ("[]", "/meta.json: this is a list; it must be an object"),
+        ("{}", '/meta.json: "schema" is missing; it must be 1'),
+        ('{"schema": 1}', '/meta.json: "source" is missing; it must be a name'),
     ],
 )
 def test_a_meta_file_that_says_nothing_is_answered_with_a_sentence(folder, text, sentence):
@@ -393,25 +394,31 @@ def test_a_meta_file_that_says_nothing_is_answered_with_a_sentence(folder, text,
 @pytest.mark.parametrize(
     ("key", "value", "wanted"),
     [
-        ("source", 7, "a name"),
-        ("steps", "50", "a whole number"),
-        ("steps", True, "a whole number"),
+        ("source", 7, SAFE_NAME_RULE),
+        ("source", "../x", SAFE_NAME_RULE),
+        ("steps", "50", "a whole number from 1 to 10,000"),
+        ("steps", True, "a whole number from 1 to 10,000"),
         ("shared", "dev", "a list of splits"),
-        ("steps", 0, "from 1 to 10000"),
+        ("steps", 0, "a whole number from 1 to 10,000"),
         ("counts", ["train"], "an object with a key for each split"),
         ("counts", None, "an object with a key for each split"),
     ],
 )
 def test_what_meta_says_must_be_of_its_kind(folder, key, value, wanted):
     change(folder, "meta.json", 1, lambda meta: meta.update({key: value}))
-    assert complaint(lambda: Dataset(folder)) == (f'{folder}: "{key}" of meta.json is {value!r}; it must be {wanted}')
+    assert complaint(lambda: Dataset(folder)) == f'{folder}/meta.json: "{key}" is {shown(value)}; it must be {wanted}'
 
 
-@pytest.mark.parametrize("row", [2, {"paragraphs": 2}])
-def test_meta_counts_everything_of_each_split(folder, row):
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (2, '"counts": "train" is 2; it must be an object, {…}'),
+        ({"paragraphs": 2}, '"counts": "train": "layouts" is missing; it must be a whole number'),
+    ],
+)
+def test_meta_counts_everything_of_each_split(folder, row, said):
     change(folder, "meta.json", 1, lambda meta: meta["counts"].update(train=row))
-    said = f'{folder}: meta.json must count paragraphs, layouts, segments, instructions of split "train"'
-    assert complaint(lambda: Dataset(folder)) == said
+    assert complaint(lambda: Dataset(folder)) == f"{folder}/meta.json: {said}"
 
 
 @pytest.mark.parametrize("name", ["layouts.jsonl", "paragraphs.jsonl"])
@@ -419,13 +426,13 @@ def test_meta_counts_everything_of_each_split(folder, row):
     ("line", "sentence"),
     [
         (b" " * 4_000_001 + b"\n", "line 2 is longer than 4 MB"),
-        (b'{"id": "x"', "line 2: not valid JSON at column 11 (Expecting ',' delimiter)"),
-        (b"\n", "line 2: not valid JSON at column 1 (Expecting value)"),
-        (b'{"id": "\xff"}\n', "line 2: not valid JSON ('utf-8' codec can't decode byte 0xff in position 8"),
-        (b"[" * 100_000, "line 2: not valid JSON (maximum recursion depth exceeded"),
-        (b"9" * 5000, "line 2: not valid JSON (Exceeds the limit"),
-        (b"[1, 2]\n", "line 2: a "),
-        (b"null\n", "line 2: a "),
+        (b'{"id": "x"', "line 2: not valid JSON (EOF while parsing an object at line 1 column 10); was it cut off?"),
+        (b"\n", "line 2: not valid JSON (EOF while parsing a value"),
+        (b'{"id": "\xff"}\n', "line 2: not valid JSON (invalid unicode code point at line 1 column 9"),
+        (b"[" * 100_000, "line 2: not valid JSON (recursion limit exceeded"),
+        (b"9" * 5000, "line 2: not valid JSON (number out of range"),
+        (b"[1, 2]\n", "line 2: this is a list; it must be an object"),
+        (b"null\n", "line 2: this is null; it must be an object"),
         (b'{"split": "train", "layout": "yard", "segments": []}\n', "line 2: "),
     ],
 )
@@ -448,7 +455,8 @@ def test_a_line_may_be_as_long_as_it_says(folder):
 def test_two_layouts_of_one_name_are_found(folder):
     change(folder, "layouts.jsonl", 2, lambda row: row.update(id="yard"))
     assert (
-        complaint(Dataset(folder).validate) == f'{folder / "layouts.jsonl"}: line 2: a layout needs an "id" of its own'
+        complaint(Dataset(folder).validate)
+        == f'{folder / "layouts.jsonl"}: line 2: another layout is called "yard" too'
     )
 
 

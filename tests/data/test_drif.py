@@ -677,7 +677,7 @@ def test_a_broken_curve_file_is_named(tmp_path, content, words):
         ({"spans": "all"}, '"spans"'),
         ({"meaning": [None]}, '"meaning"'),
         ({"meaning": [None, [{"kind": "reach", "reference": 2}]]}, "clause"),
-        ({"meaning": [None, [{"kind": "fly"}]]}, "clause"),
+        ({"meaning": [None, [{"kind": "fly"}]]}, '"kind" is "fly"; it must be turn'),
     ],
 )
 def test_broken_additions_of_our_own_are_named(tmp_path, extra, words):

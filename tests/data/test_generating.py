@@ -141,7 +141,7 @@ def test_sentences_are_true_of_their_segments_as_they_are_stored(made):
     _, layouts, paragraphs = made
     sizes = {name: len(layout.landmarks) for name, layout in layouts.items()}
     for paragraph in paragraphs:
-        stored = Paragraph.from_json(json.loads(json.dumps(paragraph.to_json())), sizes, "stored")
+        stored = Paragraph.from_json(json.dumps(paragraph.to_json()), sizes, "stored")
         for segment in stored.segments:
             judged = judge(segment.meaning, segment.path, segment.start_yaw, layouts[paragraph.layout])
             assert judged.score >= 0.95, segment.instruction

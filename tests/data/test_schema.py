@@ -152,7 +152,7 @@ def test_what_is_written_is_what_is_read_to_a_tenth_of_a_millimetre(scene, rng):
     for _ in range(100):
         written = random_paragraph(rng, scene)
         line = json.dumps(written.to_json())
-        read = Paragraph.from_json(json.loads(line), LANDMARKS, "line 1")
+        read = Paragraph.from_json(line, LANDMARKS, "line 1")
         assert (read.id, read.split, read.layout) == (written.id, written.split, written.layout)
         for a, b in zip(read.segments, written.segments, strict=True):
             assert (a.instruction, a.meaning) == (b.instruction, b.meaning)
@@ -183,90 +183,104 @@ def in_scene(*windows: object) -> dict:
 
 def complaint(document: object) -> str:
     with pytest.raises(WordwingError) as caught:
-        Paragraph.from_json(document, LANDMARKS, "line 3")
+        Paragraph.from_json(json.dumps(document), LANDMARKS, "line 3")
     return str(caught.value)
 
 
-START = '"start" must be [x, y, yaw] in metres and radians'
-PATH = '"path" must be a list of 1 to 10000 points [x, y] in metres'
-TEXT = '"instruction" must be a text of at most 2000 characters'
-WINDOW = 'a window must be {"segments": [first, last], "at": [x, y, yaw]}, of segments from 0'
+START = "it must be [x, y, yaw] in metres and radians"
+PATH = "it must be a list of 1 to 10,000 points [x, y] in metres"
+TEXT = "it must be a text of at most 2,000 characters"
+SPAN = "it must be [first, last], segments from 0"
 OUTSIDE = "leaves the arena; x and y must be between -2.35 and 2.35"
 
 
 @pytest.mark.parametrize(
     ("document", "sentence"),
     [
-        ([], "a paragraph must be an object"),
-        (None, "a paragraph must be an object"),
-        ({}, '"id" is None; it must be a name'),
+        ([], "this is a list; it must be an object"),
+        (None, "this is null; it must be an object"),
+        ({}, '"id" is missing; it must be a name'),
         (line(id=7), '"id" is 7; it must be a name'),
-        (line(id=""), "\"id\" is ''; it must be a name"),
-        (line(id=["x"] * 1000), "\"id\" is ['x', 'x', "),
-        (line(split=None), '"split" is None; it must be a name'),
-        (line(layout=["yard"]), "\"layout\" is ['yard']; it must be a name"),
+        (line(id=""), '"id" is ""; it must be a name'),
+        (line(id=["x"] * 1000), '"id" is a list; it must be a name'),
+        (line(split=None), '"split" is null; it must be a name'),
+        (line(layout=["yard"]), '"layout" is a list; it must be a name'),
         (line(layout="garden"), 'layout "garden" is not in layouts.jsonl'),
         (line(layout="x" * 1000), f'layout "{"x" * 60}" is not in layouts.jsonl'),
-        (line(segments=None), '"segments" must be a list'),
-        (line(segments={"0": row()}), '"segments" must be a list'),
-        (line(segments=[row(), 7]), "segment 1 must be an object"),
-        (line(segments=[row(instruction=None)]), f"segment 0: {TEXT}"),
-        (line(segments=[row(instruction="x" * 2001)]), f"segment 0: {TEXT}"),
-        (line(segments=[row(), {"instruction": "go", "path": [[0, 0]]}]), f"segment 1: {START}"),
+        (line(segments=None), '"segments" is null; it must be a list'),
+        (line(segments={"0": row()}), '"segments" is an object; it must be a list'),
+        (line(segments=[row(), 7]), "segment 1 is 7; it must be an object"),
+        (line(segments=[row(instruction=None)]), f'segment 0: "instruction" is null; {TEXT}'),
+        (line(segments=[row(instruction="x" * 2001)]), f'segment 0: "instruction" is "{"x" * 56}…; {TEXT}'),
+        (line(segments=[row(), {"instruction": "go", "path": [[0, 0]]}]), f'segment 1: "start" is missing; {START}'),
         *(
-            (line(segments=[row(start=start)]), f"segment 0: {START}")
-            for start in (
-                None,
-                "0 0 0",
-                [0, 0],
-                [0, 0, 0, 0],
-                [0, 0, "0"],
-                [0, True, 0],
-                [0, 0, None],
-                [math.nan, 0, 0],
-                [0, 0, -math.inf],
-                [0, 0, 10**400],
-                [0, 0, 1e308],
+            (line(segments=[row(start=start)]), f'segment 0: "start" {found}; {START}')
+            for start, found in (
+                (None, "is null"),
+                ("0 0 0", 'is "0 0 0"'),
+                ([0, 0], "is a list of 2"),
+                ([0, 0, 0, 0], "is a list of 4"),
+                ([0, 0, "0"], 'has "0" in it'),
+                ([0, True, 0], "has true in it"),
+                ([0, 0, None], "has null in it"),
+                ([math.nan, 0, 0], "has NaN in it"),
+                ([0, 0, -math.inf], "has -Infinity in it"),
+                ([0, 0, 10**400], f"has 1{'0' * 56}… in it"),
+                ([0, 0, 1e308], "has 1e+308 in it"),
             )
         ),
         *(
-            (line(segments=[row(path=path)]), f"segment 0: {PATH}")
-            for path in (
-                None,
-                [],
-                {"0": [0, 0]},
-                [0, 0],
-                [[0, 0], [1]],
-                [[0, 0], [1, 1, 1]],
-                [[0, 0], [1, "1"]],
-                [[0, 0], [1, False]],
-                [[0, 0], [1, math.nan]],
-                [[0, 0], [10**400, 1]],
-                [[0, 0]] * 10_001,
+            (line(segments=[row(path=path)]), f'segment 0: "path" {found}; {PATH}')
+            for path, found in (
+                (None, "is null"),
+                ([], "is a list of 0"),
+                ({"0": [0, 0]}, "is an object"),
+                ([0, 0], "has 0 in it"),
+                ([[0, 0], [1]], "has a list of 1 in it"),
+                ([[0, 0], [1, 1, 1]], "has a list of 3 in it"),
+                ([[0, 0], [1, "1"]], 'has "1" in it'),
+                ([[0, 0], [1, False]], "has false in it"),
+                ([[0, 0], [1, math.nan]], "has NaN in it"),
+                ([[0, 0], [10**400, 1]], f"has 1{'0' * 56}… in it"),
+                ([[0, 0]] * 10_001, "is a list of 10001"),
             )
         ),
         (line(segments=[row(path=[[0, 0], [2.36, 0]])]), f"segment 0 {OUTSIDE}"),
         (line(segments=[row(path=[[0, -2.3501]], start=[0, -2.3, 0])]), f"segment 0 {OUTSIDE}"),
         (line(segments=[row(start=[2.4, 0, 0], path=[[2.3, 0]])]), f"segment 0 {OUTSIDE}"),
         (line(segments=[row(start=[0.3, 0.41, 0])]), "segment 0 starts 0.51 m from its path; 0.5 m is the most"),
-        (line(segments=[row(meaning=None)]), 'segment 0: "meaning" must be a list of clauses'),
-        (line(segments=[row(meaning={"kind": "straight"})]), 'segment 0: "meaning" must be a list of clauses'),
-        (line(segments=[row(meaning=[7])]), "segment 0: a clause must be an object with keys among"),
+        (line(segments=[row(meaning=None)]), 'segment 0: "meaning" is null; it must be a list'),
+        (line(segments=[row(meaning={"kind": "straight"})]), 'segment 0: "meaning" is an object; it must be a list'),
+        (line(segments=[row(meaning=[7])]), "segment 0: clause 1 is 7; it must be an object"),
         (
             line(segments=[row(), row(meaning=[{"kind": "reach", "reference": 3}])]),
             'segment 1: a "reach" clause speaks of 3; it must be a fence (red, white, blue, yellow) or '
             "the number of one of 3 landmarks",
         ),
-        (line(windows=None), '"windows" must be a list'),
-        (line(windows={}), '"windows" must be a list'),
-        (in_scene(7), WINDOW),
-        (in_scene({"segments": [0, 0]}), WINDOW),
-        (in_scene({"at": [0, 0, 0]}), WINDOW),
-        (in_scene({"segments": [0, 0], "at": [0, 0]}), WINDOW),
-        (in_scene({"segments": [0, 0], "at": [0, 0, math.nan]}), WINDOW),
+        (line(windows=None), '"windows" is null; it must be a list'),
+        (line(windows={}), '"windows" is an object; it must be a list'),
+        (in_scene(7), "window 1 is 7; it must be an object"),
+        (in_scene({"segments": [0, 0]}), f'window 1: "at" is missing; {START}'),
+        (in_scene({"at": [0, 0, 0]}), f'window 1: "segments" is missing; {SPAN}'),
+        (in_scene({"segments": [0, 0], "at": [0, 0]}), f'window 1: "at" is a list of 2; {START}'),
+        (in_scene({"segments": [0, 0], "at": [0, 0, math.nan]}), f'window 1: "at" has NaN in it; {START}'),
         *(
-            (in_scene({"segments": span, "at": [0, 0, 0]}), WINDOW)
-            for span in (0, [0], [0, 1, 2], [1, 0], [-1, 0], [0, 2], [0.0, 1], [False, True], ["0", "1"])
+            (in_scene({"segments": span, "at": [0, 0, 0]}), f'window 1: "segments" {found}; {SPAN}')
+            for span, found in (
+                (0, "is 0"),
+                ([0], "is a list of 1"),
+                ([0, 1, 2], "is a list of 3"),
+                ([0.0, 1], "has 0.0 in it"),
+                ([False, True], "has false in it"),
+                (["0", "1"], 'has "0" in it'),
+            )
+        ),
+        *(
+            (
+                in_scene({"segments": [a, b], "at": [0, 0, 0]}),
+                f"a window is of segments {a} to {b}, which",
+            )
+            for a, b in ((1, 0), (-1, 0), (0, 2))
         ),
         (in_scene(*[{"segments": [0, 1], "at": [0, 0, 0]}] * 2), "there are two windows of segments 0 to 1"),
     ],
@@ -282,22 +296,24 @@ def test_what_is_just_allowed_is_read():
     edge = row(start=[-2.35, 2.35, 3], path=[[-2.35, 2.35], [2.35, -2.35]])
     off = row(start=[0.3, 0.4, 0])
     longest = row(instruction="x" * 2000, path=[[0, 0]] * 10_000)
-    read = Paragraph.from_json(line(segments=[edge, off, longest, row(instruction="")]), LANDMARKS, "line 3")
+    document = json.dumps(line(segments=[edge, off, longest, row(instruction="")]))
+    read = Paragraph.from_json(document, LANDMARKS, "line 3")
     assert [len(entry.path) for entry in read.segments] == [2, 2, 10_000, 2]
-    assert Paragraph.from_json(line(segments=[]), LANDMARKS, "line 3").segments == ()
+    assert Paragraph.from_json(json.dumps(line(segments=[])), LANDMARKS, "line 3").segments == ()
 
 
 def test_what_may_be_written_may_be_read_though_it_is_rounded(rng):
     for angle in rng.uniform(-math.pi, math.pi, 200):
         start = (0.5 * math.cos(angle), 0.5 * math.sin(angle))
         written = Paragraph("p", "train", "yard", (Segment("go", start, 0.0, np.zeros((1, 2))),))
-        Paragraph.from_json(written.to_json(), LANDMARKS, "line 3")
+        Paragraph.from_json(json.dumps(written.to_json()), LANDMARKS, "line 3")
 
 
 def test_in_a_scene_paths_may_lead_anywhere():
     far = row(start=[40, -7, 0], path=[[40, -7], [42, -9]])
     window = {"segments": [0, 0], "at": [41, -8, 1.5]}
-    read = Paragraph.from_json(line(layout="room", segments=[far], windows=[window]), LANDMARKS, "line 3")
+    document = line(layout="room", segments=[far], windows=[window])
+    read = Paragraph.from_json(json.dumps(document), LANDMARKS, "line 3")
     assert read.windows == {(0, 0): Window(41, -8, 1.5)}
     assert complaint(line(layout="room", segments=[far])).endswith(OUTSIDE)
 
@@ -317,7 +333,7 @@ def test_no_damage_to_a_line_raises_anything_but_a_sentence(rng):
                 break
         above[key] = json.loads(scraps[rng.integers(len(scraps))])
         try:
-            Paragraph.from_json(document, LANDMARKS, "line 3")
+            Paragraph.from_json(json.dumps(document), LANDMARKS, "line 3")
         except WordwingError as error:
             sentences.append(str(error))
     assert len(sentences) > 1000

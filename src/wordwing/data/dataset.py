@@ -20,18 +20,20 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from wordwing.data.scenes import Scene
 from wordwing.data.schema import Instruction, Paragraph, Window
-from wordwing.errors import WordwingError, printable, shown
+from wordwing.errors import WordwingError, printable
 from wordwing.files import check_replaceable, read_json, read_lines, replacing_folder, safe_name
 from wordwing.frames import ARENA_HALF
 from wordwing.language.alignment import Alignment, align, present
 from wordwing.language.tokenizer import Vocabulary, tokenize
 from wordwing.release import VERSION
+from wordwing.validation import Label, SafeName, Version1, parse, parse_json
 from wordwing.world.layout import Layout
 from wordwing.world.tasks import Task
 
@@ -41,9 +43,6 @@ SCHEMA = 1
 FILES = ("layouts.jsonl", "paragraphs.jsonl", "vocab.txt", "alignments.json", "meta.json")
 ROUNDING = 1e-3
 """How far out of its window a path may be because both were rounded, metres."""
-
-COUNTED = ("paragraphs", "layouts", "segments", "instructions")
-"""What `meta.json` counts in each split."""
 
 DERIVED = "demonstrations"
 """Folder in a dataset for what is made from it, and goes with it."""
@@ -56,6 +55,38 @@ MAX_META = 1_000_000
 
 MAX_STEPS = 10_000
 """Most control steps that a dataset may give a flight: 50 minutes."""
+
+
+@dataclass(frozen=True)
+class _Counts:
+    paragraphs: int
+    layouts: int
+    segments: int
+    instructions: int
+
+
+@dataclass(frozen=True)
+class _Meta:
+    """What `meta.json` must have."""
+
+    schema: Version1
+    source: SafeName
+    steps: Annotated[int, Field(ge=1, le=MAX_STEPS)]
+    shared: Annotated[list[str], Field(description="a list of splits")]
+    splits: Annotated[dict[str, str], Field(description="an object that says what splits are")]
+    counts: Annotated[dict[SafeName, _Counts], Field(description="an object with a key for each split")]
+
+
+@dataclass(frozen=True)
+class _LayoutLine:
+    id: Label
+    layout: Any = None
+    scene: Any = None
+
+
+@dataclass(frozen=True)
+class _SplitOnly:
+    split: Any = None
 
 
 @dataclass(frozen=True)
@@ -90,24 +121,7 @@ class Dataset:
             if not (self.folder / name).is_file():
                 raise WordwingError(f"{folder}: there is no {name}; a dataset has {', '.join(FILES)}")
         self.meta = _printable(read_json(self.folder / "meta.json", MAX_META, "meta.json of a dataset"))
-        schema = self.meta.get("schema") if isinstance(self.meta, dict) else None
-        if type(schema) is not int or schema != SCHEMA:
-            raise WordwingError(
-                f"{folder}: the dataset's schema is {schema!r:.40}; this version of wordwing reads {SCHEMA}"
-            )
-        for key, (kind, wanted) in _META.items():
-            if type(self.meta.get(key)) is not kind:
-                found = self.meta.get(key)
-                raise WordwingError(f'{folder}: "{key}" of meta.json is {found!r:.40}; it must be {wanted}')
-        safe_name(self.meta["source"], f'{folder}: "source" of meta.json')
-        if not 1 <= self.meta["steps"] <= MAX_STEPS:
-            raise WordwingError(
-                f'{folder}: "steps" of meta.json is {shown(self.meta["steps"])}; it must be from 1 to {MAX_STEPS}'
-            )
-        for split, row in self.meta["counts"].items():
-            safe_name(split, f"{folder}: a split of meta.json")
-            if not isinstance(row, dict) or any(type(row.get(key)) is not int for key in COUNTED):
-                raise WordwingError(f'{folder}: meta.json must count {", ".join(COUNTED)} of split "{split}"')
+        parse(_Meta, self.meta, f"{self.folder / 'meta.json'}")
         self._layout = lru_cache(maxsize=4096)(self._read_layout)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -158,9 +172,9 @@ class Dataset:
         """Paragraphs in the file's order, of one split or all, each validated as it is read."""
         if split is not None and split not in self.splits:
             raise WordwingError(f'{self.folder}: there is no split "{split}"; there are {", ".join(self.splits)}')
-        for where, row in _rows(self.folder / "paragraphs.jsonl"):
-            if split is None or not isinstance(row, dict) or row.get("split") == split:
-                paragraph = Paragraph.from_json(row, self.landmark_counts, where)
+        for where, line in _lines(self.folder / "paragraphs.jsonl"):
+            if split is None or parse_json(_SplitOnly, line, where).split == split:
+                paragraph = Paragraph.from_json(line, self.landmark_counts, where)
                 if paragraph.split not in self.meta["counts"]:
                     raise WordwingError(f'{where}: meta.json does not count a split "{paragraph.split[:60]}"')
                 yield paragraph
@@ -223,14 +237,13 @@ class Dataset:
         """For each layout where its line of layouts.jsonl begins, bytes, and how many landmarks it has."""
         lines: dict[str, tuple[int, int]] = {}
         begin = 0
-        for where, row, size in _sized_rows(self.folder / "layouts.jsonl"):
-            name = row.get("id") if isinstance(row, dict) else None
-            if not isinstance(name, str) or name in lines:
-                raise WordwingError(f'{where}: a layout needs an "id" of its own')
-            content = row.get("scene", row.get("layout"))
-            landmarks = content.get("landmarks") if isinstance(content, dict) else content
-            lines[name] = begin, len(landmarks) if isinstance(landmarks, list) else 0
-            begin += size
+        for where, line in _lines(self.folder / "layouts.jsonl"):
+            row = parse_json(_LayoutLine, line, where)
+            if row.id in lines:
+                raise WordwingError(f'{where}: another layout is called "{row.id[:60]}" too')
+            landmarks = row.layout.get("landmarks") if isinstance(row.layout, dict) else row.scene
+            lines[row.id] = begin, len(landmarks) if isinstance(landmarks, list) else 0
+            begin += len(line)
         return lines
 
     @cached_property
@@ -245,12 +258,16 @@ class Dataset:
         where = f'{path}: "{name}"'
         with _open(path) as file:
             file.seek(self._lines[name][0])
-            row = _parse(file.readline(MAX_LINE), where)
-        if not isinstance(row, dict) or row.get("id") != name:
+            line = file.readline(MAX_LINE)
+        try:
+            row = parse_json(_LayoutLine, line, where)
+        except WordwingError:
+            row = None
+        if row is None or row.id != name:
             raise WordwingError(f"{where} is no longer where it was; the file was changed while it was read")
-        if "scene" in row:
-            return Scene.from_json(row["scene"], where)
-        return Layout.from_json(json.dumps(row.get("layout")), where)
+        if row.scene is not None:
+            return Scene.from_json(row.scene, where)
+        return Layout.from_json(json.dumps(row.layout), where)
 
 
 @lru_cache(maxsize=4)
@@ -313,13 +330,6 @@ def write_dataset(
 
 
 _SPLITS = {"train": 0, "dev": 1, "dev-unseen": 2, "test": 3}
-_META: dict[str, tuple[type, str]] = {
-    "source": (str, "a name"),
-    "steps": (int, "a whole number"),
-    "shared": (list, "a list of splits"),
-    "splits": (dict, "an object that says what splits are"),
-    "counts": (dict, "an object with a key for each split"),
-}
 
 
 def _check_windows(paragraph: Paragraph, layout: type[Layout | Scene], folder: Path) -> None:
@@ -347,7 +357,7 @@ def _printable(value: Any) -> Any:
 def _meta(source: Source, entries: list[Paragraph]) -> dict[str, Any]:
     counts: dict[str, dict[str, int]] = {}
     for entry in entries:
-        row = counts.setdefault(entry.split, dict.fromkeys(COUNTED, 0))
+        row = counts.setdefault(entry.split, {"paragraphs": 0, "layouts": 0, "segments": 0, "instructions": 0})
         row["paragraphs"] += 1
         row["segments"] += len(entry.segments)
         row["instructions"] += sum(1 for _ in entry.instructions())
@@ -388,25 +398,10 @@ def _write_json(path: Path, document: Any) -> None:
     path.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", "utf-8", "replace")
 
 
-def _rows(path: Path) -> Iterator[tuple[str, Any]]:
-    """Each line's place, for complaints, and content."""
-    for where, row, _ in _sized_rows(path):
-        yield where, row
-
-
-def _sized_rows(path: Path) -> Iterator[tuple[str, Any, int]]:
+def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Where each line of a file is, for complaints, and the line."""
     for number, line in enumerate(read_lines(path, MAX_LINE), start=1):
-        where = f"{path}: line {number}"
-        yield where, _parse(line, where), len(line)
-
-
-def _parse(line: bytes, where: str) -> Any:
-    try:
-        return json.loads(line)
-    except json.JSONDecodeError as error:
-        raise WordwingError(f"{where}: not valid JSON at column {error.colno} ({error.msg})") from None
-    except (ValueError, RecursionError) as error:
-        raise WordwingError(f"{where}: not valid JSON ({error})") from None
+        yield f"{path}: line {number}", line
 
 
 def _open(path: Path) -> BufferedReader:

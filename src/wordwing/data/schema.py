@@ -10,13 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF
 from wordwing.language.meaning.clauses import Clause
+from wordwing.validation import Array, Label, Pose2, numbered, parse_json
 from wordwing.world.paths import Floats, path_length
 
 MAX_TEXT = 2000
@@ -25,12 +27,12 @@ MAX_TEXT = 2000
 MAX_POINTS = 10_000
 """Most points of one path."""
 
-MAX_NUMBER = 1e6
-"""Largest coordinate, metres, and angle, radians; beyond it is only nonsense."""
-
 START_DISTANCE = 0.5
 """How far from the first point of its path a segment may start, metres: people's starts are not exactly on their
 paths."""
+
+_ABSENT: Any = None
+"""The value of a key that may be missing, but not null."""
 
 
 @dataclass(frozen=True)
@@ -145,30 +147,30 @@ class Paragraph:
         return row
 
     @classmethod
-    def from_json(cls, row: Any, landmarks: dict[str, int], where: str) -> Paragraph:
+    def from_json(cls, line: str | bytes, landmarks: dict[str, int], where: str) -> Paragraph:
         """Read and validate one line.
 
         Args:
-            row: The parsed line.
+            line: Of paragraphs.jsonl.
             landmarks: How many landmarks each known layout has.
             where: Begins each complaint.
         """
-        if not isinstance(row, dict):
-            raise WordwingError(f"{where}: a paragraph must be an object")
-        for key in ("id", "split", "layout"):
-            if not isinstance(row.get(key), str) or not row[key]:
-                raise WordwingError(f'{where}: "{key}" is {row.get(key)!r:.60}; it must be a name')
-        if row["layout"] not in landmarks:
-            raise WordwingError(f'{where}: layout "{row["layout"][:60]}" is not in layouts.jsonl')
-        if not isinstance(row.get("segments"), list):
-            raise WordwingError(f'{where}: "segments" must be a list')
-        windows = _windows(row["windows"], len(row["segments"]), where) if "windows" in row else None
-        count = landmarks[row["layout"]]
+        row = parse_json(_ParagraphRow, line, where)
+        if row.layout not in landmarks:
+            raise WordwingError(f'{where}: layout "{row.layout[:60]}" is not in layouts.jsonl')
+        windows: dict[tuple[int, int], Window] = {}
+        for (first, last), at in ((window.segments, window.at) for window in row.windows or ()):
+            if not 0 <= first <= last < len(row.segments):
+                raise WordwingError(f"{where}: a window is of segments {first} to {last}, which are not there")
+            if (first, last) in windows:
+                raise WordwingError(f"{where}: there are two windows of segments {first} to {last}")
+            windows[first, last] = Window(*at)
+        for number, segment in enumerate(row.segments):
+            segment.check(landmarks[row.layout], bounded=row.windows is None, where=f"{where}: segment {number}")
         segments = tuple(
-            _segment(entry, count, bounded=windows is None, where=f"{where}: segment {i}")
-            for i, entry in enumerate(row["segments"])
+            Segment(one.instruction, one.start[:2], one.start[2], one.path, one.meaning) for one in row.segments
         )
-        return cls(row["id"], row["split"], row["layout"], segments, windows)
+        return cls(row.id, row.split, row.layout, segments, None if row.windows is None else windows)
 
 
 def joined(segments: tuple[Segment, ...]) -> Segment:
@@ -185,58 +187,38 @@ def joined(segments: tuple[Segment, ...]) -> Segment:
     return replace(segments[0], instruction=text, path=path, meaning=meaning)
 
 
-def are_numbers(value: object, count: int) -> bool:
-    """Whether a JSON value is a list of so many finite numbers that may be coordinates or angles."""
-    return (
-        isinstance(value, list)
-        and len(value) == count
-        and all(isinstance(v, int | float) and not isinstance(v, bool) and abs(v) <= MAX_NUMBER for v in value)
-    )
+@dataclass(frozen=True)
+class _SegmentRow:
+    instruction: Annotated[str, Field(max_length=MAX_TEXT)]
+    start: Pose2
+    path: Annotated[Floats, Array(2, least=1, most=MAX_POINTS)]
+    meaning: Annotated[tuple[Clause, ...], numbered("clause")] = _ABSENT
+
+    def check(self, landmarks: int, bounded: bool, where: str) -> None:
+        """Raise a `WordwingError` if it cannot be flown, or means what is not there."""
+        x, y, _yaw = self.start
+        if bounded and max(np.abs(self.path).max(), abs(x), abs(y)) > ARENA_HALF + 1e-6:
+            raise WordwingError(f"{where} leaves the arena; x and y must be between {-ARENA_HALF} and {ARENA_HALF}")
+        distance = math.dist((x, y), self.path[0])
+        if distance > START_DISTANCE + 1e-3:  # both were rounded
+            raise WordwingError(f"{where} starts {distance:.2f} m from its path; {START_DISTANCE} m is the most")
+        for clause in self.meaning or ():
+            clause.validate(landmarks, where)
 
 
-def _segment(row: Any, landmarks: int, bounded: bool, where: str) -> Segment:
-    if not isinstance(row, dict):
-        raise WordwingError(f"{where} must be an object")
-    text = row.get("instruction")
-    if not isinstance(text, str) or len(text) > MAX_TEXT:
-        raise WordwingError(f'{where}: "instruction" must be a text of at most {MAX_TEXT} characters')
-    if not are_numbers(row.get("start"), 3):
-        raise WordwingError(f'{where}: "start" must be [x, y, yaw] in metres and radians')
-    points = row.get("path")
-    if not isinstance(points, list) or not 1 <= len(points) <= MAX_POINTS or not all(are_numbers(p, 2) for p in points):
-        raise WordwingError(f'{where}: "path" must be a list of 1 to {MAX_POINTS} points [x, y] in metres')
-    path = np.array(points, float)
-    x, y, yaw = map(float, row["start"])
-    if bounded and max(np.abs(path).max(), abs(x), abs(y)) > ARENA_HALF + 1e-6:
-        raise WordwingError(f"{where} leaves the arena; x and y must be between {-ARENA_HALF} and {ARENA_HALF}")
-    if math.dist((x, y), path[0]) > START_DISTANCE + 1e-3:  # both were rounded
-        raise WordwingError(
-            f"{where} starts {math.dist((x, y), path[0]):.2f} m from its path; {START_DISTANCE} m is the most"
-        )
-    meaning = None
-    if "meaning" in row:
-        if not isinstance(row["meaning"], list):
-            raise WordwingError(f'{where}: "meaning" must be a list of clauses')
-        meaning = tuple(Clause.from_json(clause, landmarks, where) for clause in row["meaning"])
-    return Segment(text, (x, y), yaw, path, meaning)
+@dataclass(frozen=True)
+class _WindowRow:
+    segments: Annotated[tuple[int, int], Field(description="[first, last], segments from 0")]
+    at: Pose2
 
 
-def _windows(rows: Any, segments: int, where: str) -> dict[tuple[int, int], Window]:
-    if not isinstance(rows, list):
-        raise WordwingError(f'{where}: "windows" must be a list')
-    windows: dict[tuple[int, int], Window] = {}
-    for row in rows:
-        span: Any = row.get("segments") if isinstance(row, dict) else None
-        whole = isinstance(span, list) and len(span) == 2 and all(type(v) is int for v in span)
-        first, last = span if whole else (0, -1)
-        if not 0 <= first <= last < segments or not are_numbers(row.get("at"), 3):
-            raise WordwingError(
-                f'{where}: a window must be {{"segments": [first, last], "at": [x, y, yaw]}}, of segments from 0'
-            )
-        if (first, last) in windows:
-            raise WordwingError(f"{where}: there are two windows of segments {first} to {last}")
-        windows[first, last] = Window(*map(float, row["at"]))
-    return windows
+@dataclass(frozen=True)
+class _ParagraphRow:
+    id: Label
+    split: Label
+    layout: Label
+    segments: Annotated[tuple[_SegmentRow, ...], numbered("segment", first=0)]
+    windows: tuple[_WindowRow, ...] = _ABSENT
 
 
 def length(segment: Segment) -> float:

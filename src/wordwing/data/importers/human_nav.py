@@ -9,22 +9,24 @@ Metres and radians, yaw counter-clockwise from +x, which is wordwing's own conve
 
 from __future__ import annotations
 
-import json
 import shlex
-from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from wordwing.data.dataset import Dataset, check_place
 from wordwing.data.importers.parsing import MAX_FILE
 from wordwing.data.importers.rooms import Rooms, build
 from wordwing.data.importers.workspace import Track, silently
 from wordwing.data.scenes import MAX_DISTANCE
-from wordwing.data.schema import MAX_POINTS, MAX_TEXT, Paragraph, Segment, are_numbers
+from wordwing.data.schema import MAX_POINTS, MAX_TEXT, Paragraph, Segment
 from wordwing.errors import WordwingError
 from wordwing.files import read_json, read_lines
+from wordwing.validation import Array, Label, Number, numbered, parse, parse_json
+from wordwing.world.paths import Floats
 
 MAX_LINE = 1_000_000
 """Longest line that is read, bytes; with windows it grows, and must stay below what datasets may have."""
@@ -33,6 +35,31 @@ MAX_UNPACKED = 256_000_000
 """Most that a split is read of, bytes."""
 
 ENDINGS = (".jsonl", ".jsonl.xz")
+
+
+@dataclass(frozen=True)
+class _Furniture:
+    name: str
+    x: Number
+    y: Number
+
+
+@dataclass(frozen=True)
+class _SegmentRow:
+    instruction: str
+    start_yaw: Number
+    end_yaw: Number
+    path: Annotated[Floats, Array(2, least=1, most=MAX_POINTS)]
+
+
+@dataclass(frozen=True)
+class _ParagraphRow:
+    id: Label
+    scene: Label
+    segments: Annotated[tuple[_SegmentRow, ...], numbered("segment", first=0)]
+
+
+_SCENES = TypeAdapter(dict[str, Annotated[list[_Furniture], numbered("piece")]])
 
 
 def import_human_nav(
@@ -67,8 +94,11 @@ def read_human_nav(folder: str | Path) -> Rooms:
     paragraphs: list[Paragraph] = []
     places: dict[str, str] = {}
     for split, path in sorted(_splits(folder).items()):
-        for where, row in _lines(path):
-            entry = _paragraph(row, split, where)
+        for number, line in enumerate(read_lines(path, MAX_LINE, MAX_UNPACKED), start=1):
+            if line.isspace():
+                continue
+            where = f"{path}: line {number}"
+            entry = _paragraph(line, split, where)
             if entry.layout not in furniture:
                 raise WordwingError(f'{where}: scene "{entry.layout[:60]}" is not in scenes.json')
             if entry.id in places:
@@ -97,76 +127,22 @@ def _splits(folder: Path) -> dict[str, Path]:
 def _scenes(path: Path) -> dict[str, list[tuple[str, float, float]]]:
     if not path.is_file():
         raise WordwingError(f"{path}: there is no such file; it says where the furniture of each scene is")
-    document = read_json(path, MAX_FILE, "file of scenes")
-    if not isinstance(document, dict):
-        raise WordwingError(f"{path}: it must be an object with a list of furniture for each scene")
-    return {name: _pieces(rows, f'{path}: scene "{name[:60]}"') for name, rows in document.items()}
+    scenes = parse(_SCENES, read_json(path, MAX_FILE, "file of scenes"), str(path))
+    return {name: [(piece.name, piece.x + 0.0, piece.y + 0.0) for piece in pieces] for name, pieces in scenes.items()}
 
 
-def _pieces(rows: Any, where: str) -> list[tuple[str, float, float]]:
-    if not isinstance(rows, list):
-        raise WordwingError(f"{where} must be a list of furniture")
-    pieces = []
-    for number, row in enumerate(rows, start=1):
-        which = f"{where}: piece {number}"
-        if not isinstance(row, dict):
-            raise WordwingError(f'{which} must be an object, {{"name": …, "x": …, "y": …}}')
-        for key in ("name", "x", "y"):
-            if key not in row:
-                raise WordwingError(f'{which} has no "{key}"; it needs name, x and y')
-        if not isinstance(row["name"], str):
-            raise WordwingError(f'{which}: "name" must be a text')
-        if not are_numbers([row["x"], row["y"]], 2):
-            raise WordwingError(f"{which} ({row['name'][:40]}): x and y must be numbers of metres")
-        pieces.append((row["name"], row["x"] + 0.0, row["y"] + 0.0))
-    return pieces
+def _paragraph(line: bytes, split: str, where: str) -> Paragraph:
+    row = parse_json(_ParagraphRow, line, where)
+    segments = tuple(_segment(entry, f"{where}: segment {i}") for i, entry in enumerate(row.segments))
+    return Paragraph(row.id, split, row.scene, segments)
 
 
-def _lines(path: Path) -> Iterator[tuple[str, Any]]:
-    """Each line's place, for complaints, and content; blank lines are passed over."""
-    for number, line in enumerate(read_lines(path, MAX_LINE, MAX_UNPACKED), start=1):
-        if not line.isspace():
-            where = f"{path}: line {number}"
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise WordwingError(f"{where}: not valid JSON ({error})") from None
-            yield where, row
-
-
-def _paragraph(row: Any, split: str, where: str) -> Paragraph:
-    if not isinstance(row, dict):
-        raise WordwingError(f"{where}: a paragraph must be an object")
-    for key in ("id", "scene"):
-        if not isinstance(row.get(key), str) or not row[key]:
-            raise WordwingError(f'{where}: "{key}" must be a name')
-    if not isinstance(row.get("segments"), list):
-        raise WordwingError(f'{where}: "segments" must be a list')
-    segments = tuple(_segment(entry, f"{where}: segment {i}") for i, entry in enumerate(row["segments"]))
-    return Paragraph(row["id"], split, row["scene"], segments)
-
-
-def _segment(row: Any, where: str) -> Segment:
-    if not isinstance(row, dict):
-        raise WordwingError(f"{where} must be an object")
-    text = row.get("instruction")
-    if not isinstance(text, str):
-        raise WordwingError(f'{where}: "instruction" must be a text')
-    text = " ".join(text.split())
+def _segment(row: _SegmentRow, where: str) -> Segment:
+    text = " ".join(row.instruction.split())
     if len(text) > MAX_TEXT:
         raise WordwingError(f"{where}: the instruction has {len(text)} characters; {MAX_TEXT} are the most")
-    for key in ("start_yaw", "end_yaw"):
-        if not are_numbers([row.get(key)], 1):
-            raise WordwingError(f'{where}: "{key}" must be a number of radians')
-    points = row.get("path")
-    if (
-        not isinstance(points, list)
-        or not 1 <= len(points) <= MAX_POINTS
-        or not all(are_numbers(point, 2) for point in points)
-    ):
-        raise WordwingError(f'{where}: "path" must be a list of 1 to {MAX_POINTS} points [x, y] in metres')
-    path = np.array(points, float).round(4) + 0.0
+    path = row.path.round(4) + 0.0
     if np.abs(path).max() > MAX_DISTANCE:
         raise WordwingError(f"{where}: the path is more than {MAX_DISTANCE:g} m from the scene's origin")
     x, y = path[0].tolist()
-    return Segment(text, (x, y), float(row["start_yaw"]), path)
+    return Segment(text, (x, y), row.start_yaw, path)
