@@ -1,4 +1,4 @@
-"""A companion made by hand: MAVLink messages by pymavlink to a served lab, in lock-step."""
+"""A fake companion computer: it sends pymavlink messages to a served lab, in lock-step."""
 
 from __future__ import annotations
 

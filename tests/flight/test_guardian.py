@@ -1,4 +1,4 @@
-"""The guardian against an autopilot made by hand: before a flight, take-off, landing, and what it tells."""
+"""The guardian against a fake autopilot: before a flight, take-off, landing, and what it tells."""
 
 import itertools
 import json
@@ -7,7 +7,7 @@ import math
 import pytest
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
-from hand_made_autopilot import PARAMETERS, HandMadeAutopilot
+from fake_autopilot import PARAMETERS, FakeAutopilot
 from wordwing.flight.arena import Arena
 from wordwing.flight.guardian.protocol import Hold, KeepAlive, Land, Phase, PilotDisconnected, SetParameters, TakeOff
 from wordwing.flight.guardian.safety import FenceMargins
@@ -20,13 +20,13 @@ def kinds(messages) -> list[str]:
     return [message.get_type() for message in messages]
 
 
-def reasons(autopilot: HandMadeAutopilot) -> str:
+def reasons(autopilot: FakeAutopilot) -> str:
     return "; ".join(autopilot.guardian.state(autopilot.now).unready)
 
 
 @BOTH
 def test_a_flight_goes_through_its_phases(kind):
-    autopilot = HandMadeAutopilot(kind)
+    autopilot = FakeAutopilot(kind)
     autopilot.fly()
     autopilot.tick(Land())
     autopilot.ticks(0.5)
@@ -40,7 +40,7 @@ def test_a_flight_goes_through_its_phases(kind):
 
 
 def test_ardupilot_takes_off_by_guided_arm_and_takeoff_without_any_setpoint():
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.take_off()
     assert autopilot.commands() == [(176, 1.0, 4.0, 0.0), (400, 1.0, 0.0, 0.0), (22, 0.0, 0.0, 0.0)]
     (takeoff,) = [m for _, m in autopilot.got if m.get_type() == "COMMAND_LONG" and m.command == 22]
@@ -51,7 +51,7 @@ def test_ardupilot_takes_off_by_guided_arm_and_takeoff_without_any_setpoint():
 
 
 def test_px4_gets_zero_setpoints_for_over_a_second_before_offboard_is_armed_there_and_climbs_by_setpoints():
-    autopilot = HandMadeAutopilot("px4")
+    autopilot = FakeAutopilot("px4")
     autopilot.take_off()
     assert autopilot.commands() == [(176, 1.0, 6.0, 0.0), (400, 1.0, 0.0, 0.0)]
     setpoints = [(t, m) for t, m in autopilot.got if m.get_type() == "SET_POSITION_TARGET_LOCAL_NED"]
@@ -66,7 +66,7 @@ def test_px4_gets_zero_setpoints_for_over_a_second_before_offboard_is_armed_ther
 
 
 def test_messages_and_the_version_are_asked_for():
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.lab = True
     autopilot.ticks(0.3)
     asked = {m.param1: m.param2 for _, m in autopilot.got if m.get_type() == "COMMAND_LONG" and m.command == 511}
@@ -77,7 +77,7 @@ def test_messages_and_the_version_are_asked_for():
 
 
 def test_lost_requests_are_sent_again_and_then_left():
-    autopilot = HandMadeAutopilot("px4")
+    autopilot = FakeAutopilot("px4")
     autopilot.deaf = {511}
     autopilot.until(Phase.READY)
     autopilot.ticks(20.0)
@@ -87,7 +87,7 @@ def test_lost_requests_are_sent_again_and_then_left():
 
 def test_an_autopilot_that_has_not_told_its_version_is_asked_again_and_not_armed():
     """It may be the lab or a real drone."""
-    autopilot = HandMadeAutopilot("px4")
+    autopilot = FakeAutopilot("px4")
     autopilot.deaf = {512}
     autopilot.ticks(20.0)
     assert autopilot.guardian.state(autopilot.now).unready == ("the autopilot has not told its version yet",)
@@ -97,7 +97,7 @@ def test_an_autopilot_that_has_not_told_its_version_is_asked_again_and_not_armed
 
 @BOTH
 def test_nothing_is_armed_without_an_order(kind):
-    autopilot = HandMadeAutopilot(kind)
+    autopilot = FakeAutopilot(kind)
     autopilot.until(Phase.READY)
     autopilot.ticks(10.0, autopilot.decide())
     assert autopilot.commands() == []
@@ -127,7 +127,7 @@ def test_nothing_is_armed_without_an_order(kind):
     ],
 )
 def test_what_speaks_against_arming_is_said_and_keeps_the_drone_on_the_floor(change, reason):
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     for name, value in change.items():
         setattr(autopilot, name, value)
     autopilot.ticks(6.0)
@@ -139,7 +139,7 @@ def test_what_speaks_against_arming_is_said_and_keeps_the_drone_on_the_floor(cha
 
 
 def test_px4_needs_no_pre_arm_bit_but_a_bad_one_counts():
-    autopilot = HandMadeAutopilot("px4")
+    autopilot = FakeAutopilot("px4")
     autopilot.prearm = False
     autopilot.ticks(5.0)
     assert "checks before arming" in reasons(autopilot)
@@ -148,7 +148,7 @@ def test_px4_needs_no_pre_arm_bit_but_a_bad_one_counts():
 
 
 def test_a_drone_that_is_ready_is_not_for_ever():
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.until(Phase.READY)
     autopilot.silent = {"all"}
     autopilot.ticks(0.3)
@@ -158,14 +158,14 @@ def test_a_drone_that_is_ready_is_not_for_ever():
 
 
 def test_other_autopilots_are_refused_in_a_sentence():
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.say(mavlink.MAVLink_heartbeat_message(2, 0, 0, 0, 3, 3))
     autopilot.tick()
     assert reasons(autopilot) == "the autopilot is of kind 0; wordwing flies ArduPilot (3) and PX4 (12)"
 
 
 def test_a_ground_station_and_a_camera_are_not_the_vehicle_and_a_second_vehicle_stops_all():
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.say(mavlink.MAVLink_heartbeat_message(6, 8, 0, 0, 4, 3), system=255, component=190)
     autopilot.say(mavlink.MAVLink_heartbeat_message(30, 8, 0, 0, 4, 3), system=1, component=100)
     autopilot.until(Phase.READY)
@@ -176,7 +176,7 @@ def test_a_ground_station_and_a_camera_are_not_the_vehicle_and_a_second_vehicle_
 
 
 def test_what_others_say_does_not_count():
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.fly()
     autopilot.say(mavlink.MAVLink_heartbeat_message(2, 8, 0, 5, 4, 3), system=255, component=190)
     autopilot.say(mavlink.MAVLink_local_position_ned_message(0, math.nan, 0, 0, 0, 0, 0), system=1, component=158)
@@ -186,10 +186,10 @@ def test_what_others_say_does_not_count():
 
 def test_narrow_margins_are_for_the_lab_only():
     fence = FenceMargins(0.3, 0.1, edge=0.0)
-    autopilot = HandMadeAutopilot("ardupilot", fence=fence)
+    autopilot = FakeAutopilot("ardupilot", fence=fence)
     autopilot.ticks(3.0)
     assert "margins under 0.35 m are for the lab" in reasons(autopilot)
-    lab = HandMadeAutopilot("ardupilot", fence=fence)
+    lab = FakeAutopilot("ardupilot", fence=fence)
     lab.lab = True
     lab.until(Phase.READY)
 
@@ -198,7 +198,7 @@ def test_narrow_margins_are_for_the_lab_only():
 def test_wrong_parameters_are_written_only_when_allowed_and_ordered(kind):
     name, value, right = ("FS_GCS_ENABLE", 1, 5) if kind == "ardupilot" else ("COM_OBL_RC_ACT", 0, 4)
     for allowed in (False, True):
-        autopilot = HandMadeAutopilot(kind, may_set_parameters=allowed)
+        autopilot = FakeAutopilot(kind, may_set_parameters=allowed)
         autopilot.parameters[name] = (value, autopilot.parameters[name][1])
         autopilot.ticks(5.0)
         finding = next(f for f in autopilot.guardian.state(autopilot.now).parameters if f.name == name)
@@ -213,11 +213,11 @@ def test_wrong_parameters_are_written_only_when_allowed_and_ordered(kind):
 
 
 def test_older_names_will_do_and_a_missing_parameter_does_not():
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     del autopilot.parameters["LAND_SPD_MS"], autopilot.parameters["MAV_GCS_SYSID"]
     autopilot.parameters |= {"LAND_SPEED": (30, 4), "SYSID_MYGCS": (245, 4)}
     autopilot.until(Phase.READY)
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     del autopilot.parameters["FS_THR_ENABLE"]
     autopilot.ticks(6.0)
     assert "FS_THR_ENABLE was not told by the autopilot" in reasons(autopilot)
@@ -226,7 +226,7 @@ def test_older_names_will_do_and_a_missing_parameter_does_not():
 
 
 def test_a_parameter_that_not_every_px4_has_may_be_missing():
-    autopilot = HandMadeAutopilot("px4")
+    autopilot = FakeAutopilot("px4")
     del autopilot.parameters["COM_FAIL_ACT_T"]
     autopilot.until(Phase.READY)
 
@@ -236,7 +236,7 @@ REFUSED = [("ardupilot", 176), ("ardupilot", 400), ("ardupilot", 22), ("px4", 17
 
 @pytest.mark.parametrize(("kind", "command"), REFUSED)
 def test_a_refused_command_ends_the_take_off_with_its_reason(kind, command):
-    autopilot = HandMadeAutopilot(kind)
+    autopilot = FakeAutopilot(kind)
     autopilot.until(Phase.READY)
     autopilot.refuses[command] = 4
     autopilot.tick(TakeOff())
@@ -256,7 +256,7 @@ def test_a_refused_command_ends_the_take_off_with_its_reason(kind, command):
 @pytest.mark.parametrize("kind", ["ardupilot", "px4"])
 @pytest.mark.parametrize("command", [176, 400])
 def test_a_command_that_is_lost_is_sent_again_but_not_for_ever(kind, command):
-    autopilot = HandMadeAutopilot(kind)
+    autopilot = FakeAutopilot(kind)
     autopilot.until(Phase.READY)
     autopilot.deaf.add(command)
     autopilot.tick(TakeOff())
@@ -266,7 +266,7 @@ def test_a_command_that_is_lost_is_sent_again_but_not_for_ever(kind, command):
         autopilot.tick()
         autopilot.rise()
     assert autopilot.story("phase")[-1].startswith(("holding", "landing: it has hovered"))
-    autopilot = HandMadeAutopilot(kind)
+    autopilot = FakeAutopilot(kind)
     autopilot.until(Phase.READY)
     autopilot.deaf.add(command)
     autopilot.tick(TakeOff())
@@ -279,7 +279,7 @@ def test_a_command_that_is_lost_is_sent_again_but_not_for_ever(kind, command):
 
 def test_a_lost_answer_does_no_harm_when_the_effect_shows():
     for kind in ("ardupilot", "px4"):
-        autopilot = HandMadeAutopilot(kind)
+        autopilot = FakeAutopilot(kind)
         autopilot.mute = {176, 400}
         autopilot.take_off()
         assert len(autopilot.commands()) == (3 if kind == "ardupilot" else 2)
@@ -287,7 +287,7 @@ def test_a_lost_answer_does_no_harm_when_the_effect_shows():
 
 @pytest.mark.parametrize("seen_by", ["height", "state"])
 def test_a_take_off_whose_answer_is_lost_is_not_asked_for_again_once_it_shows(seen_by):
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.mute = {22}
     autopilot.until(Phase.READY)
     autopilot.tick(TakeOff())
@@ -304,7 +304,7 @@ def test_a_take_off_whose_answer_is_lost_is_not_asked_for_again_once_it_shows(se
 
 
 def test_arming_that_is_accepted_but_never_shows_ends_the_take_off():
-    autopilot = HandMadeAutopilot("px4")
+    autopilot = FakeAutopilot("px4")
     autopilot.until(Phase.READY)
     autopilot.tick(TakeOff())
     while not any(command[0] == 400 for command in autopilot.commands()):
@@ -318,7 +318,7 @@ def test_arming_that_is_accepted_but_never_shows_ends_the_take_off():
 
 
 def test_a_drone_that_does_not_climb_is_landed():
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.until(Phase.READY)
     autopilot.tick(TakeOff())
     autopilot.ticks(16.0)
@@ -327,7 +327,7 @@ def test_a_drone_that_does_not_climb_is_landed():
 
 
 def test_a_landing_while_arming_is_on_its_way_is_not_taken_for_a_landed_drone():
-    autopilot = HandMadeAutopilot("px4")
+    autopilot = FakeAutopilot("px4")
     autopilot.until(Phase.READY)
     autopilot.deaf.add(400)
     autopilot.tick(TakeOff())
@@ -347,7 +347,7 @@ def test_a_landing_while_arming_is_on_its_way_is_not_taken_for_a_landed_drone():
 
 @BOTH
 def test_land_is_asked_for_until_it_shows_and_zero_velocity_meanwhile(kind):
-    autopilot = HandMadeAutopilot(kind)
+    autopilot = FakeAutopilot(kind)
     autopilot.fly()
     autopilot.deaf.add(176)
     came = autopilot.tick(Land()) + autopilot.ticks(2.4)
@@ -363,7 +363,7 @@ def test_land_is_asked_for_until_it_shows_and_zero_velocity_meanwhile(kind):
 
 
 def test_if_land_never_shows_all_else_stops_so_that_the_autopilots_failsafe_may_act():
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.fly()
     autopilot.refuses[176] = 4
     autopilot.tick(Land())
@@ -374,7 +374,7 @@ def test_if_land_never_shows_all_else_stops_so_that_the_autopilots_failsafe_may_
 
 
 def test_a_landing_during_the_take_off_sends_no_setpoint():
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.until(Phase.READY)
     autopilot.tick(TakeOff())
     autopilot.ticks(0.5)
@@ -385,7 +385,7 @@ def test_a_landing_during_the_take_off_sends_no_setpoint():
 
 
 def test_an_order_to_land_on_the_floor_does_nothing():
-    autopilot = HandMadeAutopilot("px4")
+    autopilot = FakeAutopilot("px4")
     autopilot.until(Phase.READY)
     autopilot.ticks(1.0, Land())
     assert autopilot.guardian.phase is Phase.READY
@@ -393,7 +393,7 @@ def test_an_order_to_land_on_the_floor_does_nothing():
 
 
 def test_dry_it_tells_what_it_would_send_and_sends_none_of_it():
-    autopilot = HandMadeAutopilot("px4", dry=True, may_set_parameters=True)
+    autopilot = FakeAutopilot("px4", dry=True, may_set_parameters=True)
     autopilot.parameters["NAV_RCL_ACT"] = (2, 6)
     autopilot.ticks(5.0)
     autopilot.tick(SetParameters())
@@ -414,7 +414,7 @@ def test_dry_it_tells_what_it_would_send_and_sends_none_of_it():
 
 
 def test_state_and_events_can_be_written_as_json():
-    autopilot = HandMadeAutopilot("ardupilot", arena=Arena(north=1.0, east=2.0, heading_deg=90.0, floor_down=0.1))
+    autopilot = FakeAutopilot("ardupilot", arena=Arena(north=1.0, east=2.0, heading_deg=90.0, floor_down=0.1))
     autopilot.position = [1.0, 3.0, 0.1]
     autopilot.attitude = [0.0, 0.0, math.pi / 2]
     autopilot.fly()
@@ -428,7 +428,7 @@ def test_state_and_events_can_be_written_as_json():
 
 
 def test_poses_are_told_in_the_world_frame_at_the_time_of_the_clock():
-    autopilot = HandMadeAutopilot("ardupilot", arena=Arena(north=1.0, east=2.0, heading_deg=90.0, floor_down=0.1))
+    autopilot = FakeAutopilot("ardupilot", arena=Arena(north=1.0, east=2.0, heading_deg=90.0, floor_down=0.1))
     for _ in range(10):
         autopilot.position[0] += 0.01  # to the north: the world's left
         autopilot.tick()
@@ -442,7 +442,7 @@ def test_poses_are_told_in_the_world_frame_at_the_time_of_the_clock():
 
 
 def test_another_pilot_may_come_before_the_take_off_but_not_after():
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.until(Phase.READY)
     autopilot.guardian.order(PilotDisconnected(), autopilot.now)
     autopilot.guardian.order(KeepAlive(), autopilot.now)

@@ -5,7 +5,7 @@ import math
 import pytest
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
-from hand_made_autopilot import TICK, HandMadeAutopilot
+from fake_autopilot import TICK, FakeAutopilot
 from wordwing.flight.guardian.protocol import Hold, Land, Phase, PilotDisconnected, TakeOff
 
 BOTH = pytest.mark.parametrize("kind", ["ardupilot", "px4"])
@@ -16,13 +16,13 @@ def kinds(messages) -> list[str]:
     return [message.get_type() for message in messages]
 
 
-def asleep(autopilot: HandMadeAutopilot, seconds: float) -> None:
+def asleep(autopilot: FakeAutopilot, seconds: float) -> None:
     """Time passes in which the guardian does nothing, and what the autopilot says is lost."""
     autopilot.now = round(autopilot.now + seconds, 6)
 
 
 def test_while_a_person_thinks_about_the_confirmation_heartbeats_go_on():
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.until(Phase.READY)
     autopilot.pilot = False  # the pilot waits for the terminal; its connection is open
     assert kinds(autopilot.ticks(10.0)).count("HEARTBEAT") == 20
@@ -33,7 +33,7 @@ def test_while_a_person_thinks_about_the_confirmation_heartbeats_go_on():
 @BOTH
 @pytest.mark.parametrize("later", [0, 2])
 def test_a_pilot_that_is_gone_before_the_drone_is_armed_leaves_it_disarmed(kind, later):
-    autopilot = HandMadeAutopilot(kind)
+    autopilot = FakeAutopilot(kind)
     autopilot.until(Phase.READY)
     autopilot.deaf = {176}  # the mode takes its time
     autopilot.tick(TakeOff())
@@ -48,7 +48,7 @@ def test_a_pilot_that_is_gone_before_the_drone_is_armed_leaves_it_disarmed(kind,
 
 
 def test_a_pilot_that_is_gone_during_the_climb_is_landed_at_once():
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.until(Phase.READY)
     autopilot.tick(TakeOff())
     autopilot.ticks(0.4)
@@ -59,7 +59,7 @@ def test_a_pilot_that_is_gone_during_the_climb_is_landed_at_once():
 
 @BOTH
 def test_land_that_was_accepted_is_not_asked_for_again_before_a_heartbeat_says_that_it_is_needed(kind):
-    autopilot = HandMadeAutopilot(kind)
+    autopilot = FakeAutopilot(kind)
     autopilot.fly()
     autopilot.silent = {"HEARTBEAT"}
     autopilot.tick(Land())
@@ -72,7 +72,7 @@ def test_land_that_was_accepted_is_not_asked_for_again_before_a_heartbeat_says_t
 
 
 def test_a_late_answer_to_an_earlier_mode_does_not_put_land_off():
-    autopilot = HandMadeAutopilot("px4")
+    autopilot = FakeAutopilot("px4")
     autopilot.fly()
     autopilot.silent = {"HEARTBEAT"}
     autopilot.tick()
@@ -82,7 +82,7 @@ def test_a_late_answer_to_an_earlier_mode_does_not_put_land_off():
 
 
 def test_land_that_was_accepted_but_did_not_happen_is_asked_for_again():
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.fly()
     autopilot.tick(Land())
     autopilot.mode = autopilot.modes["GUIDED"]
@@ -93,7 +93,7 @@ def test_land_that_was_accepted_but_did_not_happen_is_asked_for_again():
 @BOTH
 @pytest.mark.parametrize("phase", ["flying", "landing"])
 def test_after_a_long_sleep_nothing_is_asked_for_until_the_autopilot_has_told_its_mode(kind, phase):
-    autopilot = HandMadeAutopilot(kind)
+    autopilot = FakeAutopilot(kind)
     autopilot.fly()
     if phase == "landing":
         autopilot.deaf = {176}
@@ -112,7 +112,7 @@ def test_after_a_long_sleep_nothing_is_asked_for_until_the_autopilot_has_told_it
 
 
 def test_after_a_long_sleep_a_drone_that_is_still_ours_is_landed_as_soon_as_it_says_so():
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.fly()
     asleep(autopilot, 20.0)
     autopilot.ticks(3 * TICK)
@@ -121,7 +121,7 @@ def test_after_a_long_sleep_a_drone_that_is_still_ours_is_landed_as_soon_as_it_s
 
 
 def test_after_a_long_sleep_an_autopilot_that_stays_silent_is_asked_to_land_all_the_same():
-    autopilot = HandMadeAutopilot("px4")
+    autopilot = FakeAutopilot("px4")
     autopilot.fly()
     asleep(autopilot, 20.0)
     autopilot.silent = {"all"}
@@ -131,7 +131,7 @@ def test_after_a_long_sleep_an_autopilot_that_stays_silent_is_asked_to_land_all_
 
 
 def test_a_battery_that_is_not_known_any_more_keeps_the_drone_on_the_floor():
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.until(Phase.READY)
     autopilot.battery = -1
     autopilot.ticks(0.2)
@@ -140,7 +140,7 @@ def test_a_battery_that_is_not_known_any_more_keeps_the_drone_on_the_floor():
 
 @pytest.mark.parametrize("kind", ["ardupilot", "px4"])
 def test_a_drone_that_drifts_without_a_decision_is_brought_back_gently(kind):
-    autopilot = HandMadeAutopilot(kind)
+    autopilot = FakeAutopilot(kind)
     autopilot.attitude = [0.0, 0.0, math.pi / 2]  # its nose to the east: what is north of it is at its left
     autopilot.take_off()
     for ticks, drift, back in ((10, 0.005, 0.15), (10, 0.0, 0.05), (40, 0.005, 0.2)):
@@ -159,7 +159,7 @@ def test_a_drone_that_drifts_without_a_decision_is_brought_back_gently(kind):
 @pytest.mark.parametrize("kind", ["ardupilot", "px4"])
 def test_a_drone_that_may_not_fly_on_is_held_at_the_margin_and_so_is_one_that_only_turns(kind):
     for start, forward in ((1.95, 0.7), (0.0, 0.0)):
-        autopilot = HandMadeAutopilot(kind)
+        autopilot = FakeAutopilot(kind)
         autopilot.position[0] = start  # its nose to the fence at 2.35 m
         autopilot.take_off()
         for _ in range(20):
@@ -173,7 +173,7 @@ def test_a_drone_that_may_not_fly_on_is_held_at_the_margin_and_so_is_one_that_on
 
 
 def test_px4_drifts_during_its_take_off_and_is_held():
-    autopilot = HandMadeAutopilot("px4")
+    autopilot = FakeAutopilot("px4")
     autopilot.until(Phase.READY)
     autopilot.tick(TakeOff())
     pushes = []
@@ -187,7 +187,7 @@ def test_px4_drifts_during_its_take_off_and_is_held():
 
 @pytest.mark.parametrize("kind", ["ardupilot", "px4"])
 def test_after_a_takeover_heartbeats_go_on_without_the_pilots_process_until_the_drone_is_disarmed(kind):
-    autopilot = HandMadeAutopilot(kind)
+    autopilot = FakeAutopilot(kind)
     autopilot.fly()
     autopilot.mode = autopilot.modes["LOITER"]
     autopilot.tick()
@@ -206,27 +206,27 @@ def test_after_a_takeover_heartbeats_go_on_without_the_pilots_process_until_the_
 
 def test_a_px4_that_knows_where_on_earth_it_is_is_not_armed():
     for kind, armed in (("px4", False), ("ardupilot", True)):
-        autopilot = HandMadeAutopilot(kind)
+        autopilot = FakeAutopilot(kind)
         autopilot.until(Phase.READY)
         autopilot.say(mavlink.MAVLink_gps_global_origin_message(473000000, 85000000, 400000))
         autopilot.tick()
         assert (autopilot.guardian.phase is Phase.READY) is armed
         assert ("global origin" in autopilot.guardian.why) is not armed
-    px4 = HandMadeAutopilot("px4")
+    px4 = FakeAutopilot("px4")
     asked = [m.param1 for m in px4.ticks(0.3) if m.get_type() == "COMMAND_LONG" and m.command == 512]
     assert 49 in asked
 
 
 def test_px4_is_asked_for_its_heartbeat_in_the_air():
     for kind, asked in (("px4", 10), ("ardupilot", 0)):
-        autopilot = HandMadeAutopilot(kind)
+        autopilot = FakeAutopilot(kind)
         autopilot.fly()
         came = autopilot.ticks(1.0, autopilot.decide())
         assert len([m for m in came if m.get_type() == "COMMAND_LONG" and (m.command, m.param1) == (512, 0)]) == asked
 
 
 def test_px4s_estimator_counts_though_it_measures_neither_airspeed_nor_height_above_ground():
-    autopilot = HandMadeAutopilot("px4")
+    autopilot = FakeAutopilot("px4")
     ratios = (0.1, 0.1, 0.1, 0.1, math.nan, math.nan, 0.1, 0.1)  # NaN where nothing is measured
     autopilot.heartbeat()
     autopilot.say(mavlink.MAVLink_estimator_status_message(0, 367, *ratios))
@@ -240,7 +240,7 @@ def test_px4s_estimator_counts_though_it_measures_neither_airspeed_nor_height_ab
 @pytest.mark.parametrize("field", range(6))
 @pytest.mark.parametrize("value", [3e38, -1e7])
 def test_numbers_that_no_drone_can_have_land_it_like_numbers_that_are_none(field, value):
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.fly()
     numbers = [0.0] * 6
     numbers[field] = value

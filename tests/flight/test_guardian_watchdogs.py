@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
-from hand_made_autopilot import TICK, HandMadeAutopilot
+from fake_autopilot import TICK, FakeAutopilot
 from wordwing.flight.guardian.guardian import Guardian
 from wordwing.flight.guardian.protocol import (
     Decision,
@@ -23,7 +23,7 @@ from wordwing.flight.guardian.safety import FlightLimits
 BOTH = pytest.mark.parametrize("kind", ["ardupilot", "px4"])
 
 
-def forward_speeds(autopilot: HandMadeAutopilot, ticks: int) -> list[float]:
+def forward_speeds(autopilot: FakeAutopilot, ticks: int) -> list[float]:
     return [autopilot.setpoints(autopilot.tick())[0][0] for _ in range(ticks)]
 
 
@@ -33,7 +33,7 @@ def kinds(messages) -> set[str]:
 
 @BOTH
 def test_a_decision_is_flown_as_velocity_ahead_and_a_clockwise_yaw_rate(kind):
-    autopilot = HandMadeAutopilot(kind)
+    autopilot = FakeAutopilot(kind)
     autopilot.take_off()
     for _ in range(12):
         came = autopilot.tick(autopilot.decide(0.5, 0.4))
@@ -45,7 +45,7 @@ def test_a_decision_is_flown_as_velocity_ahead_and_a_clockwise_yaw_rate(kind):
 
 
 def test_a_decision_is_repeated_for_six_tenths_of_a_second_then_there_is_zero_velocity_then_a_landing():
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.take_off()
     for _ in range(10):
         autopilot.tick(autopilot.decide())
@@ -66,7 +66,7 @@ def test_a_decision_is_repeated_for_six_tenths_of_a_second_then_there_is_zero_ve
 
 
 def test_time_counts_from_when_a_decision_was_made_not_from_when_it_came():
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.take_off()
     autopilot.tick(autopilot.decide(age=0.4))
     assert len([speed for speed in forward_speeds(autopilot, 10) if speed > 0]) == 3
@@ -76,7 +76,7 @@ def test_time_counts_from_when_a_decision_was_made_not_from_when_it_came():
 
 
 def test_a_decision_from_the_future_is_no_better_than_one_from_now():
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.take_off()
     autopilot.tick(autopilot.decide(age=-100.0, image_age=100.1))  # the picture is new, the clock is wrong
     autopilot.tick(autopilot.decide(age=-100.0))
@@ -87,7 +87,7 @@ def test_a_decision_from_the_future_is_no_better_than_one_from_now():
 
 @pytest.mark.parametrize("image_age", [0.51, -0.06, math.nan, math.inf])
 def test_a_decision_from_an_old_picture_stops_the_drone(image_age):
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.fly()
     came = autopilot.tick(autopilot.decide(image_age=image_age))
     assert autopilot.setpoints(came)[0][0] == 0.0
@@ -100,7 +100,7 @@ def test_a_decision_from_an_old_picture_stops_the_drone(image_age):
 
 
 def test_a_frozen_camera_stops_and_lands_the_drone():
-    autopilot = HandMadeAutopilot("px4")
+    autopilot = FakeAutopilot("px4")
     autopilot.fly()
     seen = autopilot.now
     stopped = landed = None
@@ -114,14 +114,14 @@ def test_a_frozen_camera_stops_and_lands_the_drone():
 
 
 def test_hovering_on_purpose_must_be_said_again_and_has_an_end():
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.take_off()
     autopilot.tick(Hold())
     autopilot.ticks(2.9)
     assert autopilot.guardian.phase is Phase.HOLDING
     autopilot.ticks(0.1)
     assert autopilot.guardian.phase is Phase.LANDING
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.take_off()
     autopilot.ticks(29.0, Hold())
     assert autopilot.guardian.phase is Phase.HOLDING
@@ -131,14 +131,14 @@ def test_hovering_on_purpose_must_be_said_again_and_has_an_end():
 
 
 def test_a_hold_stops_at_once():
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.fly()
     assert autopilot.setpoints(autopilot.tick(Hold()))[0][0] == 0.0
 
 
 @BOTH
 def test_a_pose_older_than_a_fifth_of_a_second_lands_at_once(kind):
-    autopilot = HandMadeAutopilot(kind)
+    autopilot = FakeAutopilot(kind)
     autopilot.fly()
     autopilot.silent = {"POSE"}
     came = [autopilot.tick(autopilot.decide()) for _ in range(5)]
@@ -148,7 +148,7 @@ def test_a_pose_older_than_a_fifth_of_a_second_lands_at_once(kind):
 
 
 def test_poses_that_have_queued_up_land_too():
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.fly()
     autopilot.boot -= 0.25  # what comes from now on was made so much earlier
     for _ in range(5):
@@ -169,7 +169,7 @@ def test_poses_that_have_queued_up_land_too():
     ],
 )
 def test_what_must_not_happen_in_the_air_lands_the_drone_at_once(change, why):
-    autopilot = HandMadeAutopilot("px4")
+    autopilot = FakeAutopilot("px4")
     autopilot.fly()
     for name, value in change.items():
         setattr(autopilot, name, value)
@@ -183,7 +183,7 @@ def test_what_must_not_happen_in_the_air_lands_the_drone_at_once(change, why):
     ("axis", "target", "why"), [(0, 2.2, "from a fence"), (1, -2.2, "from a fence"), (2, -1.55, "high")]
 )
 def test_a_drone_that_is_carried_away_is_landed(axis, target, why):
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.fly()
     for _ in range(120):
         if autopilot.guardian.phase is Phase.LANDING:
@@ -197,7 +197,7 @@ def test_a_drone_that_is_carried_away_is_landed(axis, target, why):
 
 def test_a_flight_has_an_end():
     assert FlightLimits().flight_time == 120.0
-    autopilot = HandMadeAutopilot("ardupilot", limits=FlightLimits(flight_time=10.0))
+    autopilot = FakeAutopilot("ardupilot", limits=FlightLimits(flight_time=10.0))
     autopilot.fly()
     took_off = next(event.time for event in autopilot.guardian.events if event.text.startswith("taking off"))
     while autopilot.guardian.phase is Phase.FLYING:
@@ -207,7 +207,7 @@ def test_a_flight_has_an_end():
 
 
 def test_a_guardian_that_was_away_stops_the_drone_and_says_so():
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.take_off()
     autopilot.tick(autopilot.decide())
     autopilot.now = round(autopilot.now + 0.2, 6)
@@ -221,7 +221,7 @@ def test_a_guardian_that_was_away_stops_the_drone_and_says_so():
 
 @BOTH
 def test_a_pilot_that_is_gone_stops_the_drone_at_once_and_lands_it_after_a_second(kind):
-    autopilot = HandMadeAutopilot(kind)
+    autopilot = FakeAutopilot(kind)
     autopilot.fly()
     autopilot.pilot = False
     gone_at = autopilot.now
@@ -238,7 +238,7 @@ def test_a_pilot_that_is_gone_stops_the_drone_at_once_and_lands_it_after_a_secon
 
 
 def test_a_silent_pilot_is_landed_after_a_second_and_has_no_heartbeat():
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.fly()
     autopilot.pilot = False
     silent_at = autopilot.now
@@ -252,7 +252,7 @@ def test_a_silent_pilot_is_landed_after_a_second_and_has_no_heartbeat():
 
 
 def test_a_pilot_that_goes_during_the_take_off_is_missed_too():
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.until(Phase.READY)
     autopilot.tick(TakeOff())
     autopilot.pilot = False
@@ -261,8 +261,8 @@ def test_a_pilot_that_goes_during_the_take_off_is_missed_too():
     assert not autopilot.setpoints([m for _, m in autopilot.got])
 
 
-def in_phase(kind: str, phase: Phase) -> HandMadeAutopilot:
-    autopilot = HandMadeAutopilot(kind)
+def in_phase(kind: str, phase: Phase) -> FakeAutopilot:
+    autopilot = FakeAutopilot(kind)
     if phase is Phase.TAKING_OFF:
         autopilot.until(Phase.READY)
         autopilot.tick(TakeOff())
@@ -283,7 +283,7 @@ def in_phase(kind: str, phase: Phase) -> HandMadeAutopilot:
 IN_FLIGHT = pytest.mark.parametrize("phase", [Phase.TAKING_OFF, Phase.HOLDING, Phase.FLYING, Phase.LANDING])
 
 
-def assert_hands_off(autopilot: HandMadeAutopilot) -> None:
+def assert_hands_off(autopilot: FakeAutopilot) -> None:
     """Nothing but heartbeats comes any more, whatever is ordered and whatever the drone does."""
     assert autopilot.guardian.phase is Phase.RELEASED
     came = autopilot.ticks(1.0)
@@ -331,7 +331,7 @@ def test_a_pilot_who_takes_over_after_the_land_mode_has_shown_keeps_the_drone():
 
 
 def test_a_takeover_between_a_mode_command_and_its_answer_is_not_undone():
-    autopilot = HandMadeAutopilot("px4")
+    autopilot = FakeAutopilot("px4")
     autopilot.until(Phase.READY)
     autopilot.tick(TakeOff())
     while not any(command[2] == 6.0 for command in autopilot.commands()):
@@ -344,7 +344,7 @@ def test_a_takeover_between_a_mode_command_and_its_answer_is_not_undone():
 
 
 def test_offboard_before_we_asked_for_it_is_not_ours():
-    autopilot = HandMadeAutopilot("px4")
+    autopilot = FakeAutopilot("px4")
     autopilot.until(Phase.READY)
     autopilot.tick(TakeOff())
     while not autopilot.setpoints(autopilot.tick()):
@@ -356,7 +356,7 @@ def test_offboard_before_we_asked_for_it_is_not_ours():
 
 def test_without_a_newer_heartbeat_no_mode_and_no_arming_is_asked_for_again():
     for command in (176, 400):
-        autopilot = HandMadeAutopilot("ardupilot")
+        autopilot = FakeAutopilot("ardupilot")
         autopilot.until(Phase.READY)
         autopilot.deaf.add(command)
         autopilot.tick(TakeOff())
@@ -388,7 +388,7 @@ def test_an_autopilot_that_starts_anew_is_left_alone(kind, phase):
 
 
 def test_an_autopilot_that_starts_anew_before_the_take_off_is_not_armed():
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.until(Phase.READY)
     autopilot.boot = -autopilot.now
     autopilot.ticks(1.0)
@@ -397,7 +397,7 @@ def test_an_autopilot_that_starts_anew_before_the_take_off_is_not_armed():
 
 
 def test_a_heartbeat_that_was_overtaken_is_no_takeover():
-    autopilot = HandMadeAutopilot("px4")
+    autopilot = FakeAutopilot("px4")
     autopilot.take_off()
     late = mavlink.MAVLink_heartbeat_message(2, 12, 129, autopilot.modes["LOITER"], 4, 3)
     sender = mavlink.MAVLink(None, 1, 1)
@@ -468,7 +468,7 @@ def test_a_drone_that_landed_is_never_armed_again():
 SENT = ("HEARTBEAT", "TIMESYNC", "COMMAND_LONG", "SET_POSITION_TARGET_LOCAL_NED", "PARAM_REQUEST_READ")
 
 
-def random_message(autopilot: HandMadeAutopilot, rng: np.random.Generator):
+def random_message(autopilot: FakeAutopilot, rng: np.random.Generator):
     time = round((autopilot.boot + autopilot.now) * 1000)
     number = float(rng.choice([0.0, 0.3, -0.7, 5.0, 1e30, math.nan, math.inf]))
     mode = int(rng.choice([*autopilot.modes.values(), 77]))
@@ -501,7 +501,7 @@ def check(previous: tuple[float, float] | None, message) -> tuple[float, float]:
 @pytest.mark.parametrize("seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(8, 120))])
 def test_whatever_comes_nothing_goes_out_that_must_not(seed):
     rng = np.random.default_rng(seed)
-    autopilot = HandMadeAutopilot(["ardupilot", "px4"][seed % 2])
+    autopilot = FakeAutopilot(["ardupilot", "px4"][seed % 2])
     autopilot.mute = {int(rng.choice([22, 176, 400, 0]))}
     previous, arms = None, 0
     released = took_off = ordered = False
@@ -544,7 +544,7 @@ def test_whatever_comes_nothing_goes_out_that_must_not(seed):
 
 
 def test_the_guardian_needs_no_autopilot_to_be_asked():
-    guardian = Guardian(HandMadeAutopilot().guardian._where._arena)
+    guardian = Guardian(FakeAutopilot().guardian._where._arena)
     for order in (KeepAlive(), TakeOff(), Hold(), Land(), SetParameters(), Decision(1, 1, 0, 0), PilotDisconnected()):
         guardian.order(order, 0.0)
     assert guardian.tick(0.05) == []
@@ -553,7 +553,7 @@ def test_the_guardian_needs_no_autopilot_to_be_asked():
 
 
 def test_an_estimator_that_loses_its_place_lands_the_drone_whatever_positions_still_come():
-    autopilot = HandMadeAutopilot("ardupilot")
+    autopilot = FakeAutopilot("ardupilot")
     autopilot.fly()
     autopilot.flags = 831 & ~16
     autopilot.ticks(1.0, autopilot.decide())

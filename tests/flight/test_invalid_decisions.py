@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from hand_made_autopilot import HandMadeAutopilot
+from fake_autopilot import FakeAutopilot
 from served_flight import QUICK
 from wordwing.errors import WordwingError
 from wordwing.flight.flying import fly_logged
@@ -33,7 +33,7 @@ def sent(decision: Decision) -> Decision:
 @pytest.mark.parametrize("number", ABSURD)
 @pytest.mark.parametrize("which", ["forward", "yaw_rate"])
 def test_the_guardian_refuses_it_and_lands_if_nothing_better_comes(number, which):
-    autopilot = HandMadeAutopilot()
+    autopilot = FakeAutopilot()
     autopilot.fly()
     for _decision in range(9):  # 2.7 s
         came = autopilot.tick(sent(autopilot.decide(**{which: number})))

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from hand_made_autopilot import HandMadeAutopilot
+from fake_autopilot import FakeAutopilot
 from wordwing.flight.guardian.pose_history import PoseHistory
 from wordwing.flight.guardian.protocol import Phase, TakeOff
 from wordwing.flight.guardian.state_estimate import MocapMonitor
@@ -15,13 +15,13 @@ BOTH = pytest.mark.parametrize("kind", ["ardupilot", "px4"])
 LEVEL = (1.0, 0.0, 0.0, 0.0)
 
 
-def reasons(autopilot: HandMadeAutopilot) -> str:
+def reasons(autopilot: FakeAutopilot) -> str:
     return "; ".join(autopilot.guardian.state(autopilot.now).unready)
 
 
 @BOTH
 def test_without_motion_capture_nothing_is_armed_though_the_autopilot_is_content(kind):
-    autopilot = HandMadeAutopilot(kind)
+    autopilot = FakeAutopilot(kind)
     autopilot.silent = {"MOCAP"}
     autopilot.ticks(5.0)
     assert autopilot.guardian.phase is Phase.CONNECTING
@@ -32,7 +32,7 @@ def test_without_motion_capture_nothing_is_armed_though_the_autopilot_is_content
 
 @BOTH
 def test_a_drone_whose_autopilot_is_elsewhere_than_motion_capture_sees_it_is_not_armed(kind):
-    autopilot = HandMadeAutopilot(kind)
+    autopilot = FakeAutopilot(kind)
     autopilot.mocap_offset = [0.08, 0.08]  # 0.11 m
     autopilot.ticks(5.0)
     assert reasons(autopilot) == "the autopilot thinks that the drone is 0.11 m from where motion capture sees it"
@@ -42,7 +42,7 @@ def test_a_drone_whose_autopilot_is_elsewhere_than_motion_capture_sees_it_is_not
 
 @BOTH
 def test_motion_capture_that_stops_lands_the_drone_after_a_fifth_of_a_second(kind):
-    autopilot = HandMadeAutopilot(kind)
+    autopilot = FakeAutopilot(kind)
     autopilot.fly()
     autopilot.silent = {"MOCAP"}
     stopped = autopilot.now
@@ -53,7 +53,7 @@ def test_motion_capture_that_stops_lands_the_drone_after_a_fifth_of_a_second(kin
 
 @BOTH
 def test_motion_capture_that_repeats_itself_is_as_good_as_none(kind):
-    autopilot = HandMadeAutopilot(kind)
+    autopilot = FakeAutopilot(kind)
     autopilot.fly()
     autopilot.noise = 0.0
     autopilot.until(Phase.LANDING, 1.0, order=autopilot.decide())
@@ -63,7 +63,7 @@ def test_motion_capture_that_repeats_itself_is_as_good_as_none(kind):
 @BOTH
 @pytest.mark.parametrize("offset", [[0.6, 0.0], [0.0, -0.4]])
 def test_a_jump_lands_the_drone_though_the_autopilot_does_not_follow_it(kind, offset):
-    autopilot = HandMadeAutopilot(kind)
+    autopilot = FakeAutopilot(kind)
     autopilot.fly()
     autopilot.mocap_offset = offset
     autopilot.tick(autopilot.decide())
@@ -73,7 +73,7 @@ def test_a_jump_lands_the_drone_though_the_autopilot_does_not_follow_it(kind, of
 
 @BOTH
 def test_a_jump_before_the_start_delays_it_by_two_seconds(kind):
-    autopilot = HandMadeAutopilot(kind)
+    autopilot = FakeAutopilot(kind)
     autopilot.until(Phase.READY)
     autopilot.position = [0.6, 0.0, 0.0]  # carried there
     autopilot.tick()
@@ -84,7 +84,7 @@ def test_a_jump_before_the_start_delays_it_by_two_seconds(kind):
 
 @BOTH
 def test_an_estimate_that_leaves_motion_capture_behind_lands_the_drone(kind):
-    autopilot = HandMadeAutopilot(kind)
+    autopilot = FakeAutopilot(kind)
     autopilot.fly()
     for _ in range(100):  # dead reckoning: the estimate creeps away from where the drone is seen
         autopilot.position[0] += 0.005
@@ -98,7 +98,7 @@ def test_an_estimate_that_leaves_motion_capture_behind_lands_the_drone(kind):
 
 @BOTH
 def test_a_height_that_the_autopilot_gets_wrong_is_that_of_motion_capture(kind):
-    autopilot = HandMadeAutopilot(kind)
+    autopilot = FakeAutopilot(kind)
     autopilot.height_bias = 0.09
     autopilot.take_off()
     autopilot.ticks(3.0, autopilot.decide(0.0))

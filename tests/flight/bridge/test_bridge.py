@@ -1,4 +1,4 @@
-"""The bridge around a simulation made by hand: real processes, real sockets, real MAVLink."""
+"""The bridge around a fake SITL: real processes, real sockets, real MAVLink."""
 
 import json
 import math
@@ -27,7 +27,7 @@ from wordwing.flight.bridge.sitl import SitlProcess, sitl_ports
 from wordwing.flight.served.faults import MocapJump, PoseDropout, Takeover
 from wordwing.world.layout import Layout
 
-MADE = Path(__file__).with_name("hand_made_simulation.py")
+MADE = Path(__file__).with_name("fake_sitl.py")
 
 
 def gone(pid: int) -> bool:

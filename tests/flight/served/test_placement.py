@@ -51,7 +51,7 @@ def test_nobody_carries_an_armed_drone_or_puts_it_outside():
             lab.place(place, 0.0)
     Companion(lab).take_off()
     before = lab.true_pose.position.tolist()
-    with pytest.raises(WordwingError, match="nobody carries an armed drone"):
+    with pytest.raises(WordwingError, match="only a disarmed drone can be moved"):
         lab.place((1.0, 0.0), 0.0)
     assert lab.true_pose.position.tolist() == before
 
@@ -60,7 +60,7 @@ def test_a_line_is_a_place_and_a_heading():
     assert parse_placement("1 -0.5\n") == (1.0, -0.5, 0.0)
     assert parse_placement(" 2.05 2.05 90 ") == (2.05, 2.05, pytest.approx(math.pi / 2))
     for line in ("1", "a b", "nan 0", "1 2 3 4", "1e400 0"):
-        with pytest.raises(WordwingError, match="is no place; type where"):
+        with pytest.raises(WordwingError, match="is not a position; type where"):
             parse_placement(line)
 
 

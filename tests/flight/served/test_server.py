@@ -192,7 +192,7 @@ def test_faults_are_read_from_the_command_line(text, fault):
         ("takover@20", 'no fault "takover"; did you mean "takeover"'),
         ("loss@5=1.5", "a share must be from 0 to 1"),
         ("takeover@20=3", 'a fault "takeover" has no value'),
-        ("loss@1.2.3", '"1.2.3" is no number'),
+        ("loss@1.2.3", '"1.2.3" is not a number'),
         ("loss@-3", "it must be like takeover@20"),
     ],
 )

@@ -1,1 +1,1 @@
-"""The lab as a MAVLink vehicle: it answers as ArduCopter or as PX4 would, and can be made to fail."""
+"""The lab as a MAVLink vehicle: it imitates ArduCopter or PX4, and faults can be injected."""

@@ -1,7 +1,7 @@
 """The autopilot of the served lab: arming, modes, take-off, setpoints, timeouts and failsafes.
 
-Both autopilots are here because they differ in single rules, each said where it applies. What a flight controller
-does five hundred times a second is in `lab`.
+Both autopilots are in one class because they differ in single rules, each noted where it applies. The control loops
+that run at 500 Hz are in `lab`.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from wordwing.lab.autopilot import Guidance
 from wordwing.lab.flight import REST, STILL, LabFlight
 
 TICK = 0.01
-"""How often it looks at clocks and orders, seconds."""
+"""Period of the state machine, seconds."""
 
 EMERGENCY, ERROR, WARNING, NOTICE, INFO = 0, 3, 4, 5, 6
 """MAV_SEVERITY."""
 
 BOOT = 2.0
-"""From the start until the estimator knows where it is, seconds; a real one took 13.5 s."""
+"""From boot until the position estimate is valid, seconds; a real one took 13.5 s."""
 
 LEAST_BATTERY = 15.0
-"""Percent without which it does not arm."""
+"""Below this it does not arm, percent."""
 
 STREAM_GAP, STREAM_TIME = 0.5, 1.0
-"""PX4 wants setpoints no further apart than this, for so long, before OFFBOARD, seconds: above 2 Hz for 1 s."""
+"""Before OFFBOARD, PX4 wants setpoints at most so far apart for so long, seconds: above 2 Hz for 1 s."""
 
 MAX_YAW_RATE = 2.0
 """rad/s."""
 
 DRAIN = 0.1
-"""Of the battery, percent for each second with motors on."""
+"""Battery drain, percent for each second with motors on."""
 
 RETURN, LAND, HOLD = 3, 4, 5
-"""COM_OBL_RC_ACT; below RETURN it waits for the sticks."""
+"""COM_OBL_RC_ACT; below RETURN it waits for the pilot's sticks."""
 
 
 @dataclass(frozen=True)
 class VelocitySetpoint:
-    """A setpoint that has been flown, as it was received, but in our frames."""
+    """A velocity setpoint as it was received, but in our frames."""
 
     forward: float
     """m/s along `heading`."""
@@ -54,13 +54,13 @@ class VelocitySetpoint:
     yaw_rate: float
     """rad/s, positive turns left."""
     heading: float
-    """Of the drone when the setpoint came, or of the frame that it was given in: radians, world."""
+    """Heading of the drone when the setpoint came, or of the frame that it was given in: radians, world."""
     body: bool
     """Whether it was given in the body frame."""
 
 
 class ServedAutopilot:
-    """Arms, changes modes, obeys setpoints and protects itself."""
+    """The state machine of one autopilot: arming, modes, setpoints and failsafes."""
 
     def __init__(self, flight: LabFlight, profile: AutopilotProfile, parameters: ParameterTable) -> None:
         self.flight = flight
@@ -70,36 +70,36 @@ class ServedAutopilot:
         """Severities and texts of STATUSTEXT messages to send."""
         self.accepted: list[tuple[float, VelocitySetpoint]] = []
         self.refusal: str | None = None
-        """Why it will not arm, if something has gone wrong that it can name."""
+        """Why it refuses to arm, because of an injected fault."""
         self.refusal_prearm = False
-        """Whether the pre-arm check says so before anyone asks."""
+        """Whether the pre-arm check in SYS_STATUS shows it."""
         self.battery = 100.0
         """Percent left."""
         self.mocap_lost_since: float | None = None
-        """Since when it has had no position from motion capture, seconds."""
+        """When motion capture was lost, lab time; None while it works."""
         self._ground = flight.config.airframe.leg_height
         self.boot()
 
     def boot(self) -> None:
-        """Boot; in the air it then lands, armed until it is down."""
+        """Boot; in the air it stays armed and lands."""
         self.booted = self.flight.time
         self.mode = self.profile.mode(self.profile.first_mode)
         self.armed = self.flight.motors_on
         self.failsafe: str | None = "Reboot" if self.flight.motors_on else None
-        """Why it lands by itself."""
+        """The failsafe that has acted, if any."""
         self._emergency = self.flight.motors_on
         self._setpoint: VelocitySetpoint | None = None
         self.last_setpoint = -math.inf
-        """When it came, lab time."""
+        """When the last setpoint came, lab time."""
         self._stream_since = math.inf
         self._climb_to: float | None = None
         self._height = float(self.flight.position[2])
         self._resting = 0.0
         self._idle_since = self.flight.time
         self.gcs_heartbeat: float | None = None
-        """When the one that it listens for was last heard, lab time."""
+        """When the last heartbeat of the ground station came, lab time."""
         self.battery_acted = False
-        """Whether it has landed for its battery once; if someone then wants to fly on, it lets them."""
+        """Whether the battery failsafe has acted; it acts only once."""
 
     @property
     def time(self) -> float:
@@ -135,7 +135,7 @@ class ServedAutopilot:
 
     @property
     def volts(self) -> float:
-        """Of a battery of four cells."""
+        """Voltage of the four-cell battery."""
         return 13.2 + 3.6 * self.battery / 100
 
     def prearm_failure(self) -> str | None:
@@ -193,7 +193,7 @@ class ServedAutopilot:
         return ACCEPTED
 
     def take_over(self, *, stabilize: bool) -> None:
-        """The pilot's sticks choose a mode."""
+        """Change to a pilot's mode, as the switch on the transmitter does."""
         self.enter(self.profile.mode(self.profile.pilot_modes[int(stabilize)]))
         self.statustext(NOTICE, f"Mode {self.mode.name} by the pilot")
 
@@ -207,7 +207,7 @@ class ServedAutopilot:
         return ACCEPTED
 
     def receive_setpoint(self, setpoint: VelocitySetpoint | None) -> None:
-        """A velocity to fly; None is one that it cannot make sense of."""
+        """Receive a velocity setpoint; None is one with a frame or type mask that is not supported."""
         if self.profile.name == "px4":
             if setpoint is None:
                 return
@@ -218,7 +218,7 @@ class ServedAutopilot:
         if self.mode.kind != "guided" or not self.armed:
             return
         if self.profile.name == "ardupilot":
-            # Whatever comes replaces the take-off; what makes no sense means to hold.
+            # Any setpoint ends the take-off; an unsupported one means to hold.
             if self.climbing:
                 self._climb_to = None
                 self._height = float(self.flight.position[2])
@@ -228,7 +228,7 @@ class ServedAutopilot:
             self.accepted.append((self.time, setpoint))
 
     def heartbeat(self, system: int, kind: int) -> None:
-        """A heartbeat: ArduPilot watches one system id or a range of them, PX4 all ground stations."""
+        """Receive a heartbeat: ArduPilot watches one system id or a range of them, PX4 all ground stations."""
         if self.profile.name == "ardupilot":
             first = self.parameters["MAV_GCS_SYSID"]
             watched = first <= system <= max(first, self.parameters["MAV_GCS_SYSID_HI"])
@@ -273,20 +273,20 @@ class ServedAutopilot:
         self.flight.start_motors()
 
     def failsafe_land(self, why: str) -> None:
-        """A failsafe lands it."""
+        """Land because of a failsafe."""
         self.enter(self.profile.mode("LAND"))
         self.failsafe = why
         self.statustext(EMERGENCY if self.profile.name == "px4" else WARNING, f"{why}: landing")
 
     def _check_failsafes(self) -> None:
-        """Land a drone in the air if one of its timeouts has expired; a drone that is landing is left alone."""
+        """Land a drone in the air if one of its timeouts has expired; nothing interrupts a landing."""
         parameters, ardupilot = self.parameters, self.profile.name == "ardupilot"
         if self.landing:
             return
         if self.dead_reckoning_expired:
             self.failsafe_land("EKF Failsafe")
         elif ardupilot:
-            # In a pilot's modes a lost ground station means nothing (FS_OPTIONS 16); BRAKE is none of them.
+            # In a pilot's modes a lost ground station is ignored (FS_OPTIONS 16); BRAKE is none of them.
             watches = self.mode.name not in self.profile.pilot_modes
             if watches and parameters["FS_GCS_ENABLE"] and self._gcs_lost(parameters["FS_GCS_TIMEOUT"]):
                 self.failsafe_land("GCS Failsafe")
@@ -304,7 +304,7 @@ class ServedAutopilot:
             self._battery_failsafe("Critical battery")
 
     def _gcs_lost(self, timeout: float) -> bool:
-        """Whether heartbeats of a ground station came once, but not within a timeout, seconds."""
+        """Whether heartbeats of a ground station have stopped for longer than a timeout, seconds."""
         return self.gcs_heartbeat is not None and self.time - self.gcs_heartbeat > timeout
 
     def _battery_failsafe(self, why: str) -> None:
@@ -320,8 +320,8 @@ class ServedAutopilot:
             self.failsafe = "No offboard control"
 
     def _guidance(self) -> Guidance:
-        """What the flight controller is told for one tick."""
-        hold = self.mocap_lost_since is None and self.flight.drift is None  # it holds what it takes for its place
+        """The flight controller's setpoint for one tick."""
+        hold = self.mocap_lost_since is None and self.flight.drift is None  # without a position it cannot hold it
         if self.landing:
             speed = self.parameters["LAND_SPD_MS" if self.profile.name == "ardupilot" else "MPC_LAND_SPEED"]
             return Guidance(heading=self._heading, hold=hold, climb=-speed, descent=speed)
@@ -348,11 +348,11 @@ class ServedAutopilot:
 
     @property
     def _heading(self) -> float:
-        """Of the velocity that is being flown or slowed down."""
+        """Heading of the velocity that is being flown or slowed down."""
         return self.flight.yaw if self._setpoint is None else self._setpoint.heading
 
     def _height_along(self, climb: float) -> float:
-        """ArduPilot moves the height that it holds along with the climb."""
+        """The height that ArduPilot holds, moved along with the climb rate."""
         config, height = self.flight.config.autopilot, float(self.flight.position[2])
         self._height += min(max(climb, -config.max_descent), config.max_climb) * TICK
         self._height = min(max(self._height, height - 0.3), height + 0.3)
@@ -368,7 +368,7 @@ class ServedAutopilot:
                 self._height = height
 
     def _touch_down(self, guidance: Guidance) -> None:
-        """Motors off once it rests on the floor, and disarmed after a landing or when nothing happens."""
+        """Stop the motors on the floor; disarm after a landing or when nothing happens."""
         px4 = self.profile.name == "px4"
         if self.airborne:
             rests = self.flight.at_rest_on_floor and not self.climbing and guidance.climb <= 0

@@ -17,7 +17,7 @@ AutopilotName = Literal["ardupilot", "px4"]
 """Which autopilot the served lab imitates."""
 
 ModeKind = Literal["guided", "takeoff", "hold", "land"]
-"""What a drone in the air does in a mode. In a pilot's modes nobody moves the sticks, so the lab holds its place."""
+"""What a drone in the air does in a mode. In a pilot's modes nobody moves the sticks, so it holds its position."""
 
 UINT8, INT8, INT16 = 1, 2, 4
 """MAV_PARAM_TYPE, besides INT32 and REAL32."""
@@ -39,14 +39,14 @@ class Mode:
 
 @dataclass(frozen=True)
 class ParameterSpec:
-    """One parameter that the lab knows and, where it matters to a flight here, obeys."""
+    """One parameter, which the served lab obeys where it matters here."""
 
     name: str
     type: int
     factory: float
     indoor: float
     older: tuple[str, int, float] | None = None
-    """Name, type and units per unit of ours in older versions."""
+    """Name, type and scale in older versions."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,12 @@ class AutopilotProfile:
 
     name: AutopilotName
     stack: FlightStack
-    """Its numbers of modes and the encoding of its parameters, as for a real one."""
+    """Mode numbers and parameter encoding, as a pilot uses them."""
     version: int
     """flight_sw_version: major, minor, patch and release type, a byte each."""
     modes: tuple[Mode, ...]
     first_mode: str
-    """In which it boots."""
+    """The mode in which it boots."""
     pilot_modes: tuple[str, ...]
     """Flown by a pilot's sticks; a switch changes to the first, which holds its position, or to the second, which does
     not."""
@@ -87,7 +87,7 @@ class AutopilotProfile:
 
 
 def _modes(stack: FlightStack, **kinds: ModeKind) -> tuple[Mode, ...]:
-    """Modes of an autopilot by name, without PX4's prefix; it does not arm in the last one, nor in BRAKE."""
+    """Modes of an autopilot by name, without PX4's prefix; it does not arm in LAND and BRAKE."""
     numbers = {name.removeprefix("AUTO."): number for number, name in stack.modes.items()}
     return tuple(Mode(name, numbers[name], kind, name not in ("LAND", "BRAKE")) for name, kind in kinds.items())
 
@@ -168,13 +168,13 @@ PROFILES: Mapping[AutopilotName, AutopilotProfile] = {
 
 @dataclass
 class ParameterTable:
-    """The values that one vehicle has now, by today's names and in today's units."""
+    """The parameter values of one vehicle, by the newest names and in the newest units."""
 
     profile: AutopilotProfile
     factory: bool = False
-    """Whether to start with what the autopilot comes with."""
+    """Whether to start with the autopilot's defaults."""
     older: bool = False
-    """Whether it goes by the names of older versions."""
+    """Whether it uses the names of older versions."""
     values: dict[str, float] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -184,7 +184,7 @@ class ParameterTable:
         return self.values[name]
 
     def put(self, changes: Mapping[str, float]) -> None:
-        """Change some values by today's names."""
+        """Change some values, by the newest names."""
         for name, value in changes.items():
             if name not in self.values:
                 hint = did_you_mean(name, list(self.values))
@@ -192,7 +192,7 @@ class ParameterTable:
             self.values[name] = float(value)
 
     def names(self) -> list[str]:
-        """As they stand on the wire, in order."""
+        """Names as they are sent, in order."""
         return [self._wire(entry)[0] for entry in self.profile.parameters]
 
     def read(self, name: str) -> tuple[float, int] | None:
@@ -205,7 +205,7 @@ class ParameterTable:
         return None
 
     def write(self, name: str, encoded: float, kind: int) -> bool:
-        """What PARAM_SET asks for; whether there is such a parameter, and of such a type."""
+        """Execute PARAM_SET; returns whether there is such a parameter, and of such a type."""
         for entry in self.profile.parameters:
             wire_name, own_kind, scale = self._wire(entry)
             if wire_name == name and (kind == own_kind or not self.profile.stack.integers_as_bytes):

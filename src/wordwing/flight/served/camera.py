@@ -21,7 +21,7 @@ from wordwing.world.layout import Layout
 
 
 class CameraMount(Protocol):
-    """What carries the camera."""
+    """The vehicle that carries the camera."""
 
     @property
     def time(self) -> float:
@@ -35,7 +35,7 @@ class CameraMount(Protocol):
 
 @dataclass(frozen=True)
 class Exposure:
-    """A image that has been taken but not been drawn yet."""
+    """An image that has been taken but not rendered yet."""
 
     opened: Pose
     """[1] of the drone when the shutter opened, world frame."""
@@ -44,7 +44,7 @@ class Exposure:
     time: float
     """When it closed, lab time."""
     frozen: FrozenCamera | None
-    """What is wrong with the camera."""
+    """The fault of the camera, if any."""
 
 
 class ServedCamera:
@@ -65,7 +65,7 @@ class ServedCamera:
         return sensor.width, sensor.height
 
     def expose(self, age: float | None = None) -> Exposure:
-        """Take a image whose shutter closed some seconds ago; by default the newest that can have arrived by now."""
+        """Take an image whose shutter closed some seconds ago; by default the newest that can have arrived by now."""
         now, pose_at = self._mount.time, self._mount.pose_at
         closed = now - (self._config.image_latency if age is None else age)
         opened = closed - self._config.camera.exposure_time
@@ -73,7 +73,7 @@ class ServedCamera:
         return Exposure(pose_at(opened), pose_at(closed), closed, frozen)
 
     def render(self, exposure: Exposure) -> tuple[NDArray[np.uint8], float]:
-        """The raw image [H, W, 3] RGB, and when its shutter closed, lab time; of a hung camera an older one."""
+        """The raw image [H, W, 3] RGB, and when its shutter closed, lab time; a frozen camera repeats an older one."""
         if exposure.frozen is not None and self._last is not None:
             return (self._last[0], exposure.time) if exposure.frozen.still else self._last
         light = self._camera.raw(exposure.opened, exposure.closed)
@@ -82,7 +82,7 @@ class ServedCamera:
 
     @cached_property
     def _camera(self) -> LabCamera:
-        # Made late: many flights need no image.
+        # Created on first use: many flights need no image.
         camera = LabCamera(self._layout, np.random.default_rng(self._seed), self._config.camera)
         camera.begin(np.random.default_rng([self._seed, 2]))
         return camera
@@ -101,9 +101,9 @@ def stream_camera(
 
     Args:
         camera: Takes them.
-        mount: What carries it, and whose time counts.
+        mount: The vehicle, whose time counts.
         video: Where they go.
-        latency: How old a image is when it is sent, seconds.
+        latency: How old an image is when it is sent, seconds.
         stopping: Ends it.
         lock: Held while the mount must not move.
         speed: How many of the mount's seconds pass in one.
@@ -117,7 +117,7 @@ def stream_camera(
         with lock:
             exposure = camera.expose(age=0.0)
         image, closed = camera.render(exposure)
-        # Drawing takes a part of the time that a real camera and its link take.
+        # Rendering takes part of the latency that a real camera and its link have.
         while mount.time < exposure.time + latency and not stopping.wait(0.002 / speed):
             pass
         if closed > last_time:

@@ -70,7 +70,7 @@ class FrozenCamera(Fault):
     """The camera stops delivering new images."""
 
     still: bool = True
-    """Whether the last picture comes again and again with new times; otherwise none comes."""
+    """Whether the last image is repeated with new timestamps; otherwise no image comes."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class PoseJump(Fault):
     """The measured position jumps; the autopilot's estimate follows within four seconds."""
 
     offset: tuple[float, float] = (1.0, 0.5)
-    """Of what is measured, metres, world."""
+    """Error of the measured position, metres, world."""
 
 
 @dataclass(frozen=True)
@@ -91,12 +91,12 @@ class PoseDrift(Fault):
 
 @dataclass(frozen=True)
 class PoseDropout(Fault):
-    """Motion capture loses the drone. It flies on dead reckoning, and is wrong about its velocity more and more."""
+    """Motion capture loses the drone. It flies on dead reckoning, and its velocity error grows."""
 
     drift: float = 0.03
-    """m/s of wrong velocity for each second, in a random direction."""
+    """Growth of the velocity error, m/s for each second, in a random direction."""
     reported: bool = True
-    """Whether the position that it reckons is still sent, as real autopilots do; otherwise LOCAL_POSITION_NED stops."""
+    """Whether the dead-reckoned position is still sent, as by real autopilots; otherwise LOCAL_POSITION_NED stops."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class LowBattery(Fault):
     """The battery is nearly empty."""
 
     level: float = 15.0
-    """Percent that is left, at most."""
+    """Percent left, at most."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class WindFault(Fault):
     gusts: float = 0.4
     """Standard deviation of each horizontal component, m/s."""
     most: float = 1.0
-    """The strongest that it blows, m/s."""
+    """Limit of the wind speed, m/s."""
 
 
 @dataclass(frozen=True)
@@ -125,12 +125,12 @@ class RefusedArming(Fault):
 
     why: str = "Compasses inconsistent"
     shown: bool = False
-    """Whether the pre-arm bit of SYS_STATUS says so before anyone asks."""
+    """Whether the pre-arm bit of SYS_STATUS shows it."""
 
 
 @dataclass(frozen=True)
 class Takeover(Fault):
-    """The human pilot changes the mode by the sticks, once, and flies from then on: the lab holds its place."""
+    """The safety pilot changes the mode by the transmitter, once, and flies from then on; the lab then hovers."""
 
     stabilize: bool = False
     """Whether to the mode without position hold, STABILIZE or STABILIZED, instead of LOITER or POSCTL."""
@@ -140,7 +140,7 @@ class Takeover(Fault):
 class Reboot(Fault):
     """The autopilot reboots, once. Its clock goes back to 0 and its mode to the first; in the air it then lands.
 
-    During `duration` it sends nothing; a real one that reboots in the air falls, which nobody could survive in a test.
+    During `duration` it sends nothing; a real drone would fall.
     """
 
     duration: float = 1.0
@@ -161,7 +161,7 @@ class MocapJump(Fault):
     """Of the measured position from the true one, radians, world."""
 
     def offset(self, _time: float) -> tuple[float, float]:
-        """How far what is measured is from the truth, metres, world."""
+        """Error of the measured position, metres, world."""
         return self.distance * math.cos(self.bearing), self.distance * math.sin(self.bearing)
 
 
@@ -175,13 +175,13 @@ class MocapDrift(Fault):
     """Radians, world."""
 
     def offset(self, time: float) -> tuple[float, float]:
-        """How far what is measured is from the truth, metres, world."""
+        """Error of the measured position, metres, world."""
         distance = self.speed * (time - self.start)
         return distance * math.cos(self.bearing), distance * math.sin(self.bearing)
 
 
 FaultKinds = Mapping[str, tuple[type[Fault], str | None]]
-"""Faults by the names that commands use, and the field that `=VALUE` sets."""
+"""Fault classes by their names on the command line, with the field that `=VALUE` sets."""
 
 LAB_FAULTS: FaultKinds = {
     "loss": (PacketLoss, "share"),
@@ -197,7 +197,7 @@ LAB_FAULTS: FaultKinds = {
     "takeover": (Takeover, None),
     "reboot": (Reboot, None),
 }
-"""Those of the served lab."""
+"""Faults of the served lab."""
 
 SITL_FAULTS: FaultKinds = {
     "loss": (PacketLoss, "share"),
@@ -212,21 +212,21 @@ SITL_FAULTS: FaultKinds = {
     "takeover": (Takeover, None),
     "reboot": (Reboot, None),
 }
-"""Those around an autopilot's own simulation."""
+"""Faults around an autopilot's own simulation."""
 
 LINK_FAULTS = (PacketLoss, Delay, Reordering)
-"""Those of the link between pilot and autopilot."""
+"""Faults of the link between pilot and autopilot."""
 
 FAULT = re.compile(r"(?P<kind>[a-z]+)@(?P<start>[0-9.]+)(\+(?P<duration>[0-9.]+))?(=(?P<value>[0-9.]+))?")
 
 SMOOTHED = 4.0
-"""How long an estimate takes to follow a jump of what it is fed with, seconds."""
+"""How long the estimate takes to follow a jump of the measured position, seconds."""
 
 F = TypeVar("F", bound=Fault)
 
 
 def parse_fault(text: str, kinds: FaultKinds = LAB_FAULTS) -> Fault:
-    """A fault as the command line has it, `KIND@START[+DURATION][=VALUE]`."""
+    """Parse a fault from the command line, `KIND@START[+DURATION][=VALUE]`."""
     found = FAULT.fullmatch(text)
     if found is None:
         raise WordwingError(f'--fault is "{text}"; it must be like takeover@20 or loss@15+2=0.8')
@@ -244,7 +244,7 @@ def parse_fault(text: str, kinds: FaultKinds = LAB_FAULTS) -> Fault:
         try:
             numbers[field] = float(found[name])
         except ValueError:
-            raise WordwingError(f'--fault is "{text}"; "{found[name]}" is no number') from None
+            raise WordwingError(f'--fault is "{text}"; "{found[name]}" is not a number') from None
     if numbers.get("share", 0.0) > 1.0:
         raise WordwingError(f'--fault is "{text}"; a share must be from 0 to 1')
     return fault(**numbers)
@@ -268,7 +268,7 @@ class FaultSchedule:
             wind.reset(int(rng.integers(2**31)) + index)
 
     def add(self, fault: Fault) -> None:
-        """Add a fault; not wind, which must be known from the start."""
+        """Add a fault; not wind, which must be given from the start."""
         self._faults = (*self._faults, fault)
 
     def active(self, kind: type[F], time: float) -> F | None:
@@ -296,7 +296,7 @@ class FaultSchedule:
         return self._drift[0] * speed, self._drift[1] * speed, 0.0
 
     def measured_offset(self, time: float) -> tuple[float, float]:
-        """How far what motion capture measures is from the truth, metres, world."""
+        """Error of the position that motion capture measures, metres, world."""
         jump, drift = self.active(PoseJump, time), self.active(PoseDrift, time)
         x, y = (0.0, 0.0) if jump is None else jump.offset
         drifted = 0.0 if drift is None else drift.speed * (time - drift.start)
@@ -307,7 +307,7 @@ class FaultSchedule:
         return x, y
 
     def estimate_offset(self, time: float) -> tuple[float, float]:
-        """How far the autopilot's estimate is from the truth, metres, world."""
+        """Error of the autopilot's position estimate, metres, world."""
         x, y = self.measured_offset(time)
         jump, dropout = self.active(PoseJump, time), self.active(PoseDropout, time)
         if jump is not None:
@@ -317,7 +317,7 @@ class FaultSchedule:
         return x + self._drift[0] * reckoned, y + self._drift[1] * reckoned
 
     def gust(self, time: float) -> Vector | None:
-        """Wind on top of the lab's own, m/s, world; to be asked once per tick."""
+        """Wind on top of the lab's own, m/s, world; must be called once per tick."""
         blowing = None
         for index, wind in self._winds.items():
             fault = self._faults[index]

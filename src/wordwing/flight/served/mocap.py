@@ -23,7 +23,7 @@ POSITION_NOISE, ATTITUDE_NOISE = 0.0005, 0.001
 """Standard deviations on each axis, metres and radians: what a good system has."""
 
 QUEUE = 100
-"""Poses that wait at most until they are taken."""
+"""Longest queue of poses."""
 
 
 class MocapPose(NamedTuple):
@@ -37,12 +37,12 @@ class MocapPose(NamedTuple):
     """[4] (w, x, y, z), body to local frame."""
 
     def to_json(self, **more: object) -> bytes:
-        """As `mocap_sources` reads it."""
+        """As `flight.mocap.sources` reads it."""
         return json.dumps({**self._asdict(), **more}).encode()
 
 
 class MocapStream:
-    """Measures true poses, with noise and faults; knows no sockets."""
+    """Measures true poses, with noise and faults; it has no sockets."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class MocapStream:
         position_noise: float = POSITION_NOISE,
         attitude_noise: float = ATTITUDE_NOISE,
     ) -> None:
-        """Nothing is measured yet.
+        """Prepare.
 
         Args:
             frame: Pose of the arena in the frame of motion capture, which becomes the autopilot's local frame.

@@ -22,7 +22,7 @@ SEQUENCE_TIMEOUT = 1.0
 """After such a silence sequence numbers may restart, seconds: the companion may have been restarted."""
 
 WINDOW = 128
-"""Sequence numbers that are behind the newest one, of 256; all others are ahead of it."""
+"""How many of the 256 sequence numbers count as older than the newest one."""
 
 SYSTEM, COMPONENT = 1, 1
 """The served lab's own ids."""
@@ -62,7 +62,7 @@ class PacketFilter:
 
     @property
     def signing_time(self) -> int:
-        """The latest that is known, in MAVLink's 10 µs."""
+        """The latest signing time seen, in MAVLink's 10 µs."""
         return self._began if self._verifier is None else self._verifier.now
 
     def reset(self) -> None:

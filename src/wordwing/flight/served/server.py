@@ -19,16 +19,16 @@ from wordwing.flight.served.vehicle import ServedLab
 from wordwing.flight.served.video import VideoServer, bind_socket
 
 MOCAP_PORT = int(MOCAP.rpartition(":")[2])
-"""Where a guardian listens to motion capture unless it is told otherwise."""
+"""Where a guardian listens to motion capture by default."""
 
 DATAGRAM = 2048
 """More than the largest MAVLink packet, bytes."""
 
 LAG = 0.1
-"""How far the lab may fall behind the clock before it lets time go, seconds: a slow machine makes a slow lab."""
+"""How far the lab may fall behind the clock before simulated time slows down, seconds."""
 
 SWITCH = 0.0005
-"""After which a thread that computes lets another one run, seconds: drawing must not hold up the wire."""
+"""Switch interval of threads, seconds: rendering must not delay packets."""
 
 
 PLACEMENT_HELP = (
@@ -55,7 +55,7 @@ class LabServer:
             lab: What is served.
             host: The address to listen on.
             port: For MAVLink over UDP; 0 takes a free one.
-            video: For the camera over TCP; None serves no pictures.
+            video: For the camera over TCP; None serves no images.
             mocap: To which UDP port of the companion's machine the poses of motion capture are sent.
             speed: Seconds of lab time in a second.
         """
@@ -136,34 +136,34 @@ class LabServer:
 
 
 def parse_placement(line: str) -> tuple[float, float, float]:
-    """Where a line of text says: x and y in metres and a heading in radians (0 if it has none), world frame."""
+    """Parse a position: x and y in metres and a heading in radians (0 if there is none), world frame."""
     words = line.split()
     try:
         numbers = [float(word) for word in words]
     except ValueError:
         numbers = []
     if len(numbers) not in (2, 3) or not all(map(math.isfinite, numbers)):
-        raise WordwingError(f'"{line.strip()[:40]}" is no place; {PLACEMENT_HELP}')
+        raise WordwingError(f'"{line.strip()[:40]}" is not a position; {PLACEMENT_HELP}')
     x, y, degrees = [*numbers, 0.0][:3]
     return x, y, math.radians(degrees)
 
 
 class PlacementReader:
-    """Looks, whenever it is called, whether a line has come that says where to carry the drone."""
+    """Reads lines that say where to put the disarmed drone."""
 
     def __init__(self, lab: ServedLab, lines: TextIO, say: Callable[[str], None] = print) -> None:
-        """Nothing is carried yet.
+        """Prepare.
 
         Args:
             lab: Whose drone it is.
             lines: A terminal, or a pipe.
-            say: Told what was done.
+            say: Prints what was done.
         """
         self._lab, self._lines, self._say = lab, lines, say
         self._ended = False
 
     def poll(self) -> bool:
-        """Carry the drone if a line has come; never waits for one. False, whatever comes: the lab is served on."""
+        """Move the drone if a line has come, without waiting for one. Always False: the lab goes on."""
         if not self._ended and select.select([self._lines], [], [], 0)[0]:
             line = self._lines.readline()
             self._ended = not line

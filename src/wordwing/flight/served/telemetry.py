@@ -1,4 +1,4 @@
-"""What the served lab says on the wire: its state in MAVLink messages, each at its own rate."""
+"""Telemetry of the served lab: its state in MAVLink messages, each at its own rate."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ VELOCITY_NOISE = 0.01
 """Standard deviation of each component of the velocity, m/s."""
 
 MOST_HEIGHT_BIAS = 0.09
-"""Metres that the estimated height is off, differently from boot to boot, as ArduCopter's was."""
+"""Greatest bias of the estimated height, metres; it differs from boot to boot, as ArduCopter's did."""
 
 EKF_FLAGS, EKF_FLAGS_BLIND = 831, 165
-"""Of ArduPilot: everything is known; only attitude and height are, and the position is taken as constant."""
+"""ArduPilot: all estimates are valid; only attitude and height are (constant position mode)."""
 
 ESTIMATOR_FLAGS, ESTIMATOR_FLAGS_BLIND = 367, 111
-"""Of PX4 on motion capture: no absolute position; and no prediction of the relative one."""
+"""PX4 on motion capture: no absolute position; without motion capture: no predicted relative position either."""
 
 BLIND_SHOWS = 0.8
-"""After so long PX4 shows that it has lost motion capture, seconds; ArduPilot shows it only when it gives up."""
+"""After so long PX4 reports that motion capture is lost, seconds; ArduPilot only when its failsafe acts."""
 
 PREARM_CHECK = 0x10000000
 SENSORS = 0x2F  # gyroscopes, accelerometers, magnetometers, barometer and vision position
@@ -60,14 +60,14 @@ RATES: dict[int, float] = {
     mavlink.MAVLINK_MSG_ID_ODOMETRY: 0.0,
     mavlink.MAVLINK_MSG_ID_AUTOPILOT_VERSION: 0.0,
 }
-"""Hz, unless SET_MESSAGE_INTERVAL asks for others; 0 is only on request."""
+"""Default rates, Hz; 0 is only on request."""
 
 FASTEST = 100.0
 """Hz."""
 
 
 class Telemetry:
-    """Makes messages of what the autopilot knows, with motion capture's noise and delay."""
+    """Makes messages of the autopilot's state, with motion capture's noise and delay."""
 
     def __init__(
         self, autopilot: ServedAutopilot, config: LabConfig, arena: Arena, faults: FaultSchedule, seed: int
@@ -96,12 +96,12 @@ class Telemetry:
         self.reset()
 
     def reset(self) -> None:
-        """Back to the rates of a start."""
+        """Reset all rates to their defaults."""
         self._rates = {kind: RATES[kind] for kind in self._makers}
         self._due = dict.fromkeys(self._makers, self._autopilot.time)
 
     def set_interval(self, kind: int, microseconds: float) -> bool:
-        """What SET_MESSAGE_INTERVAL asks for: -1 is never, 0 the default; whether there is such a message."""
+        """Execute SET_MESSAGE_INTERVAL: -1 is never, 0 the default; returns whether there is such a message."""
         if kind not in self._makers:
             return False
         if microseconds < 0:
@@ -126,7 +126,7 @@ class Telemetry:
         return kind in self._makers
 
     def make(self, kind: int) -> Any | None:
-        """One message by its number; None if it is not known or has nothing to say."""
+        """One message by its number; None if it is not known or there is nothing to send."""
         maker = self._makers.get(kind)
         return None if maker is None else maker()
 

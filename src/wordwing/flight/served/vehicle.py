@@ -58,21 +58,21 @@ BODY_FRAMES = (8, 9)
 
 VELOCITY_IGNORED, POSITION_IGNORED, YAW_RATE_IGNORED = 0x38, 0x07, 0x800
 EXTERNAL_MOCAP_TIMEOUT = 0.25
-"""How old an external pose may be that still counts, seconds."""
+"""After so long without an external pose motion capture is lost, seconds."""
 
 FORCE = 21196
-"""The second parameter of an arming command that asks for no checks."""
+"""Second parameter of COMPONENT_ARM_DISARM that skips all checks."""
 
 
 START_MARGIN = 0.1
-"""How much further from the fences than it must the drone stands, metres: poses are noisy."""
+"""Extra distance of a start from the fences, metres: poses are noisy."""
 
 TRIES = 50
-"""How many tasks are drawn for one that begins there; about one in ten does not."""
+"""How many tasks are drawn at most; about one in ten begins too close to a fence."""
 
 
 def sample_start(layout: Layout, corpus: Corpus, rng: np.random.Generator) -> Task:
-    """Draw a task whose start is so far from the fences that a flight over MAVLink may begin there."""
+    """Draw a task whose start is far enough from the fences for a flight over MAVLink."""
     reach = LOCAL_FRAME.half - max(LOCAL_FRAME.margin, LOCAL_FRAME.side_margin) - START_MARGIN
     for _try in range(TRIES):
         task = sample_task_in(layout, corpus, rng)
@@ -91,8 +91,8 @@ def write_setup(arena: Path, frame: Arena, config: LabConfig, layout: Layout) ->
 
 
 @dataclass(frozen=True)
-class Command:
-    """A command that was received."""
+class ReceivedCommand:
+    """A COMMAND_LONG that was received."""
 
     time: float
     number: int
@@ -104,7 +104,7 @@ class Command:
 
 
 class ServedLab:
-    """One drone in one lab on a wire. It stands on the floor, disarmed, and waits for a companion."""
+    """One drone in one lab that speaks MAVLink. It stands on the floor, disarmed, and waits for a companion."""
 
     def __init__(
         self,
@@ -168,8 +168,8 @@ class ServedLab:
         self._downlink = LossyChannel(self._faults, "out", seed)
         self._pending_seconds = 0.0
         self._external_mocap_at = -math.inf if external_mocap else None
-        self.commands: list[Command] = []
-        """All that were received."""
+        self.commands: list[ReceivedCommand] = []
+        """All commands so far."""
 
     def receive(self, datagram: bytes, sender: Hashable = None) -> None:
         """Receive a datagram from a sender, now."""
@@ -204,13 +204,13 @@ class ServedLab:
         To be called in the thread that calls `advance`.
         """
         if self.armed:
-            raise WordwingError("the drone is armed; nobody carries an armed drone")
+            raise WordwingError("the drone is armed; only a disarmed drone can be moved")
         if not all(abs(along) <= ARENA_HALF for along in xy):  # NaN is not, either
             raise WordwingError(f"that is outside the arena, which ends {ARENA_HALF} m from its centre")
         self._flight.put(xy, yaw)
 
     def image(self) -> tuple[NDArray[np.uint8], float]:
-        """The camera's newest raw picture [H, W, 3] RGB, and when its shutter closed, lab time."""
+        """The camera's newest raw image [H, W, 3] RGB, and when its shutter closed, lab time."""
         return self.camera.render(self.camera.expose())
 
     @property
@@ -322,7 +322,7 @@ class ServedLab:
                 self._send_parameter(name)
         elif kind == "PARAM_SET":
             self.parameters.write(message.param_id, message.param_value, message.param_type)
-            self._send_parameter(message.param_id)  # what it is now, be it what was asked for or not
+            self._send_parameter(message.param_id)  # the value now, whether or not it was changed
 
     def _parse_setpoint(self, message: Any) -> VelocitySetpoint | None:
         """A setpoint in our frames; None for a frame or a type mask that is not flown."""
@@ -345,7 +345,7 @@ class ServedLab:
     def _command(self, message: Any) -> None:
         values = tuple(getattr(message, f"param{number}") for number in range(1, 8))
         answer = self._execute(message.command, values)
-        self.commands.append(Command(self.time, message.command, values, answer))
+        self.commands.append(ReceivedCommand(self.time, message.command, values, answer))
         self._send(
             mavlink.MAVLink_command_ack_message(
                 message.command, answer, 255, 0, message.get_srcSystem(), message.get_srcComponent()

@@ -1,6 +1,6 @@
 """The served lab's camera as a stream over TCP: MJPEG in FFmpeg's NUT container.
 
-Of what PyAV reads this came with the least delay: 2 ms from a image to its decoded copy, on loopback, at 10 images
+Of what PyAV reads this came with the least delay: 2 ms from an image to its decoded copy, on loopback, at 10 images
 a second. H.264 in MPEG-TS took 100 to 200 ms, MJPEG in Matroska 100 ms, because their readers wait for the beginning of
 the next image. A stream's times are lab times.
 """
@@ -26,7 +26,7 @@ QUALITY = {"qmin": "2", "qmax": "3"}
 
 MAX_CLIENTS = 4
 SEND_TIMEOUT = 0.2
-"""How long a client may keep a image waiting before it is sent away, seconds."""
+"""How long sending an image to a client may take before it is disconnected, seconds."""
 
 
 def bind_socket(host: str, port: int, protocol: Literal["UDP", "TCP"], option: str) -> socket.socket:
@@ -73,7 +73,7 @@ class _Client:
         self.gone = False
 
     def write(self, data: bytes) -> int:
-        """For PyAV, which takes us for a file."""
+        """Write as a file does; PyAV calls it."""
         if not self.gone:
             try:
                 self.connection.sendall(data)
@@ -114,7 +114,7 @@ class VideoServer:
         return bool(self._clients)
 
     def accept_client(self) -> None:
-        """Accept a waiting client, if any; too many are turned away."""
+        """Accept a waiting client, if any; too many are refused."""
         try:
             connection, _address = self._listener.accept()
         except OSError:  # nobody
@@ -125,7 +125,7 @@ class VideoServer:
             self._clients.append(_Client(connection, self._size))
 
     def send(self, image: NDArray[np.uint8], time: float) -> None:
-        """Send a image.
+        """Send an image.
 
         Args:
             image: [H, W, 3] RGB.

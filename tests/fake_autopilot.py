@@ -1,4 +1,4 @@
-"""An autopilot made by hand, message by message with pymavlink: it does what a test tells it, and no physics."""
+"""A fake autopilot without physics: it sends the pymavlink messages that a test chooses."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ PARAMETERS = {
 }
 
 
-class HandMadeAutopilot:
+class FakeAutopilot:
     """Talks with a guardian in ticks of 50 ms; local NED, the arena's centre at its origin, +x north."""
 
     def __init__(self, kind: str = "ardupilot", *, arena: Arena | None = None, **options: Any) -> None:

@@ -1,6 +1,6 @@
-"""A simulation made by hand: a process that speaks MAVLink as ArduPilot's does, on its TCP port.
+"""A fake SITL: a process that speaks MAVLink as ArduPilot's does, on its TCP port.
 
-Usage: python hand_made_simulation.py ARGUMENTS OF ARDUCOPTER. It writes its arguments and its process ids into a file,
+Usage: python fake_sitl.py ARGUMENTS OF ARDUCOPTER. It writes its arguments and its process ids into a file,
 is armed when a file called `arm` appears, and has a child that must end with it.
 """
 
