@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
-from wordwing.study.database import Settings
+from wordwing.study.database import StudySettings
 from wordwing.study.questions import Answers, Practice
 from wordwing.study.store import EnoughRatersError, Study
 
@@ -15,13 +15,13 @@ SYSTEMS = ("average", "pvn2-sureal", "oracle")
 
 def undrawn(flown: list) -> tuple[bytes, list[tuple[bytes, bytes]]]:
     """Pictures that say what they are of; a real study's do not."""
-    of = flown[0].id.encode()
-    return b"legend " + of, [(f"film {flight.system} ".encode() + of, b"still " + of) for flight in flown]
+    of = flown[0].provenance.id.encode()
+    return b"legend " + of, [(f"video {flight.provenance.system} ".encode() + of, b"still " + of) for flight in flown]
 
 
 @cache
-def tiny_pictures() -> tuple[bytes, tuple[bytes, bytes]]:
-    """Legend, film and still that a browser can show, whatever they are of."""
+def tiny_media() -> tuple[bytes, tuple[bytes, bytes]]:
+    """Legend, video and still that a browser can show, whatever they are of."""
     from PIL import Image, ImageDraw
 
     from wordwing.study.animation import webp
@@ -32,14 +32,14 @@ def tiny_pictures() -> tuple[bytes, tuple[bytes, bytes]]:
         drawn.append(Image.new("RGB", (64, 64), (40, 90, 40)))
         ImageDraw.Draw(drawn[-1]).ellipse((8 * step, 24, 8 * step + 16, 40), (0, 114, 178))
     with TemporaryDirectory() as folder:
-        write_video(drawn, Path(folder) / "film.mp4")
-        film = (Path(folder) / "film.mp4").read_bytes()
-    return webp(Image.new("RGB", (80, 24), (200, 200, 190))), (film, webp(drawn[-1]))
+        write_video(drawn, Path(folder) / "video.mp4")
+        video = (Path(folder) / "video.mp4").read_bytes()
+    return webp(Image.new("RGB", (80, 24), (200, 200, 190))), (video, webp(drawn[-1]))
 
 
 def tiny(flown: list) -> tuple[bytes, list[tuple[bytes, bytes]]]:
-    legend, film_and_still = tiny_pictures()
-    return legend, [film_and_still] * len(flown)
+    legend, video_and_still = tiny_media()
+    return legend, [video_and_still] * len(flown)
 
 
 def small_study(
@@ -66,11 +66,11 @@ def small_study(
 
     items = tuple(flight(name, system) for name in range(instructions) for system in systems)
     spare = tuple((flight(900 + name, "oracle"), Practice(0.1, 0.9)) for name in range(practice))
-    settings = Settings(
+    settings = StudySettings(
         systems, "cage", "generated", "test", "sim", raters, items_per_rater, seed=5, version="0", salt="00" * 32
     )
     with patch.object(create, "draw_flights", draw):
-        create.create_study(create.Plan(settings, items, spare, instructions, 0), file)
+        create.create_study(create.StudyPlan(settings, items, spare, instructions, 0), file)
     return Study(file, clock) if clock else Study(file)
 
 

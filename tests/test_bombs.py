@@ -185,5 +185,5 @@ def test_a_film_in_a_study_that_is_too_large_is_not_read(tmp_path):
         [number, item] = connection.execute("SELECT number, id FROM items LIMIT 1").fetchone()
         connection.execute("UPDATE films SET film = zeroblob(65000000) WHERE item = ?", (number,))
     with pytest.raises(WordwingError, match="too big"):
-        study.exhibit(item, "film")
-    assert study.exhibit(item, "still")
+        study.media_of(item, "video")
+    assert study.media_of(item, "still")

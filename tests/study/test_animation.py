@@ -9,13 +9,13 @@ import pytest
 from PIL import Image
 
 from small_evaluation import plain_episode
-from wordwing.study.animation import SIZE, animate, badge_places, frames, legend, numbered, portraits, stage
+from wordwing.study.animation import SIZE, animate, badge_places, draw_background, frames, legend, numbered, portraits
 from wordwing.world.catalogue import catalogue
 from wordwing.world.layout import Layout, Placement
 from wordwing.world.samplers import sample_layout
 
 BLUE = (0, 114, 178)  # Okabe and Ito's
-ACROSS = 5.0  # metres that the picture spans
+ACROSS = 5.0  # metres that the image spans
 BEND = [(-1.5, 0.5), (-0.5, 0.5), (0.5, 0.5), (1.5, 0.5), (1.5, 1.25), (1.5, 2.0)]  # ahead, then left
 
 
@@ -30,7 +30,7 @@ def blue(pixel: np.ndarray) -> bool:
 
 @pytest.fixture(scope="module")
 def empty():
-    return stage(Layout(()))
+    return draw_background(Layout(()))
 
 
 def test_the_path_so_far_is_drawn_where_it_was_flown(empty):
@@ -73,11 +73,11 @@ def test_the_demonstration_is_not_shown(empty):
     assert animate(one, empty) == animate(other, empty)
 
 
-def test_a_film_has_every_state_and_a_still_its_end_and_both_are_the_same_again(empty):
+def test_a_video_has_every_state_and_a_still_its_end_and_both_are_the_same_again(empty):
     flight = plain_episode(BEND)
-    film, still = animate(flight, empty)
-    assert animate(flight, stage(Layout(()))) == (film, still)
-    with av.open(io.BytesIO(film)) as opened:
+    video, still = animate(flight, empty)
+    assert animate(flight, draw_background(Layout(()))) == (video, still)
+    with av.open(io.BytesIO(video)) as opened:
         shown = [frame.to_image() for frame in opened.decode(video=0)]
     assert len(shown) > len(BEND)
     drawn = list(frames(flight, empty))
@@ -97,7 +97,7 @@ CORNERS = Layout(
 )
 
 
-def test_objects_are_numbered_by_where_they_are_in_the_picture():
+def test_objects_are_numbered_by_where_they_are_in_the_image():
     assert [entry.name for entry in numbered(CORNERS)] == ["Gorilla", "Banana", "Pumpkin", "Barrel"]
     turned = Layout(tuple(reversed(CORNERS.landmarks)))
     assert numbered(turned) == numbered(CORNERS)
@@ -122,7 +122,7 @@ def test_each_object_is_shown_as_the_drone_would_see_it(rng):
     drawn = portraits(CORNERS)
     assert len(drawn) == 4
     # By hue: gorillas are dark, bananas yellow, pumpkins orange; what is behind them differs, so the middle counts.
-    middles = [np.asarray(picture)[45:75, 55:90].reshape(-1, 3).astype(int) for picture in drawn]
+    middles = [np.asarray(image)[45:75, 55:90].reshape(-1, 3).astype(int) for image in drawn]
     gorilla, banana, pumpkin, _barrel = middles
     assert (gorilla.max(axis=1) < 90).mean() > 0.1
     assert ((banana[:, 0] > 180) & (banana[:, 1] > 150) & (banana[:, 2] < 110)).mean() > 0.05
@@ -132,9 +132,9 @@ def test_each_object_is_shown_as_the_drone_would_see_it(rng):
     assert legend(Layout(())).size[0] == 786
 
 
-def test_no_name_is_in_a_film(rng):
+def test_no_name_is_in_a_video(rng):
     layout = sample_layout("field", rng)
-    film, still = animate(plain_episode(BEND, layout=layout, system="pvn2-sureal"), stage(layout))
+    video, still = animate(plain_episode(BEND, layout=layout, system="pvn2-sureal"), draw_background(layout))
     names = [entry.name for entry in catalogue() if len(entry.name) > 4] + ["pvn2", "sureal", "fly on", "cage-0001"]
-    for content in (film, still):
+    for content in (video, still):
         assert not any(name.lower().encode() in content.lower() for name in names)

@@ -8,7 +8,7 @@ import pytest
 
 from small_study import rate_everything, small_study
 from wordwing.errors import WordwingError
-from wordwing.study.mturk import COLUMNS, export_batch, hashed, import_batch, markup, pictures_folder, template
+from wordwing.study.mturk import COLUMNS, export_batch, hashed, import_batch, markup, media_folder, template
 from wordwing.study.questions import GUIDELINES, Answers
 
 # The columns of a "Download CSV" of the requester's site, which leaves the fields of the last two out of rows.
@@ -28,7 +28,7 @@ def study(tmp_path):
 
 @pytest.fixture
 def batch(study, tmp_path):
-    export_batch(study, tmp_path / "batch.csv", "https://example.org/films")
+    export_batch(study, tmp_path / "batch.csv", "https://example.org/videos")
     with (tmp_path / "batch.csv").open(newline="") as file:
         return list(csv.DictReader(file))
 
@@ -55,18 +55,18 @@ def results(batch, workers=("A1SECRET", "A2SECRET"), answers=None, change=None, 
     return out.getvalue()
 
 
-def test_a_batch_has_a_row_for_each_item_and_pictures_beside_it(study, batch, tmp_path):
+def test_a_batch_has_a_row_for_each_item_and_images_beside_it(study, batch, tmp_path):
     assert len(batch) == 4
     assert tuple(batch[0]) == COLUMNS
     token = study.new_rater()
     assert {row["item"] for row in batch} == {item for item, _rated in study.order(token)}
-    folder = pictures_folder(tmp_path / "batch.csv")
+    folder = media_folder(tmp_path / "batch.csv")
     for row in batch:
         assert row["instruction"] == study.item(token, row["item"]).instruction
-        for kind in ("film", "still", "legend"):
-            assert row[kind].startswith("https://example.org/films/")
+        for kind in ("video", "still", "legend"):
+            assert row[kind].startswith("https://example.org/videos/")
             content = (folder / row[kind].rsplit("/", 1)[1]).read_bytes()
-            assert content == study.picture(token, row["item"], kind)
+            assert content == study.media_of(row["item"], kind)
     assert len(list(folder.iterdir())) == 12
     told = (tmp_path / "batch.csv").read_text() + " ".join(path.name for path in folder.iterdir())
     assert "oracle" not in told
@@ -115,9 +115,9 @@ def test_of_workers_nothing_but_a_salted_hash_is_kept(study, batch, tmp_path):
     import_batch(study, tmp_path / "r.csv")
     kept = study.file.read_bytes()
     assert b"SECRET" not in kept
-    assert hashed("A1SECRET", bytes(32), "") in kept
-    assert hashed("A1SECRET", bytes(32), "") != hashed("A1SECRET", b"1" * 32, "")
-    assert hashed("A1SECRET", bytes(32), "") != hashed("A2SECRET", bytes(32), "")
+    assert hashed("A1SECRET", bytes(32)) in kept
+    assert hashed("A1SECRET", bytes(32)) != hashed("A1SECRET", b"1" * 32)
+    assert hashed("A1SECRET", bytes(32)) != hashed("A2SECRET", bytes(32))
 
 
 def test_what_a_requester_entered_for_review_does_not_matter_but_rejected_work_is_left_out(study, batch, tmp_path):
@@ -194,7 +194,7 @@ def test_files_that_are_no_results_are_refused(study, batch, tmp_path):
         ("=1+1", "&#61;1+1"),
         ("@home", "&#64;home"),
         ("café 🚁", "caf&#233; &#128641;"),
-        ("to ${film}", "to &#36;{film}"),
+        ("to ${video}", "to &#36;{video}"),
         ("two\n lines", "two lines"),
         ("", ""),
     ],
@@ -206,17 +206,17 @@ def test_texts_are_harmless_in_pages_and_spreadsheets(text, shown):
 @pytest.mark.parametrize(
     "url", ["http://example.org", "example.org", "https://", "https://a b", 'https://x/"', "ftp://x"]
 )
-def test_pictures_must_be_on_the_web(study, tmp_path, url):
+def test_images_must_be_on_the_web(study, tmp_path, url):
     with pytest.raises(WordwingError, match="--url is"):
         export_batch(study, tmp_path / "batch.csv", url)
-    assert not pictures_folder(tmp_path / "batch.csv").exists()
+    assert not media_folder(tmp_path / "batch.csv").exists()
 
 
 def test_a_batch_replaces_no_folder_but_its_own(study, tmp_path):
     with pytest.raises(WordwingError, match=r"must end in \.csv"):
         export_batch(study, tmp_path / "batch")
-    pictures_folder(tmp_path / "batch.csv").mkdir()
-    (pictures_folder(tmp_path / "batch.csv") / "mine.txt").touch()
+    media_folder(tmp_path / "batch.csv").mkdir()
+    (media_folder(tmp_path / "batch.csv") / "mine.txt").touch()
     with pytest.raises(WordwingError, match="is not replaced"):
         export_batch(study, tmp_path / "batch.csv")
-    assert (pictures_folder(tmp_path / "batch.csv") / "mine.txt").exists()
+    assert (media_folder(tmp_path / "batch.csv") / "mine.txt").exists()

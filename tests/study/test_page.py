@@ -81,7 +81,7 @@ def practise(page: "Page") -> None:
 
 
 def shown_item(page: "Page") -> str:
-    return re.findall(r"/pictures/([\w-]+)/film", page.get_attribute("#film", "src") or "")[0]
+    return re.findall(r"/media/([\w-]+)/video", page.get_attribute("#video", "src") or "")[0]
 
 
 def flights(study: Any) -> dict[str, tuple[str, str]]:
@@ -297,31 +297,31 @@ def tab_to(page: "Page", selector: str) -> None:
 
 
 @pytest.mark.parametrize(("motion", "moves"), [("reduce", False), ("no-preference", True)])
-def test_the_film_starts_by_itself_unless_things_shall_keep_still(visit, motion, moves):
+def test_the_video_starts_by_itself_unless_things_shall_keep_still(visit, motion, moves):
     statuses: list[int] = []
 
     def prepare(page: "Page") -> None:
-        page.on("response", lambda answer: "/film" in answer.url and statuses.append(answer.status))
+        page.on("response", lambda answer: "/video" in answer.url and statuses.append(answer.status))
 
     page = begin(visit(reduced_motion=motion, prepare=prepare))
     expect(page.locator("#clock")).to_have_text(re.compile("/ 3.3 s$"))
     expect(page.locator("#legend")).to_have_js_property("naturalWidth", 80)
-    assert page.get_attribute("#film", "poster").endswith("/still")
+    assert page.get_attribute("#video", "poster").endswith("/still")
     if moves:
         expect(page.get_by_role("button", name="Play again")).to_be_visible()
     else:
         expect(page.locator("#clock")).to_have_text("0.0 / 3.3 s")
-        assert page.evaluate("document.getElementById('film').paused")
+        assert page.evaluate("document.getElementById('video').paused")
     assert set(statuses) == {206}  # asked for in ranges
 
 
-def test_a_film_that_does_not_come_is_asked_for_again(visit):
+def test_a_video_that_does_not_come_is_asked_for_again(visit):
     def prepare(page: "Page") -> None:
-        page.route("**/film", lambda route: route.fulfill(status=404, body=""))
+        page.route("**/video", lambda route: route.fulfill(status=404, body=""))
 
     page = begin(visit(prepare=prepare))
-    expect(page.locator("#notice-text")).to_have_text("The film could not be loaded.")
-    page.unroute("**/film")
+    expect(page.locator("#notice-text")).to_have_text("The video could not be loaded.")
+    page.unroute("**/video")
     page.get_by_role("button", name="Try again").click()
     expect(page.locator("#clock")).to_have_text(re.compile("/ 3.3 s$"))
     expect(page.locator("#notice")).to_be_hidden()

@@ -31,18 +31,17 @@ def rated(tmp_path) -> Study:
     return study
 
 
-def test_figures_are_of_the_ratings_without_unclear_instructions(rated):
+def test_scores_are_of_the_ratings_without_unclear_instructions(rated):
     found = find(rated)
     assert found.excluded == ("i0",)
     assert (len(found.judgements), found.raters, found.finished) == (16, 2, 2)
     everything, ahead, behind = found.groups
     assert [group.instructions for group in found.groups] == [3, 1, 2]
-    scores = {(entry.system, entry.key): entry.counts for entry in everything.scores}
-    assert scores["oracle", "path"] == (0, 0, 0, 0, 6)
-    assert scores["oracle", "goal"] == (0, 0, 0, 6, 0)
-    assert scores["average", "goal"] == (0, 6, 0, 0, 0)
-    assert {entry.n for entry in ahead.scores} == {2}
-    assert {entry.n for entry in behind.scores} == {4}
+    assert everything.scores.loc["oracle", "path"].tolist() == [0, 0, 0, 0, 6, 6, 5.0]
+    assert everything.scores.loc["oracle", "goal"].tolist() == [0, 0, 0, 6, 0, 6, 4.0]
+    assert everything.scores.loc["average", "goal"].tolist() == [0, 6, 0, 0, 0, 6, 2.0]
+    assert set(ahead.scores["n"]) == {2}
+    assert set(behind.scores["n"]) == {4}
     path, goal = everything.comparisons
     assert (path.system, path.other, path.difference, goal.difference) == ("average", "oracle", -4.0, -2.0)
     assert path.p == pytest.approx(0.25)  # 3 differences of one sign: 2 of 8 ways
@@ -96,7 +95,7 @@ def test_a_study_whose_instructions_are_all_unclear_has_a_report_of_nothing(tmp_
     rate_everything(study, lambda item: Answers(1, 2, 3, unclear=True))
     found = write_report(study, tmp_path / "out")
     assert found.excluded == ("i0", "i1")
-    assert {entry.n for group in found.groups for entry in group.scores} == {0}
+    assert {n for group in found.groups for n in group.scores["n"]} == {0}
     assert list((tmp_path / "out" / "charts").iterdir()) == []
 
 

@@ -147,9 +147,7 @@ def test_nothing_that_is_sent_tells_who_flew_what_things_are_called_or_what_was_
     rater.rate_everything()
     rater.get("/rater")
     rater.post("/rater/finish")
-    page = [
-        rater.http.get(path) for path in ("/", "/guide", "/raters", "/rater/items/x", "/static/", "/pictures/x/film")
-    ]
+    page = [rater.http.get(path) for path in ("/", "/guide", "/raters", "/rater/items/x", "/static/", "/media/x/video")]
     page += [rater.http.get(f"/static/{file.name}") for folder in (STATIC, SHARED) for file in folder.iterdir()]
     secrets = [*SYSTEMS, "gorilla", "cage", "landmark", "demonstrat", "gold", '"i0"', "sqlite", str(running.study.file)]
     for answer in [*rater.heard, *page]:
@@ -184,34 +182,34 @@ def test_nothing_that_is_sent_tells_who_flew_what_things_are_called_or_what_was_
         ("bytes=" + "9" * 500 + "-", 200, None, None),
     ],
 )
-def test_a_film_comes_whole_or_in_the_range_that_is_asked_for(lasting, wanted, status, begin, end):
+def test_a_video_comes_whole_or_in_the_range_that_is_asked_for(lasting, wanted, status, begin, end):
     rater = lasting.rater()
     item = rater.next()
-    film = lasting.study.picture(rater.token, item["id"], "film")
-    assert film == b"film oracle i900"
+    video = lasting.study.media_of(item["id"], "video")
+    assert video == b"video oracle i900"
     with lasting.http() as http:  # as a browser's player asks: without the rater's secret
-        got = http.get(f"/pictures/{item['id']}/film", headers={"range": wanted} if wanted else {})
-    assert (got.status_code, got.content) == (status, film[begin:end])
+        got = http.get(f"/media/{item['id']}/video", headers={"range": wanted} if wanted else {})
+    assert (got.status_code, got.content) == (status, video[begin:end])
     assert got.headers["accept-ranges"] == "bytes"
     assert got.headers["cache-control"] == "no-store"
     assert got.headers["content-type"] == "video/mp4"
     if status == 206:
-        first = film.index(got.content)
-        assert got.headers["content-range"] == f"bytes {first}-{first + len(got.content) - 1}/{len(film)}"
+        first = video.index(got.content)
+        assert got.headers["content-range"] == f"bytes {first}-{first + len(got.content) - 1}/{len(video)}"
     if status == 416:
-        assert got.headers["content-range"] == f"bytes */{len(film)}"
+        assert got.headers["content-range"] == f"bytes */{len(video)}"
 
 
-def test_pictures_are_those_of_the_item(lasting):
+def test_images_and_videos_are_those_of_the_item(lasting):
     rater = lasting.rater()
     rater.answer(rater.next(), 1, 1, 1)
     item = rater.next()["id"]
     with lasting.http() as http:
-        for kind, form in (("film", "video/mp4"), ("still", "image/webp"), ("legend", "image/webp")):
-            got = http.get(f"/pictures/{item}/{kind}")
-            assert got.content == lasting.study.picture(rater.token, item, kind)
+        for kind, form in (("video", "video/mp4"), ("still", "image/webp"), ("legend", "image/webp")):
+            got = http.get(f"/media/{item}/{kind}")
+            assert got.content == lasting.study.media_of(item, kind)
             assert got.headers["content-type"] == form
-        head = http.head(f"/pictures/{item}/film")
+        head = http.head(f"/media/{item}/video")
         assert (head.status_code, head.content) == (200, b"")
         assert int(head.headers["content-length"]) > 5
 
@@ -235,9 +233,9 @@ def test_all_that_is_not_there_is_answered_alike(running, tmp_path):
         ("POST", f"/rater/items/{practice}", "Bearer x", GOOD),
         ("POST", f"/rater/items/{foreign}", f"Bearer {rater.token}", GOOD),
         ("POST", "/rater/finish", "Bearer x", {}),
-        ("GET", f"/pictures/{foreign}/film", "", {}),
-        ("GET", f"/pictures/{practice}/layout", "", {}),
-        ("GET", f"/pictures/{practice}/", "", {}),
+        ("GET", f"/media/{foreign}/video", "", {}),
+        ("GET", f"/media/{practice}/layout", "", {}),
+        ("GET", f"/media/{practice}/", "", {}),
         ("GET", "/nothing", "", {}),
         ("GET", "/static/nothing.js", "", {}),
         ("GET", "/static/../server.py", "", {}),
@@ -372,7 +370,7 @@ def test_pages_of_others_and_other_names_are_refused(lasting):
 def test_every_answer_keeps_the_page_to_itself_and_sets_no_cookie(lasting):
     rater = lasting.rater()
     item = rater.next()["id"]
-    for path in ("/", "/guide", "/rater", "/rater/next", f"/pictures/{item}/film", "/static/main.js", "/nothing"):
+    for path in ("/", "/guide", "/rater", "/rater/next", f"/media/{item}/video", "/static/main.js", "/nothing"):
         headers = rater.http.get(path).headers
         assert headers["cache-control"] == "no-store"
         assert headers["referrer-policy"] == "no-referrer"
@@ -398,7 +396,7 @@ def test_too_many_newcomers_and_too_large_requests_are_refused(tmp_path):
 
 
 def test_a_study_that_cannot_be_used_just_now_says_so_without_naming_its_file(running, monkeypatch):
-    monkeypatch.setattr(database, "PATIENCE", 0.05)
+    monkeypatch.setattr(database, "WRITE_TIMEOUT", 0.05)
     rater = running.rater()
     item = rater.next()
     writer = sqlite3.connect(running.study.file, isolation_level=None)
@@ -420,11 +418,11 @@ def hostile(rng, host: str, item: str) -> bytes:
         "/static/%2e%2e/server.py",
         "/static/..%5cstore.py",
         "/static//etc/passwd",
-        "/pictures/../../x/film",
-        "/pictures/%27%20OR%201=1--/film",
-        "/pictures/" + "A" * 5000 + "/film",
-        "/pictures/%00/legend",
-        f"/pictures/{item}/%2e%2e",
+        "/media/../../x/video",
+        "/media/%27%20OR%201=1--/video",
+        "/media/" + "A" * 5000 + "/video",
+        "/media/%00/legend",
+        f"/media/{item}/%2e%2e",
         "/rater/items/%ff%fe",
         "/rater/items/1%27;DROP%20TABLE%20ratings;--",
         "//evil.org/",
@@ -450,7 +448,7 @@ def hostile(rng, host: str, item: str) -> bytes:
         wanted = str(
             rng.choice(["bytes=--1", "bytes=0-" + "9" * 12, "bytes=0-0," * 900, "\x00", "bytes=18446744073709551616-"])
         )
-        return f"GET /pictures/{item}/film HTTP/1.1\r\n{head}range: {wanted}\r\n\r\n".encode()
+        return f"GET /media/{item}/video HTTP/1.1\r\n{head}range: {wanted}\r\n\r\n".encode()
     method = str(rng.choice(["PUT", "DELETE", "TRACE", "CONNECT", "PATCH", "OPTIONS", "GARBAGE"]))
     return f"{method} {path} HTTP/1.1\r\n{head}\r\n".encode()
 

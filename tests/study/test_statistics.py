@@ -3,19 +3,19 @@
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import wilcoxon
 
-from wordwing.study.agreement import ordinal_alpha
+from wordwing.study.questions import Judgement
 from wordwing.study.statistics import (
-    Judgement,
     compare,
     frequencies,
     holm,
-    seen,
+    ordinal_alpha,
     signed_rank,
     unclear_instructions,
-    without,
+    with_visibility,
 )
 
 
@@ -23,14 +23,20 @@ def judgement(instruction="i0", system="a", path=3, goal=3, rater=1, unclear=Fal
     return Judgement(rater, instruction, system, path, goal, 3, unclear, ahead)
 
 
-def of_scores(scores: dict[str, list[list[int]]]) -> list[Judgement]:
+def table(judgements: list[Judgement]) -> pd.DataFrame:
+    return pd.DataFrame(judgements, columns=Judgement._fields)
+
+
+def of_scores(scores: dict[str, list[list[int]]]) -> pd.DataFrame:
     """Path scores by system, instruction and rater; goal scores are the same the other way round."""
-    return [
-        judgement(f"i{place}", system, score, 6 - score, rater)
-        for system, rows in scores.items()
-        for place, row in enumerate(rows)
-        for rater, score in enumerate(row)
-    ]
+    return table(
+        [
+            judgement(f"i{place}", system, score, 6 - score, rater)
+            for system, rows in scores.items()
+            for place, row in enumerate(rows)
+            for rater, score in enumerate(row)
+        ]
+    )
 
 
 def test_an_instruction_is_out_for_all_systems_when_most_judgements_of_all_systems_together_call_it_unclear():
@@ -46,27 +52,22 @@ def test_an_instruction_is_out_for_all_systems_when_most_judgements_of_all_syste
         for system, cast in systems.items()
         for vote in cast
     ]
-    assert unclear_instructions(judgements) == ["majority"]
-    left = without(judgements, unclear_instructions(judgements))
-    assert {entry.instruction for entry in left} == {"half", "only one system's", "nobody"}
-    assert len(left) == len(judgements) - 6
+    assert unclear_instructions(table(judgements)) == ["majority"]
 
 
-def test_frequencies_and_means_are_of_each_system_and_question():
+def test_frequencies_are_of_each_system_and_question():
     judgements = [judgement(path=1), judgement(path=5), judgement(path=5), judgement(system="b", path=2, goal=4)]
-    scores = {(entry.system, entry.key): entry for entry in frequencies(judgements, ["a", "b", "c"])}
-    assert scores["a", "path"].counts == (1, 0, 0, 0, 2)
-    assert scores["a", "path"].mean == pytest.approx(11 / 3)
-    assert scores["a", "path"].shares.tolist() == pytest.approx([1 / 3, 0, 0, 0, 2 / 3])
-    assert scores["b", "goal"].counts == (0, 0, 0, 1, 0)
-    assert (scores["c", "goal"].n, scores["c", "goal"].mean) == (0, None)
+    scores = frequencies(table(judgements), ["a", "b", "c"])
+    assert scores.columns.tolist() == [1, 2, 3, 4, 5]
+    assert scores.loc["a", "path"].tolist() == [1, 0, 0, 0, 2]
+    assert scores.loc["b", "goal"].tolist() == [0, 0, 0, 1, 0]
+    assert scores.loc["c", "goal"].tolist() == [0] * 5
 
 
 def test_instructions_are_split_by_whether_their_goal_is_ahead():
-    both = [judgement("i0", ahead=True), judgement("i1", ahead=False)]
-    assert [entry.instruction for entry in seen(both, "ahead")] == ["i0"]
-    assert [entry.instruction for entry in seen(both, "not ahead")] == ["i1"]
-    assert seen(both, "all") == both
+    both = table([judgement("i0", ahead=True), judgement("i1", ahead=False)])
+    expected = {"ahead": ["i0"], "not ahead": ["i1"], "all": ["i0", "i1"]}
+    assert {kind: with_visibility(both, kind)["instruction"].tolist() for kind in expected} == expected
 
 
 def test_p_values_are_corrected_as_holm_does():
@@ -133,9 +134,9 @@ def test_means_are_taken_before_the_test_so_that_raters_do_not_count_as_instruct
 
 def test_only_instructions_of_both_systems_are_compared_and_equal_ones_differ_in_nothing():
     judgements = [judgement("i0", "a", 1), judgement("i1", "a", 4), judgement("i1", "b", 4), judgement("i2", "b", 5)]
-    path, goal = compare(judgements, ["a", "b"])
+    path, goal = compare(table(judgements), ["a", "b"])
     assert (path.instructions, path.differing, path.difference, path.p) == (1, 0, 0.0, 1.0)
-    [alone, _goal] = compare(judgements[:1], ["a", "b"])
+    [alone, _goal] = compare(table(judgements[:1]), ["a", "b"])
     assert (alone.instructions, alone.p, alone.corrected) == (0, None, None)
     assert goal.corrected == 1.0
 
@@ -156,9 +157,9 @@ def test_alpha_is_the_published_one_for_ordered_scores():
         for unit, score in enumerate(row)
         if score is not None
     ]
-    assert ordinal_alpha(judgements, "path") == pytest.approx(0.815, abs=5e-4)
-    assert ordinal_alpha(judgements, "goal") is None  # all the same
-    assert ordinal_alpha(judgements[:9], "path") is None  # one observer
+    assert ordinal_alpha(table(judgements), "path") == pytest.approx(0.815, abs=5e-4)
+    assert ordinal_alpha(table(judgements), "goal") is None  # all the same
+    assert ordinal_alpha(table(judgements[:9]), "path") is None  # one observer
 
 
 def test_alpha_is_that_of_a_computation_by_hand():
@@ -168,4 +169,4 @@ def test_alpha_is_that_of_a_computation_by_hand():
     judgements = [
         judgement(f"i{n}", "a", path=score, rater=r) for n, pair in enumerate(pairs) for r, score in enumerate(pair)
     ]
-    assert ordinal_alpha(judgements, "path") == pytest.approx(19 / 36)
+    assert ordinal_alpha(table(judgements), "path") == pytest.approx(19 / 36)

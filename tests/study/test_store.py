@@ -180,7 +180,7 @@ def test_unknown_tokens_and_items_are_refused(study, strange):
             use(strange)
     for use in (
         lambda item: study.item(token, item),
-        lambda item: study.picture(token, item, "film"),
+        lambda item: study.media_of(item, "video"),
         lambda item: study.rate(token, item, Answers(1, 1, 1)),
         lambda item: study.practise(token, item, Answers(1, 1, 1)),
     ):
@@ -198,7 +198,7 @@ def test_other_raters_items_are_as_unknown_as_items_that_do_not_exist(tmp_path):
         study.rate(mine, "0" * 32, Answers(1, 1, 1))
     assert str(said.value) == str(said_of_nothing.value)
     with pytest.raises(UnknownItemError):
-        study.picture(mine, foreign, "film")
+        study.item(mine, foreign)
     practice = study.next_item(mine).id
     with pytest.raises(UnknownItemError, match="only there to practise on"):
         study.rate(mine, practice, Answers(1, 1, 1))
@@ -207,16 +207,16 @@ def test_other_raters_items_are_as_unknown_as_items_that_do_not_exist(tmp_path):
     assert study.judgements() == []
 
 
-def test_pictures_are_those_of_the_item(study):
+def test_images_and_videos_are_those_of_the_item(study):
     token = study.new_rater()
     names = [study.next_item(token).id, *(name for name, _rated in study.order(token))]
-    films = [study.picture(token, name, "film") for name in names]
-    assert films[0] == b"film oracle i900"
-    assert sorted(films[1:]) == sorted(f"film {system} i{i}".encode() for i in range(3) for system in SYSTEMS)
-    for name, film in zip(names, films, strict=True):
-        instruction = film.split()[-1]
-        assert study.picture(token, name, "still") == b"still " + instruction
-        assert study.picture(token, name, "legend") == b"legend " + instruction
+    videos = [study.media_of(name, "video") for name in names]
+    assert videos[0] == b"video oracle i900"
+    assert sorted(videos[1:]) == sorted(f"video {system} i{i}".encode() for i in range(3) for system in SYSTEMS)
+    for name, video in zip(names, videos, strict=True):
+        instruction = video.split()[-1]
+        assert study.media_of(name, "still") == b"still " + instruction
+        assert study.media_of(name, "legend") == b"legend " + instruction
         assert study.item(token, name).instruction == "instruction " + instruction.decode()[1:]
 
 

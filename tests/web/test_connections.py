@@ -159,7 +159,7 @@ def test_who_takes_no_answer_is_hung_up_on_and_who_takes_it_slowly_gets_all(stud
     item = with_long_film(study)
     with RunningStudy(study) as running, connected(running) as stalled, connected(running) as slow:
         for connection in (stalled, slow):
-            connection.sendall(f"GET /pictures/{item}/film HTTP/1.1\r\nhost: {running.host}\r\n\r\n".encode())
+            connection.sendall(f"GET /media/{item}/video HTTP/1.1\r\nhost: {running.host}\r\n\r\n".encode())
         got = 0
         while got < 20_000_000:
             part = slow.recv(40_000)
@@ -223,10 +223,10 @@ def test_strangers_who_send_slowly_from_many_addresses_keep_no_rater_out(study, 
             assert active(running) == 30
             assert rater.get("/rater")["progress"]["practised"] == 0
             item = rater.next()
-            for kind in ("film", "still", "legend"):  # which browsers fetch without the secret
-                assert status(asked(running, f"/pictures/{item['id']}/{kind}")) == 200
+            for kind in ("video", "still", "legend"):  # which browsers fetch without the secret
+                assert status(asked(running, f"/media/{item['id']}/{kind}")) == 200
             assert rater.answer(item, 1, 2, 3)["progress"]["practised"] == 1
-            assert status(asked(running, "/pictures/0/film")) == 503
+            assert status(asked(running, "/media/0/video")) == 503
 
 
 @pytest.mark.usefixtures("patient")

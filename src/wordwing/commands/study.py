@@ -56,7 +56,7 @@ def create(
         processes: How many share the drawing; 0 takes one for each core.
         out: The file to write; nothing may be there.
     """
-    from wordwing.study.create import Wishes, check_new, create_study, plan
+    from wordwing.study.create import StudyOptions, check_new, create_study, plan
 
     if not 1 <= raters <= MOST_RATERS:
         raise WordwingError(f"--raters is {raters}; it must be from 1 to {MOST_RATERS:,}")
@@ -65,8 +65,8 @@ def create(
     check_limit(limit)
     check_processes(processes)
     check_new(out)
-    wishes = Wishes(tuple(systems), raters, items_per_rater, tuple(segments), limit, practice, check_seed(seed))
-    made = plan(episodes, wishes)
+    options = StudyOptions(tuple(systems), raters, items_per_rater, tuple(segments), limit, practice, check_seed(seed))
+    made = plan(episodes, options)
     flights = len(made.items) + len(made.practice)
     shared_by = 1 if flights <= FEW else processes or os.cpu_count() or 1
     with bar("drawing", flights, "flights") as tick:
@@ -143,16 +143,16 @@ def export(study: Annotated[Path, tyro.conf.Positional], /, mturk: Path, url: st
 
     Args:
         study: The study's file.
-        mturk: The batch's CSV file; the template (.html) and the folder of pictures (-pictures) go beside it.
-        url: Where the pictures will be on the web, such as https://example.org/study.
+        mturk: The batch's CSV file; the template (.html) and the folder of images and videos (-images) go beside it.
+        url: Where the folder's files will be on the web, such as https://example.org/study.
     """
-    from wordwing.study.mturk import export_batch, pictures_folder
+    from wordwing.study.mturk import export_batch, media_folder
     from wordwing.study.store import Study
 
     count = export_batch(Study(study), mturk, url)
     print(f"{count} items; {mturk.with_suffix('.html')} is the template")
     place = f"{url} must show" if url else "give their address on the web with --url; workers cannot see"
-    print(f"{place} the pictures of {pictures_folder(mturk)}")
+    print(f"{place} the files of {media_folder(mturk)}")
     print(mturk)
 
 

@@ -45,7 +45,7 @@ DIMMED = 125
 """How bright what is not in view is drawn, of 255."""
 
 COLUMNS, TILE = 5, (150, 105)
-"""Pictures in a row of the legend, and the size of one, pixels."""
+"""Images in a row of the legend, and the size of one, pixels."""
 
 NEARBY, TOP = 1.5, 0.19
 """From how far objects are shown, metres; from farther those that would reach higher above the camera, a metre away,
@@ -55,7 +55,7 @@ WHITE = (255, 255, 255)
 
 
 @dataclass(frozen=True)
-class Stage:
+class Background:
     """Where flights of one layout are drawn."""
 
     ground: Image.Image
@@ -65,14 +65,14 @@ class Stage:
 
 
 def numbered(layout: Layout) -> tuple[Placement, ...]:
-    """The landmarks in the order of their numbers: from the top of the picture down, from left to right.
+    """The landmarks in the order of their numbers: from the top of the image down, from left to right.
 
     The order in the layout's file might tell which of them matters.
     """
     return tuple(sorted(layout.landmarks, key=lambda entry: (-round(entry.x, 1), -entry.y, entry.elevation)))
 
 
-def stage(layout: Layout) -> Stage:
+def draw_background(layout: Layout) -> Background:
     """Draw what all flights in a layout share."""
     fine = FINE * SIZE
     ground = Image.fromarray(overheads([layout], SIZE)[0]).resize((fine, fine), Image.Resampling.BICUBIC)
@@ -81,29 +81,29 @@ def stage(layout: Layout) -> Stage:
     _borders(draw, fine)
     for number, (x, y) in enumerate(badge_places(layout), start=1):
         _badge(draw, FINE * x, FINE * y, FINE * BADGE, str(number))
-    return Stage(ground, badges)
+    return Background(ground, badges)
 
 
-def frames(flight: Execution, scene: Stage) -> Iterator[Image.Image]:
-    """One picture for each state of a flight: the view cone lit, the rest dimmed, the path so far.
+def frames(flight: Execution, background: Background) -> Iterator[Image.Image]:
+    """One image for each state of a flight: the view cone lit, the rest dimmed, the path so far.
 
     Args:
-        flight: Pictures are not needed.
-        scene: Of its layout.
+        flight: Its camera images are not needed.
+        background: Of its layout.
     """
     for index, yaw in enumerate(headings(flight)):
-        picture = lit(scene.ground, flight.path[index], yaw, DIMMED)
-        picture.paste(scene.badges, (0, 0), scene.badges)
-        draw_flown(ImageDraw.Draw(picture), flight, index, yaw, FINE * SIZE, width=5 * FINE, edge=2 * FINE, scale=1.25)
-        yield picture.reduce(FINE)
+        image = lit(background.ground, flight.path[index], yaw, DIMMED)
+        image.paste(background.badges, (0, 0), background.badges)
+        draw_flown(ImageDraw.Draw(image), flight, index, yaw, FINE * SIZE, width=5 * FINE, edge=2 * FINE, scale=1.25)
+        yield image.reduce(FINE)
 
 
-def animate(flight: Execution, scene: Stage) -> tuple[bytes, bytes]:
+def animate(flight: Execution, background: Background) -> tuple[bytes, bytes]:
     """A flight as an MP4, at its own pace, and its last frame as a WebP."""
-    drawn = list(frames(flight, scene))
+    drawn = list(frames(flight, background))
     with tempfile.TemporaryDirectory() as folder:
-        write_video(drawn, Path(folder) / "film.mp4")
-        return (Path(folder) / "film.mp4").read_bytes(), webp(drawn[-1])
+        write_video(drawn, Path(folder) / "video.mp4")
+        return (Path(folder) / "video.mp4").read_bytes(), webp(drawn[-1])
 
 
 def legend(layout: Layout) -> Image.Image:
@@ -138,8 +138,8 @@ def portraits(layout: Layout) -> list[Image.Image]:
     away = torch.tensor([max(NEARBY, (entry.kind.height - FLIGHT_HEIGHT) / TOP) for entry in entries])
     eye = place - away[:, None] * torch.stack([yaw.cos(), yaw.sin()], -1)
     renderer = Renderer(scene, camera, RenderConfig(shadows=True, samples=2))
-    pictures = renderer.first_person(camera.pose(Pose.level(eye, yaw, FLIGHT_HEIGHT))).numpy()
-    return [Image.fromarray(picture).crop((48, 4, 208, 116)) for picture in pictures]
+    images = renderer.first_person(camera.pose(Pose.level(eye, yaw, FLIGHT_HEIGHT))).numpy()
+    return [Image.fromarray(image).crop((48, 4, 208, 116)) for image in images]
 
 
 def badge_places(layout: Layout) -> list[tuple[float, float]]:
@@ -166,15 +166,15 @@ def _crowding(
     return covered + 10 * (edge + sum(max(2 * BADGE - math.dist(place, other), 0) for other in badges))
 
 
-def webp(picture: Image.Image) -> bytes:
-    """A picture in few bytes."""
+def webp(image: Image.Image) -> bytes:
+    """An image as a small file."""
     out = io.BytesIO()
-    picture.save(out, "WEBP", quality=88, method=4)
+    image.save(out, "WEBP", quality=88, method=4)
     return out.getvalue()
 
 
 def _borders(draw: ImageDraw.ImageDraw, size: int) -> None:
-    """The fences' colours along the picture's edges: the guidelines speak of them."""
+    """The fences' colours along the image's edges: the guidelines speak of them."""
     width = FINE * BORDER
     corners = [(0, 0), (size, 0), (size, size), (0, size)]  # clockwise from the top left, as the fences are
     inner = [(width, width), (size - width, width), (size - width, size - width), (width, size - width)]

@@ -4,35 +4,35 @@ from __future__ import annotations
 
 import json
 import secrets
-import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from wordwing.data.schema import MAX_TEXT
 from wordwing.errors import WordwingError, did_you_mean
-from wordwing.evaluation.report.labels import NOT_LEARNED, ordered
+from wordwing.evaluation.report.labels import NOT_LEARNED, Origin, ordered
 from wordwing.execution.episodes import find_episodes, pose_rows, read_episodes
 from wordwing.execution.execution import Execution
 from wordwing.execution.metrics import measure
 from wordwing.files import replacing
 from wordwing.pool import shared
 from wordwing.release import VERSION
-from wordwing.study.animation import animate, legend, stage, webp
-from wordwing.study.database import Settings, new_database
+from wordwing.study.animation import animate, draw_background, legend, webp
+from wordwing.study.database import StudySettings, new_database
 from wordwing.study.questions import Practice
 from wordwing.study.store import TOKEN_BYTES
 from wordwing.world.visibility import goal_ahead, goal_in_sight
 
 
 @dataclass(frozen=True)
-class Plan:
+class StudyPlan:
     """What is to be rated."""
 
-    settings: Settings
+    settings: StudySettings
     items: tuple[Execution, ...]
     """Every system's flight of every instruction."""
     practice: tuple[tuple[Execution, Practice], ...]
@@ -43,8 +43,8 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What whoever makes a study can choose."""
+class StudyOptions:
+    """What the maker of a study can choose."""
 
     systems: tuple[str, ...] = ()
     """Empty for all that flew."""
@@ -57,69 +57,68 @@ class Wishes:
     seed: int = 0
 
 
-def plan(folders: Sequence[Path], wishes: Wishes) -> Plan:
+def plan(folders: Sequence[Path], options: StudyOptions) -> StudyPlan:
     """Choose flights from evaluations; every mistake in what was asked for is one sentence.
 
     Args:
         folders: Of `wordwing evaluate`, all of one corpus, split and domain.
-        wishes: What to choose.
+        options: What to choose.
     """
     if not folders:
         raise WordwingError("a study of what? Name folders of evaluations: --episodes out/evaluate/cage-test-lab")
     flights = _read([find_episodes(folder) for folder in folders])
     first = next(iter(flights.values()))
-    systems = _systems({system for system, _id in flights}, wishes.systems)
+    systems = _systems({system for system, _id in flights}, options.systems)
     by_instruction: dict[str, dict[str, Execution]] = defaultdict(dict)
     for (system, name), episode in flights.items():
-        if episode.provenance.segments in wishes.segments:
+        if episode.provenance.segments in options.segments:
             by_instruction[name][system] = episode
     common = [name for name, flown in sorted(by_instruction.items()) if all(system in flown for system in systems)]
     if not common:
-        raise WordwingError(
-            f"there is no instruction of {_words(wishes.segments)} segments that all of {', '.join(systems)} flew"
-        )
-    _check_texts(folders, [by_instruction[name][systems[0]] for name in common])
-    rng = np.random.default_rng(wishes.seed)
-    shuffled = [common[place] for place in rng.permutation(len(common))]
-    chosen = shuffled[: wishes.limit]
-    spare = [name for name in by_instruction if name not in set(chosen)]
-    held_out = max(wishes.practice - len(_usable(spare, by_instruction)), 0)
+        segments = " or ".join(map(str, options.segments))
+        raise WordwingError(f"there is no instruction of {segments} segments that all of {', '.join(systems)} flew")
+    for episode in (by_instruction[name][systems[0]] for name in common):
+        if why := _unusable(episode):
+            raise WordwingError(f"{folders[0]}: the sentence of {episode.provenance.id} {why}")
+    rng = np.random.default_rng(options.seed)
+    chosen = [common[place] for place in rng.permutation(len(common))][: options.limit]
+    usable = [name for name, flown in by_instruction.items() if not all(map(_unusable, flown.values()))]
+    held_out = max(options.practice - len(set(usable) - set(chosen)), 0)
     if held_out >= len(chosen):
         raise WordwingError(
             f"all of the systems flew only {len(common)} instructions, which leaves none to rate beside "
-            f"{wishes.practice} to practise on; choose fewer with --practice"
+            f"{options.practice} to practise on; choose fewer with --practice"
         )
-    kept = chosen[: len(chosen) - held_out]
-    spare = _usable([name for name in by_instruction if name not in set(kept)], by_instruction)
-    settings = Settings(
+    kept = sorted(chosen[: len(chosen) - held_out])
+    spare = sorted(set(usable) - set(kept))
+    settings = StudySettings(
         systems=tuple(systems),
-        corpus=first.provenance.corpus,
-        text=first.provenance.text,
-        split=first.provenance.split,
-        domain=first.provenance.domain,
-        raters=wishes.raters,
-        items_per_rater=wishes.items_per_rater,
-        seed=wishes.seed,
+        **_origin(first)._asdict(),
+        raters=options.raters,
+        items_per_rater=options.items_per_rater,
+        seed=options.seed,
         version=VERSION,
         salt=secrets.token_hex(32),
     )
-    return Plan(
+    return StudyPlan(
         settings,
-        tuple(by_instruction[name][system] for name in sorted(kept) for system in systems),
-        tuple(_practice([by_instruction[name] for name in sorted(spare)], wishes.practice, rng)),
+        tuple(by_instruction[name][system] for name in kept for system in systems),
+        tuple(_practice([by_instruction[name] for name in spare], options.practice, rng)),
         len(kept),
         held_out,
     )
 
 
-def create_study(made: Plan, out: Path, processes: int = 1, tick: Callable[[int], None] = lambda flights: None) -> None:
+def create_study(
+    made: StudyPlan, out: Path, processes: int = 1, tick: Callable[[int], None] = lambda flights: None
+) -> None:
     """Draw all flights of a plan and write the study, all of it or nothing.
 
     Args:
         made: What is to be rated.
         out: The study's file; nothing may be there.
         processes: How many share the drawing.
-        tick: Told how many flights have been drawn since it was last told.
+        tick: Called with the number of flights drawn since the last call.
     """
     check_new(out)
     facts = {_key(episode): practice for episode, practice in made.practice}
@@ -131,19 +130,26 @@ def create_study(made: Plan, out: Path, processes: int = 1, tick: Callable[[int]
     by_instruction: dict[str, list[Execution]] = defaultdict(list)
     for episode in [*(entry for entry, _practice in made.practice), *made.items]:
         by_instruction[episode.provenance.id].append(episode)
-    killed = "a process that drew flights was killed, perhaps for want of memory; try --processes 1"
+    # Rows in the order of instructions, whichever was drawn first.
+    order = {name: number for number, name in enumerate(by_instruction, start=1)}
+    killed = "a process that drew flights was killed, perhaps because memory ran out; try --processes 1"
     with replacing(out) as temporary:
         with new_database(temporary, out) as connection:
-            connection.executemany("INSERT INTO settings VALUES (?, ?)", made.settings.to_rows())
-            drawn = shared(draw_flights, list(by_instruction.values()), processes, killed)
-            # Rows in the order of instructions, whichever was drawn first.
-            order = {name: number for number, name in enumerate(by_instruction, start=1)}
-            for flown, (sheet, films) in drawn:
-                _insert_instruction(connection, order[flown[0].provenance.id], flown[0], sheet)
-                for episode, (film, still) in zip(flown, films, strict=True):
+            settings = [(key, json.dumps(value)) for key, value in asdict(made.settings).items()]
+            connection.executemany("INSERT INTO settings VALUES (?, ?)", settings)
+            for flown, (sheet, videos) in shared(draw_flights, list(by_instruction.values()), processes, killed):
+                number = order[flown[0].provenance.id]
+                connection.execute(
+                    "INSERT INTO instructions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    _instruction_row(number, flown[0], sheet),
+                )
+                for episode, (video, still) in zip(flown, videos, strict=True):
                     key = _key(episode)
-                    _insert_item(connection, numbers[key], order[key[1]], episode, facts.get(key))
-                    connection.execute("INSERT INTO films VALUES (?, ?, ?)", (numbers[key], film, still))
+                    known = json.dumps(asdict(facts[key])) if key in facts else None
+                    poses = json.dumps(pose_rows(episode).tolist())
+                    row = (numbers[key], secrets.token_hex(TOKEN_BYTES), number, key[0], known, poses)
+                    connection.execute("INSERT INTO items VALUES (?, ?, ?, ?, ?, ?)", row)
+                    connection.execute("INSERT INTO films VALUES (?, ?, ?)", (numbers[key], video, still))
                 tick(len(flown))
         check_new(out)
 
@@ -155,9 +161,10 @@ def check_new(out: Path) -> None:
 
 
 def draw_flights(flown: Sequence[Execution]) -> tuple[bytes, list[tuple[bytes, bytes]]]:
-    """The legend of one instruction, and film and last frame of each of its flights."""
-    scene = stage(flown[0].task.layout)
-    return webp(legend(flown[0].task.layout)), [animate(episode, scene) for episode in flown]
+    """The legend of one instruction, and video and last frame of each of its flights."""
+    layout = flown[0].task.layout
+    background = draw_background(layout)
+    return webp(legend(layout)), [animate(episode, background) for episode in flown]
 
 
 def _read(files: Sequence[Path]) -> dict[tuple[str, str], Execution]:
@@ -172,7 +179,7 @@ def _read(files: Sequence[Path]) -> dict[tuple[str, str], Execution]:
             first = next(iter(firsts.values()), episode)
             if _origin(episode) != _origin(first):
                 raise WordwingError(
-                    f"{file}: these flights are of {_origin(episode)}, others of {_origin(first)}; "
+                    f"{file}: these flights are of {_origin(episode).title}, others of {_origin(first).title}; "
                     "a study compares systems on one corpus, split and domain"
                 )
             same = firsts.setdefault(key[1], episode)
@@ -184,9 +191,9 @@ def _read(files: Sequence[Path]) -> dict[tuple[str, str], Execution]:
     return found
 
 
-def _origin(episode: Execution) -> str:
+def _origin(episode: Execution) -> Origin:
     flight = episode.provenance
-    return f"{flight.corpus} {flight.split}, {flight.domain}, {flight.text} instructions"
+    return Origin(flight.corpus, flight.text, flight.split, flight.domain)
 
 
 def _key(episode: Execution) -> tuple[str, str]:
@@ -211,25 +218,14 @@ def _systems(flown: Iterable[str], wanted: Sequence[str]) -> list[str]:
     return ordered(wanted) if wanted else known
 
 
-def _check_texts(folders: Sequence[Path], episodes: Iterable[Execution]) -> None:
-    for episode in episodes:
-        name = episode.provenance.id
-        if episode.provenance.withheld:
-            raise WordwingError(
-                f"{folders[0]}: the sentence of {name} is not in it, since it may not be passed on, and "
-                "without it nobody can judge the flight; fly it again with wordwing evaluate"
-            )
-        if len(episode.task.instruction) > MAX_TEXT:
-            raise WordwingError(f"{folders[0]}: the sentence of {name} has more than {MAX_TEXT:,} characters")
-
-
-def _usable(names: Iterable[str], flown: dict[str, dict[str, Execution]]) -> list[str]:
-    """Instructions that can be shown."""
-    return [name for name in names if any(_showable(episode) for episode in flown[name].values())]
-
-
-def _showable(episode: Execution) -> bool:
-    return not episode.provenance.withheld and len(episode.task.instruction) <= MAX_TEXT
+def _unusable(episode: Execution) -> str:
+    """Why an episode's sentence cannot be shown; empty if it can."""
+    if episode.provenance.withheld:
+        return (
+            "is not in it, since it may not be passed on, and without it nobody can judge the flight; fly it again "
+            "with wordwing evaluate"
+        )
+    return f"has more than {MAX_TEXT:,} characters" if len(episode.task.instruction) > MAX_TEXT else ""
 
 
 def _practice(
@@ -241,56 +237,33 @@ def _practice(
         good = turn % 2 == 0
         # Few are measured, for measuring takes a while: the first that is as plain as it should be, or any.
         candidates = [_candidate(flown, good) for flown in left[:12]]
-        plain = [
-            place
-            for place, (_episode, facts) in enumerate(candidates)
-            if set(facts.expected.values()) == ({(4, 5)} if good else {(1, 2)})
-        ]
-        place = plain[0] if plain else 0
+        wanted = {(4, 5)} if good else {(1, 2)}
+        plain = (place for place, (_, known) in enumerate(candidates) if set(known.expected.values()) == wanted)
+        place = next(plain, 0)
         left.pop(place)
         yield candidates[place]
 
 
 def _candidate(flown: dict[str, Execution], good: bool) -> tuple[Execution, Practice]:
     """A flight of an instruction that is likely to be good or bad, and what is known of it."""
-    names = [name for name in ordered(flown) if _showable(flown[name])]
+    names = [name for name in ordered(flown) if not _unusable(flown[name])]
     bad = [name for name in names if name in NOT_LEARNED and name != "oracle"]
-    likely = names[-1] if good else (bad or names)[-1]  # ORACLE is last; AVERAGE moves, STOP does not
-    return flown[likely], Practice.of(measure(flown[likely]))
+    episode = flown[names[-1] if good else (bad or names)[-1]]  # ORACLE is last; AVERAGE moves, STOP does not
+    measures = measure(episode)
+    return episode, Practice(measures.distance, measures.ndtw)
 
 
-def _insert_instruction(connection: sqlite3.Connection, number: int, episode: Execution, sheet: bytes) -> None:
+def _instruction_row(number: int, episode: Execution, sheet: bytes) -> tuple[Any, ...]:
     task = episode.task
-    goal = task.gold_path[-1]
-    row = (
+    start, yaw, goal = task.start_xy, task.start_yaw, task.gold_path[-1]
+    return (
         number,
         episode.provenance.id,
         episode.provenance.segments,
         task.instruction,
-        goal_ahead(task.start_xy, task.start_yaw, goal),
-        goal_in_sight(task.layout, task.start_xy, task.start_yaw, goal),
+        goal_ahead(start, yaw, goal),
+        goal_in_sight(task.layout, start, yaw, goal),
         task.layout.to_json(),
-        json.dumps([*task.start_xy, task.start_yaw]),
+        json.dumps([*start, yaw]),
         sheet,
     )
-    connection.execute("INSERT INTO instructions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
-
-
-def _insert_item(
-    connection: sqlite3.Connection, number: int, instruction: int, episode: Execution, practice: Practice | None
-) -> None:
-    connection.execute(
-        "INSERT INTO items VALUES (?, ?, ?, ?, ?, ?)",
-        (
-            number,
-            secrets.token_hex(TOKEN_BYTES),
-            instruction,
-            episode.provenance.system,
-            None if practice is None else json.dumps(asdict(practice)),
-            json.dumps(pose_rows(episode).tolist()),
-        ),
-    )
-
-
-def _words(segments: Sequence[int]) -> str:
-    return " or ".join(map(str, segments))

@@ -6,14 +6,13 @@ study, and when nobody uses it it is one file that can be copied.
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from wordwing.errors import WordwingError
 
@@ -23,11 +22,11 @@ APPLICATION = 0x77775354
 SCHEMA = 1
 """Version of the tables; others are refused."""
 
-PATIENCE = 30.0
-"""How long to wait for others who write, seconds."""
+WRITE_TIMEOUT = 30.0
+"""How long to wait for other writers, seconds."""
 
 MAX_VALUE = 64_000_000
-"""Largest film or text that is read, bytes."""
+"""Largest video or text that is read, bytes."""
 
 TABLES = """
 CREATE TABLE settings (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -104,8 +103,8 @@ only its hash is kept: who copies the file cannot rate in their name."""
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What a study was made with."""
+class StudySettings:
+    """What a study was made with; each is a row of the table `settings`, as JSON."""
 
     systems: tuple[str, ...]
     corpus: str
@@ -123,17 +122,6 @@ class Settings:
     """Of the wordwing that made it."""
     salt: str
     """Hex; goes into the hashes of workers' ids."""
-
-    def to_rows(self) -> list[tuple[str, str]]:
-        """As the table of settings has them."""
-        return [(key, json.dumps(value)) for key, value in asdict(self).items()]
-
-    @classmethod
-    def from_rows(cls, rows: Sequence[tuple[str, str]]) -> Settings:
-        """Read what `to_rows` made."""
-        found: dict[str, Any] = {key: json.loads(value) for key, value in rows}
-        known = {field.name: found[field.name] for field in fields(cls)}
-        return cls(**{**known, "systems": tuple(known["systems"])})
 
 
 @contextmanager
@@ -174,7 +162,7 @@ def opened(file: Path, write: bool = False) -> Iterator[sqlite3.Connection]:
         raise WordwingError(f"{file}: {what}; wordwing study create makes a study")
     connection = None
     try:
-        connection = sqlite3.connect(_address(file), uri=True, timeout=PATIENCE, isolation_level=None)
+        connection = sqlite3.connect(_address(file), uri=True, timeout=WRITE_TIMEOUT, isolation_level=None)
         connection.row_factory = sqlite3.Row
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
         connection.execute("PRAGMA trusted_schema = OFF")

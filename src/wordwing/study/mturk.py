@@ -10,35 +10,40 @@ import csv
 import hashlib
 import hmac
 import io
-import math
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from html import escape
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple
 from urllib.parse import urlsplit
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from pydantic import BaseModel, BeforeValidator, Field
 
 from wordwing.errors import WordwingError, shown
 from wordwing.files import check_replaceable, read_text, replacing, replacing_folder, safe_name
-from wordwing.study.questions import GUIDELINES, INTRODUCTION, KEYS, MAX_SECONDS, QUESTIONS, TASK, UNCLEAR, Answers, Key
+from wordwing.study.questions import GUIDELINES, INTRODUCTION, KEYS, MAX_SECONDS, QUESTIONS, TASK, UNCLEAR, Answers
 from wordwing.study.store import Study
+from wordwing.validation import parse
 
-COLUMNS = ("item", "instruction", "film", "still", "legend")
+COLUMNS = ("item", "instruction", "video", "still", "legend")
 """Variables of the template."""
 
-ENDINGS = {"film": "mp4", "still": "webp", "legend": "legend.webp"}
+ENDINGS = {"video": "mp4", "still": "webp", "legend": "legend.webp"}
 
 MAX_BYTES = 64_000_000
 """Largest file of results that is read."""
 
-_REVIEW = ("Approve", "Reject")
+REVIEW = ("Approve", "Reject")
 """The last columns of results; MTurk leaves their fields out of the rows."""
 
-_YES, _NO = ("1", "true", "on"), ("", "0", "false")
+YES = ("1", "true", "on")
 
 
 def export_batch(study: Study, file: Path, url: str = "") -> int:
-    """Write a batch: the CSV file, the template beside it (.html), and a folder of the pictures that they show.
+    """Write a batch: the CSV file, the template beside it (.html), and a folder of the images and videos they show.
 
     Args:
         study: Whose items.
@@ -51,82 +56,62 @@ def export_batch(study: Study, file: Path, url: str = "") -> int:
     if file.suffix.lower() != ".csv":
         raise WordwingError(f"--mturk is {file}; a batch's name must end in .csv")
     base = _checked(url)
-    folder = pictures_folder(file)
+    folder = media_folder(file)
     if folder.exists():
         names = {path.name for path in folder.iterdir() if path.name.endswith(tuple(ENDINGS.values()))}
-        check_replaceable(folder, names, min(names, default=""), "a folder of a batch's pictures")
+        check_replaceable(folder, names, min(names, default=""), "a folder of a batch's images")
     rows = []
     with replacing_folder(folder) as temporary:
-        for item_id, instruction, pictures in study.exhibits():
+        for item_id, instruction, media in study.media():
             safe_name(item_id, f"{study.file}: the id of an item")
             row = {"item": item_id, "instruction": markup(instruction)}
-            for kind, content in pictures.items():
+            for kind, content in media.items():
                 name = f"{item_id}.{ENDINGS[kind]}"
                 (temporary / name).write_bytes(content)
                 row[kind] = base + name
             rows.append(row)
+    out = io.StringIO()
+    writer = csv.DictWriter(out, COLUMNS, quoting=csv.QUOTE_ALL)
+    writer.writeheader()
+    writer.writerows(rows)
     with replacing(file) as temporary:
-        temporary.write_text(_to_csv(rows), "ascii", newline="")
+        temporary.write_text(out.getvalue(), "ascii", newline="")
     with replacing(file.with_suffix(".html")) as temporary:
         temporary.write_text(template(), "ascii")
     return len(rows)
 
 
-def pictures_folder(file: Path) -> Path:
-    """Where the pictures of a batch go."""
-    return file.with_name(f"{file.stem}-pictures")
+def media_folder(file: Path) -> Path:
+    """Where the images and videos of a batch go."""
+    return file.with_name(f"{file.stem}-images")
 
 
-def markup(text: str) -> str:
+def markup(text: str) -> Markup:
     """A text as HTML in ASCII: MTurk puts variables into the template as they are, and refuses some characters.
 
-    The first sign is a reference where a spreadsheet would take it for a formula.
+    The first character is a reference where a spreadsheet would take it for a formula.
     """
     plain = escape(" ".join(text.split())).encode("ascii", "xmlcharrefreplace").decode()
-    # `${…}` would be looked for in the template's variables.
-    plain = plain.replace("${", "&#36;{")
-    return f"&#{ord(plain[0])};{plain[1:]}" if plain[:1] in tuple("=+-@|") else plain
+    plain = plain.replace("${", "&#36;{")  # it would be looked for among the template's variables
+    return Markup(f"&#{ord(plain[0])};{plain[1:]}" if plain[:1] in tuple("=+-@|") else plain)
 
 
 def template() -> str:
     """The HTML of one task; `${…}` are the batch's columns."""
-    guidelines = "\n".join(f"<li>{markup(text)}</li>" for text in GUIDELINES)
-    questions = "\n".join(
-        f"<fieldset>\n<legend>{number}. {markup(question.text)}</legend>\n{_choices(question.key, question.answers)}"
-        "\n</fieldset>"
-        for number, question in enumerate(QUESTIONS, start=1)
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).with_name("templates")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
     )
-    return f"""<style>
-.study {{ max-width: 52rem; margin: 0 auto; font: 16px/1.5 sans-serif; color: #202020; background: #fff; }}
-.study blockquote {{ margin: 1rem 0; padding: 0.5rem 1rem; border-left: 4px solid #0072b2; font-size: 1.15rem; }}
-.study img, .study video {{ display: block; max-width: 100%; height: auto; margin: 0.75rem 0; }}
-.study fieldset {{ margin: 1rem 0; border: 1px solid #767676; }}
-.study label {{ display: block; padding: 0.2rem 0; }}
-</style>
-<div class="study">
-<p>{markup(INTRODUCTION)}</p>
-<p>{markup(TASK)}</p>
-<ul>
-{guidelines}
-</ul>
-<blockquote>${{instruction}}</blockquote>
-<img src="${{legend}}" alt="The numbered objects as the drone sees them">
-<video src="${{film}}" poster="${{still}}" controls autoplay muted playsinline></video>
-{questions}
-<p><label><input type="checkbox" name="unclear" value="1"> {markup(UNCLEAR)}</label></p>
-</div>
-"""
-
-
-def _choices(key: Key, answers: Sequence[str]) -> str:
-    best_first = sorted(enumerate(answers, start=1), reverse=True)
-    return "\n".join(
-        f'<label><input type="radio" name="{key}" value="{score}" required> {score}: {markup(answer)}</label>'
-        for score, answer in best_first
+    environment.filters["ascii"] = markup
+    return environment.get_template("mturk.html").render(
+        introduction=INTRODUCTION, task=TASK, guidelines=GUIDELINES, questions=QUESTIONS, unclear=UNCLEAR
     )
 
 
-class Results(NamedTuple):
+class ImportedResults(NamedTuple):
     """What was read."""
 
     judgements: int
@@ -136,7 +121,34 @@ class Results(NamedTuple):
     """Rows that were left out, since the work was rejected."""
 
 
-def import_batch(study: Study, file: Path) -> Results:
+_Score = Annotated[Literal["1", "2", "3", "4", "5"], Field(description="a whole number from 1 to 5")]
+
+
+def _as_number(text: str) -> float | str:
+    with suppress(ValueError):
+        return float(text)
+    return text  # which is refused
+
+
+class ResultRow(BaseModel):
+    """The fields of a row of results that are read, as texts."""
+
+    worker: Annotated[str, Field(alias="WorkerId", pattern=r"^[A-Za-z0-9]{1,64}$", description="letters and digits")]
+    item: Annotated[str, Field(alias="Input.item")]
+    path: Annotated[_Score, Field(alias="Answer.path")]
+    goal: Annotated[_Score, Field(alias="Answer.goal")]
+    efficiency: Annotated[_Score, Field(alias="Answer.efficiency")]
+    unclear: Annotated[
+        Literal["1", "true", "on", "", "0", "false"], Field(alias="Answer.unclear", description="1 or empty")
+    ]
+    seconds: Annotated[
+        float,
+        Field(alias="WorkTimeInSeconds", ge=0, le=MAX_SECONDS, allow_inf_nan=False),
+        BeforeValidator(_as_number),
+    ] = 0.0
+
+
+def import_batch(study: Study, file: Path) -> ImportedResults:
     """Add the results of a batch, all of them or, if a row is wrong, none.
 
     Of workers only a salted hash of their id is kept; ids of tasks and assignments, and what was entered in the columns
@@ -145,49 +157,32 @@ def import_batch(study: Study, file: Path) -> Results:
     rows = []
     rejected = 0
     salt = bytes.fromhex(study.settings.salt)
-    for where, row in _read(file):
-        if row.get("AssignmentStatus") == "Rejected":
+    for where, fields in _read(file):
+        if fields.get("AssignmentStatus") == "Rejected":
             rejected += 1
             continue
-        rows.append((where, hashed(row["WorkerId"], salt, where), row["Input.item"], _answers(row, where)))
+        row = parse(ResultRow, _with_answers(fields), where)
+        scores = (int(row.path), int(row.goal), int(row.efficiency))
+        answers = Answers(*scores, row.unclear in YES, row.seconds)
+        rows.append((where, hashed(row.worker, salt), row.item, answers))
     if not rows:
         raise WordwingError(f"{file}: there is no judgement in it")
-    return Results(len(rows), study.import_ratings(rows), rejected)
+    return ImportedResults(len(rows), study.import_ratings(rows), rejected)
 
 
-def hashed(worker: str, salt: bytes, where: str) -> bytes:
+def hashed(worker: str, salt: bytes) -> bytes:
     """A worker's id as it is kept: 128 bits of its HMAC-SHA256 under the study's salt."""
-    if not re.fullmatch(r"[A-Za-z0-9]{1,64}", worker):
-        raise WordwingError(f"{where}: WorkerId is {shown(worker)}; it must be letters and digits")
     return hmac.digest(salt, worker.encode(), hashlib.sha256)[:16]
 
 
-def _answers(row: dict[str, str], where: str) -> Answers:
-    scores = {key: _score(row, key, where) for key in KEYS}
-    unclear = row.get("Answer.unclear", row.get("Answer.unclear.1", "")).strip().lower()
-    if unclear not in (*_YES, *_NO):
-        raise WordwingError(f"{where}: Answer.unclear is {shown(unclear)}; it must be 1 or empty")
-    try:
-        seconds = float(row.get("WorkTimeInSeconds", "0"))
-    except ValueError:
-        seconds = math.nan
-    if not 0 <= seconds <= MAX_SECONDS:
-        raise WordwingError(
-            f"{where}: WorkTimeInSeconds is {shown(row['WorkTimeInSeconds'])}; "
-            f"it must be a number up to {MAX_SECONDS:.0f}"
-        )
-    return Answers(**scores, unclear=unclear in _YES, seconds=seconds)
-
-
-def _score(row: dict[str, str], key: Key, where: str) -> int:
-    """A question's score: in one column or, as forms of crowd elements have it, in five of which one is true."""
-    if f"Answer.{key}" in row:
-        text = row[f"Answer.{key}"].strip()
-    else:
-        text = "".join(score for score in "12345" if row.get(f"Answer.{key}.{score}", "").strip().lower() in _YES)
-    if text not in tuple("12345"):
-        raise WordwingError(f"{where}: Answer.{key} is {shown(text)}; it must be a whole number from 1 to 5")
-    return int(text)
+def _with_answers(fields: dict[str, str]) -> dict[str, str]:
+    """A row whose answers are in one column each, also where crowd elements gave five of which one is true."""
+    unclear = fields.get("Answer.unclear", fields.get("Answer.unclear.1", ""))
+    answers = {"Answer.unclear": unclear.strip().lower()}
+    for column in (f"Answer.{key}" for key in KEYS):
+        ticked = [score for score in "12345" if fields.get(f"{column}.{score}", "").strip().lower() in YES]
+        answers[column] = fields.get(column, "".join(ticked)).strip()
+    return {**fields, **answers}
 
 
 def _read(file: Path) -> Iterable[tuple[str, dict[str, str]]]:
@@ -202,7 +197,7 @@ def _read(file: Path) -> Iterable[tuple[str, dict[str, str]]]:
             if not fields:
                 continue
             spare = len(columns) - len(fields)
-            if spare < 0 or not set(columns[len(fields) :]) <= set(_REVIEW):
+            if spare < 0 or not set(columns[len(fields) :]) <= set(REVIEW):
                 raise WordwingError(f"{where} has {len(fields)} fields; its {len(columns)} columns need as many")
             yield where, dict(zip(columns, fields + [""] * spare, strict=True))
     except csv.Error as error:
@@ -213,22 +208,12 @@ def _check_columns(columns: Sequence[str], file: Path) -> None:
     for column in columns:
         if columns.count(column) > 1:
             raise WordwingError(f"{file}: line 1 has the column {shown(column)} twice")
-    for column in ("WorkerId", "Input.item"):
-        if column not in columns:
-            raise WordwingError(f"{file}: line 1 has no column {column}; are these the results of a batch?")
-    for key in KEYS:
-        if not any(column == f"Answer.{key}" or column.startswith(f"Answer.{key}.") for column in columns):
+    for column in ("WorkerId", "Input.item", *(f"Answer.{key}" for key in KEYS)):
+        choices = [f"{column}.{score}" for score in "12345"] if column.startswith("Answer.") else []
+        if not {column, *choices} & set(columns):
             raise WordwingError(
-                f"{file}: line 1 has no column Answer.{key}; are these results of the study's template?"
+                f"{file}: line 1 has no column {column}; are these the results of a batch with the study's template?"
             )
-
-
-def _to_csv(rows: Iterable[dict[str, str]]) -> str:
-    out = io.StringIO()
-    writer = csv.DictWriter(out, COLUMNS, quoting=csv.QUOTE_ALL)
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue()
 
 
 def _checked(url: str) -> str:

@@ -7,13 +7,12 @@ answers were in a picture that is not part of the text, so their wording is ours
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Annotated, Literal, NamedTuple, get_args
 
-from wordwing.errors import WordwingError, shown
+from pydantic import ConfigDict, Field
 
-if TYPE_CHECKING:
-    from wordwing.execution.metrics import Metrics
+from wordwing.validation import parse
 
 Key = Literal["path", "goal", "efficiency"]
 KEYS: tuple[Key, ...] = get_args(Key)
@@ -76,51 +75,52 @@ QUESTIONS = (
 )
 
 
+Score = Annotated[int, Field(ge=1, le=5)]
+
+
 @dataclass(frozen=True)
 class Answers:
     """One judgement of one flight."""
 
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    path: Score
+    goal: Score
+    efficiency: Score
+    """Scores from 1 to 5."""
+    unclear: bool = False
+    """The instruction is bad."""
+    seconds: Annotated[float, Field(ge=0, le=MAX_SECONDS, allow_inf_nan=False)] = 0.0
+    """How long it took."""
+
+
+def parse_answers(sent: object) -> Answers:
+    """Answers as a page sends them; nothing may be missing, and there may be nothing else."""
+    return parse(Answers, {"unclear": None, "seconds": None, **sent} if isinstance(sent, dict) else sent, "answers")
+
+
+class Judgement(NamedTuple):
+    """What one rater said about one flight, for the report."""
+
+    rater: int
+    instruction: str
+    """Its id."""
+    system: str
     path: int
     goal: int
     efficiency: int
     """Scores from 1 to 5."""
-    unclear: bool = False
-    """The instruction is bad."""
+    unclear: bool
+    goal_ahead: bool
+    """Of the instruction: its goal is within 42° of the heading at the start."""
     seconds: float = 0.0
-    """How long it took."""
-
-    def __post_init__(self) -> None:
-        for key in KEYS:
-            if type(getattr(self, key)) is not int or getattr(self, key) not in SCALE:
-                raise WordwingError(f"{key} is {shown(getattr(self, key))}; a score is a whole number from 1 to 5")
-        if type(self.unclear) is not bool:
-            raise WordwingError(f"unclear is {shown(self.unclear)}; it must be true or false")
-        if type(self.seconds) not in (int, float) or not 0 <= self.seconds <= MAX_SECONDS:
-            raise WordwingError(f"seconds is {shown(self.seconds)}; it must be a number from 0 to {MAX_SECONDS:.0f}")
-
-    def to_json(self) -> dict[str, Any]:
-        """What `from_json` reads."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, row: object) -> Answers:
-        """Read answers as a page sends them; nothing may be missing, and there may be nothing else."""
-        if not isinstance(row, dict):
-            raise WordwingError(f"answers are {shown(row)}; they must be an object")
-        wanted = (*KEYS, "unclear", "seconds")
-        for key in wanted:
-            if key not in row:
-                raise WordwingError(f'the answers have no "{key}"; they need {", ".join(wanted)}')
-        if len(row) > len(wanted):
-            raise WordwingError(f"the answers have something else in them than {', '.join(wanted)}")
-        return cls(**row)
 
 
 NEAR, FAR = 0.47, 1.0
 """A flight that rests nearer to the demonstration's end, metres, is good to practise on, one farther is bad; nearer
 counts as success in evaluations, too."""
 
-ALIKE, UNLIKE = 0.8, 0.4
+SIMILAR, DISSIMILAR = 0.8, 0.4
 """The same of nDTW, which is 1 where flown and demonstrated path are the same."""
 
 
@@ -133,24 +133,12 @@ class Practice:
     likeness: float
     """nDTW of flown and demonstrated path."""
 
-    @classmethod
-    def of(cls, measures: Metrics) -> Practice:
-        """Of a flight that has been measured."""
-        return cls(measures.distance, measures.ndtw)
-
     @property
     def expected(self) -> dict[Key, tuple[int, int]]:
         """Lowest and highest score that fit, for the questions where that is plain."""
-        found: dict[Key, tuple[int, int]] = {}
-        if self.distance < NEAR:
-            found["goal"] = (4, 5)
-        elif self.distance > FAR:
-            found["goal"] = (1, 2)
-        if self.likeness > ALIKE:
-            found["path"] = (4, 5)
-        elif self.likeness < UNLIKE:
-            found["path"] = (1, 2)
-        return found
+        good: dict[Key, bool] = {"goal": self.distance < NEAR, "path": self.likeness > SIMILAR}
+        bad: dict[Key, bool] = {"goal": self.distance > FAR, "path": self.likeness < DISSIMILAR}
+        return {key: (4, 5) if good[key] else (1, 2) for key in good if good[key] or bad[key]}
 
 
 @dataclass(frozen=True)
@@ -165,7 +153,7 @@ class Feedback:
 
 def feedback(practice: Practice, answers: Answers) -> tuple[Feedback, ...]:
     """What to say about practice answers, question by question; only what was measured is said."""
-    expected = practice.expected
+    stopped = f"The drone stopped about {practice.distance:.1f} m from the place that was shown for this instruction"
     facts: dict[Key, dict[tuple[int, int] | None, str]] = {
         "path": {
             (4, 5): "The path is close to the one that was shown for this instruction.",
@@ -173,11 +161,9 @@ def feedback(practice: Practice, answers: Answers) -> tuple[Feedback, ...]:
             None: "The path is partly like the one that was shown for this instruction.",
         },
         "goal": {
-            (4, 5): f"The drone stopped {_about(practice.distance)} from the place that was shown for this "
-            "instruction, which counts as reached.",
-            (1, 2): f"The drone stopped {_about(practice.distance)} from the place that was shown for this "
-            "instruction, which is far.",
-            None: f"The drone stopped {_about(practice.distance)} from the place that was shown for this instruction.",
+            (4, 5): f"{stopped}, which counts as reached.",
+            (1, 2): f"{stopped}, which is far.",
+            None: f"{stopped}.",
         },
         "efficiency": {
             None: "Judge this apart from the others: looking around for objects is efficient, and so is going straight "
@@ -186,16 +172,10 @@ def feedback(practice: Practice, answers: Answers) -> tuple[Feedback, ...]:
     }
     told = []
     for key in KEYS:
-        span = expected.get(key)
-        fits = None if span is None else span[0] <= getattr(answers, key) <= span[1]
-        hint = {None: "", True: " Your answer fits.", False: f" {_span(span)} would fit."}[fits]
+        span = practice.expected.get(key)
+        fits, hint = None, ""
+        if span is not None:
+            fits = span[0] <= getattr(answers, key) <= span[1]
+            hint = " Your answer fits." if fits else f" A score of {span[0]} or {span[1]} would fit."
         told.append(Feedback(key, fits, facts[key][span] + hint))
     return tuple(told)
-
-
-def _span(span: tuple[int, int] | None) -> str:
-    return "" if span is None else f"A score of {span[0]} or {span[1]}"
-
-
-def _about(metres: float) -> str:
-    return f"about {metres:.1f} m"

@@ -1,6 +1,6 @@
 """A study's report: what people said, as JSON, tables and charts.
 
-report.json                all figures
+report.json                everything
 tables.md scores.csv       scores, tests and agreement; scores again for other programs
 ratings.csv                every judgement; raters are numbers
 charts/*.svg               how often each score was given
@@ -9,7 +9,6 @@ charts/*.svg               how often each score was given
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,25 +16,22 @@ from typing import Any
 import pandas as pd
 
 from wordwing.errors import WordwingError
+from wordwing.evaluation.report.charts import likert_chart
 from wordwing.evaluation.report.labels import Origin, title
 from wordwing.evaluation.report.tables import Section, Table, csv_text, render_table
 from wordwing.files import check_replaceable, replacing_folder
 from wordwing.release import VERSION
-from wordwing.study.agreement import ordinal_alpha
-from wordwing.study.charts import score_chart
-from wordwing.study.database import Settings
-from wordwing.study.questions import KEYS, SCALE, Key
+from wordwing.study.database import StudySettings
+from wordwing.study.questions import KEYS, SCALE, Judgement, Key
 from wordwing.study.statistics import (
     VISIBILITIES,
     Comparison,
-    Judgement,
-    Scores,
     Visibility,
     compare,
     frequencies,
-    seen,
+    ordinal_alpha,
     unclear_instructions,
-    without,
+    with_visibility,
 )
 from wordwing.study.store import Study
 
@@ -52,29 +48,35 @@ GROUP_TITLES: dict[Visibility, str] = {
 
 
 @dataclass(frozen=True)
-class Group:
+class RatedGroup:
     """What was found for some of the instructions."""
 
     visibility: Visibility
     instructions: int
-    scores: tuple[Scores, ...]
+    scores: pd.DataFrame
+    """A row for each (system, question): how often each score from 1 to 5 was given, their number n, and the mean."""
     comparisons: tuple[Comparison, ...]
     alpha: dict[Key, float | None]
+
+    @property
+    def title(self) -> str:
+        """What stands above its rows."""
+        return f"{GROUP_TITLES[self.visibility]}, {self.instructions} of them"
 
 
 @dataclass(frozen=True)
 class Findings:
     """All that a report says."""
 
-    settings: Settings
-    judgements: tuple[Judgement, ...]
-    """All, those of excluded instructions, too."""
+    settings: StudySettings
+    judgements: pd.DataFrame
+    """All, also those of excluded instructions: columns of `Judgement`."""
     instructions: dict[str, tuple[str, int]]
     """Text and segments of each, by id."""
     raters: int
     finished: int
     excluded: tuple[str, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[RatedGroup, ...]
 
     def to_json(self) -> str:
         """The text of report.json."""
@@ -94,7 +96,10 @@ class Findings:
             "groups": {
                 group.visibility: {
                     "instructions": group.instructions,
-                    "scores": [_score_row(entry) for entry in group.scores],
+                    "scores": [
+                        {"system": system, "question": key, "n": int(n), "mean": mean if n else None, "counts": counts}
+                        for (system, key), *counts, n, mean in group.scores.itertuples()
+                    ],
                     "comparisons": [asdict(entry) for entry in group.comparisons],
                     "ordinal_alpha": group.alpha,
                 }
@@ -106,28 +111,23 @@ class Findings:
 
 def find(study: Study) -> Findings:
     """Compute everything from a study's ratings."""
-    judgements = study.judgements()
-    if not judgements:
+    judgements = pd.DataFrame(study.judgements(), columns=Judgement._fields)
+    if judgements.empty:
         raise WordwingError(f"{study.file}: nobody has rated anything yet")
     excluded = unclear_instructions(judgements)
-    kept = without(judgements, excluded)
+    kept = judgements[~judgements["instruction"].isin(excluded)]
     systems = study.settings.systems
     groups = []
     for visibility in VISIBILITIES:
-        own = seen(kept, visibility)
-        groups.append(
-            Group(
-                visibility,
-                len({judgement.instruction for judgement in own}),
-                tuple(frequencies(own, systems)),
-                tuple(compare(own, systems)),
-                {key: ordinal_alpha(own, key) for key in KEYS},
-            )
-        )
+        own = with_visibility(kept, visibility)
+        counts = frequencies(own, systems)
+        n = counts.sum(axis=1)
+        scores = counts.assign(n=n, mean=counts @ SCALE / n)
+        alpha = {key: ordinal_alpha(own, key) for key in KEYS}
+        instructions = own["instruction"].nunique()
+        groups.append(RatedGroup(visibility, instructions, scores, tuple(compare(own, systems)), alpha))
     raters, finished = study.raters()
-    return Findings(
-        study.settings, tuple(judgements), study.instructions(), raters, finished, tuple(excluded), tuple(groups)
-    )
+    return Findings(study.settings, judgements, study.instructions(), raters, finished, tuple(excluded), tuple(groups))
 
 
 def write_report(study: Study, out: Path) -> Findings:
@@ -141,10 +141,30 @@ def write_report(study: Study, out: Path) -> Findings:
         (folder / RATINGS).write_text(_ratings_csv(found), "utf-8", newline="")
         (folder / CHARTS).mkdir()
         for group in found.groups:
-            name = group.visibility.replace(" ", "-")
-            _draw(folder / CHARTS / f"scores-{name}.svg", score_chart(group.scores, ("goal", "path")))
-            _draw(folder / CHARTS / f"efficiency-{name}.svg", score_chart(group.scores, ("efficiency",)))
+            if group.instructions:
+                name = group.visibility.replace(" ", "-")
+                kinds: dict[str, tuple[Key, ...]] = {"scores": ("goal", "path"), "efficiency": ("efficiency",)}
+                for kind, keys in kinds.items():
+                    (folder / CHARTS / f"{kind}-{name}.svg").write_text(score_chart(group.scores, keys), "utf-8")
     return found
+
+
+def score_chart(scores: pd.DataFrame, keys: tuple[Key, ...]) -> str:
+    """People's scores of each system on some questions as SVG, drawn as the paper does.
+
+    Args:
+        scores: Of `RatedGroup`, systems from top to bottom.
+        keys: The questions, from left to right.
+    """
+    judged = scores[scores["n"] > 0]
+    panels = {
+        f"{key} score, given by people": {
+            f"{title(system)}\nn = {row['n']:.0f}": row[list(SCALE)].to_numpy() / row["n"]
+            for system, row in judged.xs(key, level=1).iterrows()
+        }
+        for key in keys
+    }
+    return likert_chart(panels, "% of judgements")
 
 
 def tables(found: Findings) -> list[Table]:
@@ -152,15 +172,19 @@ def tables(found: Findings) -> list[Table]:
     made = [_overview(found), _score_table(found)]
     if len(found.settings.systems) > 1:
         made.append(_test_table(found))
-    return [*made, _agreement_table(found), *_excluded_table(found)]
+    made.append(_agreement_table(found))
+    if found.excluded:
+        rows = tuple((name, found.instructions[name][0]) for name in found.excluded)
+        made.append(Table("excluded", "Excluded as unclear", (), ("instruction", "text"), (Section("", rows),)))
+    return made
 
 
 def _overview(found: Findings) -> Table:
     settings = found.settings
-    origin = Origin(settings.corpus, settings.text, settings.split, settings.domain).title
+    origin = Origin(settings.corpus, settings.text, settings.split, settings.domain)
     per_item = len(found.instructions) * len(settings.systems)
     rows = (
-        ("flights", origin),
+        ("flights", origin.title),
         ("systems", ", ".join(map(title, settings.systems))),
         ("instructions", f"{len(found.instructions)}, of which {len(found.excluded)} excluded as unclear"),
         ("items", f"{per_item}, each to be judged by {settings.raters}"),
@@ -180,16 +204,16 @@ def _score_table(found: Findings) -> Table:
     for group in found.groups:
         rows = [
             (
-                f"{title(entry.system)}, {entry.key}",
-                str(entry.n),
-                "" if entry.mean is None else f"{entry.mean:.2f}",
-                *(f"{100 * share:.1f}" if entry.n else "" for share in entry.shares),
+                f"{title(system)}, {key}",
+                f"{n:.0f}",
+                f"{mean:.2f}" if n else "",
+                *(f"{100 * count / n:.1f}" if n else "" for count in counts),
             )
-            for key in KEYS
-            for entry in group.scores
-            if entry.key == key
+            for (system, key), *counts, n, mean in group.scores.sort_index(
+                level=1, key=lambda keys: keys.map(KEYS.index), sort_remaining=False
+            ).itertuples()
         ]
-        sections.append(Section(_heading(group), tuple(rows)))
+        sections.append(Section(group.title, tuple(rows)))
     notes = (
         "n: judgements; the other columns: how often each score was given, %.",
         "Instructions that a majority of all their judgements calls unclear are left out for all systems.",
@@ -215,7 +239,7 @@ def _test_table(found: Findings) -> Table:
             )
             for entry in group.comparisons
         ]
-        sections.append(Section(_heading(group), tuple(rows)))
+        sections.append(Section(group.title, tuple(rows)))
     notes = (
         "Wilcoxon's signed-rank test, two-sided, on instructions' mean scores; differing: instructions whose means are "
         "not the same, which are all that it uses. difference: of the first system less the second.",
@@ -234,45 +258,19 @@ def _agreement_table(found: Findings) -> Table:
     return Table("agreement", "Agreement of raters", (note,), ("instructions", *KEYS), (Section("", tuple(rows)),))
 
 
-def _excluded_table(found: Findings) -> Iterable[Table]:
-    if found.excluded:
-        rows = tuple((name, found.instructions[name][0]) for name in found.excluded)
-        yield Table("excluded", "Excluded as unclear", (), ("instruction", "text"), (Section("", rows),))
-
-
-def _heading(group: Group) -> str:
-    return f"{GROUP_TITLES[group.visibility]}, {group.instructions} of them"
-
-
 def _p(value: float | None) -> str:
     return "" if value is None else "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _score_row(entry: Scores) -> dict[str, Any]:
-    return {"system": entry.system, "question": entry.key, "n": entry.n, "mean": entry.mean, "counts": entry.counts}
-
-
 def _scores_csv(found: Findings) -> str:
-    rows = [
-        (group.visibility, entry.system, entry.key, entry.n, "" if entry.mean is None else entry.mean, *entry.counts)
-        for group in found.groups
-        for entry in group.scores
-    ]
-    columns = ["goal", "system", "question", "n", "mean", *(f"score_{score}" for score in SCALE)]
-    return csv_text(pd.DataFrame(rows, columns=columns))
+    scores = pd.concat({group.visibility: group.scores for group in found.groups}, names=["goal", "system", "question"])
+    columns = {score: f"score_{score}" for score in SCALE}
+    return csv_text(scores[["n", "mean", *SCALE]].rename(columns=columns).reset_index())
 
 
 def _ratings_csv(found: Findings) -> str:
-    excluded = set(found.excluded)
-    rows = [
-        (*asdict(judgement).values(), found.instructions[judgement.instruction][1], judgement.instruction in excluded)
-        for judgement in found.judgements
-    ]
-    columns = ["rater", "instruction", "system", *KEYS, "unclear", "goal_ahead", "seconds", "segments", "excluded"]
-    flags = dict.fromkeys(("unclear", "goal_ahead", "excluded"), int)
-    return csv_text(pd.DataFrame(rows, columns=columns).astype(flags))
-
-
-def _draw(file: Path, svg: str | None) -> None:
-    if svg is not None:
-        file.write_text(svg, "utf-8")
+    ratings = found.judgements.assign(
+        segments=[found.instructions[name][1] for name in found.judgements["instruction"]],
+        excluded=found.judgements["instruction"].isin(found.excluded),
+    )
+    return csv_text(ratings.astype(dict.fromkeys(("unclear", "goal_ahead", "excluded"), int)))

@@ -15,21 +15,22 @@ from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.concurrency import run_in_threadpool
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from wordwing.errors import WordwingError
-from wordwing.study.questions import GUIDELINES, INTRODUCTION, QUESTIONS, TASK, UNCLEAR, Answers
+from wordwing.study.questions import GUIDELINES, INTRODUCTION, QUESTIONS, TASK, UNCLEAR, parse_answers
 from wordwing.study.store import (
     EnoughRatersError,
     FinishedError,
     Item,
-    Picture,
+    Media,
     Study,
     UnfinishedError,
     UnknownItemError,
@@ -49,7 +50,7 @@ MAX_BODY = 4_000
 MAX_REQUESTS = 400
 """That are answered at the same time."""
 
-TYPES: dict[Picture, str] = {"film": "video/mp4", "still": "image/webp", "legend": "image/webp"}
+TYPES: dict[Media, str] = {"video": "video/mp4", "still": "image/webp", "legend": "image/webp"}
 
 STATES = {
     EnoughRatersError: "full",
@@ -101,12 +102,13 @@ def application(service: Service) -> FastAPI:
     app = Guarded(redirect_slashes=False)
     app.add_exception_handler(WordwingError, _explained)
     app.add_exception_handler(HTTPException, _uniform)
+    app.add_exception_handler(RequestValidationError, _uniform)
     add_static(app, STATIC)
     raters = service.study.rater_hashes()
     _add_arrival(app, service, raters)
     shown: set[str] = set()
     _add_items(app, service.study, shown)
-    _add_pictures(app, service.study)
+    _add_media(app, service.study)
     names = HostNames.of(service.host, service.port, service.names)
     limits = Limits(service.requests, service.changes, MAX_REQUESTS, bool(service.names))
     app.guard = Guard(app.unguarded, names, "study", None, limits, partial(_known, raters, shown))
@@ -185,7 +187,10 @@ def _add_items(app: FastAPI, study: Study, shown: set[str]) -> None:
 
         def keep() -> dict[str, Any]:
             practice = study.item(token, item_id).practice
-            answers = _answers(sent)
+            try:
+                answers = parse_answers(sent)
+            except WordwingError as error:
+                raise _MalformedError(str(error)) from None
             told = None
             if practice:
                 told = [asdict(entry) for entry in study.practise(token, item_id, answers)]
@@ -202,18 +207,15 @@ def _add_items(app: FastAPI, study: Study, shown: set[str]) -> None:
         return JSONResponse({"progress": asdict(study.progress(token))})
 
 
-def _add_pictures(app: FastAPI, study: Study) -> None:
-    @app.api_route("/pictures/{item_id}/{kind}", methods=["GET", "HEAD"])
-    def picture(request: Request, item_id: str, kind: str) -> Response:
-        """Films are fetched by the browser itself, without a rater's secret: an item's id is known to its raters."""
-        found = next((one for one in get_args(Picture) if one == kind), None)
-        if found is None:
-            return missing()
-        return ranged(study.exhibit(item_id, found), TYPES[found], request.headers.get("range"))
+def _add_media(app: FastAPI, study: Study) -> None:
+    @app.api_route("/media/{item_id}/{kind}", methods=["GET", "HEAD"])
+    def media(request: Request, item_id: str, kind: Media) -> Response:
+        """Videos are fetched by the browser itself, without a rater's secret: an item's id is known to its raters."""
+        return ranged(study.media_of(item_id, kind), TYPES[kind], request.headers.get("range"))
 
 
 def ranged(content: bytes, kind: str, wanted: str | None) -> Response:
-    """Bytes, or the range of them that is asked for; Safari plays no films otherwise.
+    """Bytes, or the range of them that is asked for; Safari plays no videos otherwise.
 
     Args:
         content: All there are.
@@ -243,7 +245,7 @@ def _shown(item: Item) -> dict[str, Any]:
         "practice": item.practice,
         "place": item.place,
         "of": item.of,
-        "answers": None if item.answers is None else item.answers.to_json(),
+        "answers": None if item.answers is None else asdict(item.answers),
     }
 
 
@@ -257,10 +259,10 @@ def _rater(request: Request) -> str:
 def _known(raters: Collection[bytes], shown: Collection[str], scope: Scope) -> str:
     """Which rater has sent a request, for the limits; one that another process has let in is a stranger here.
 
-    Browsers fetch pictures without the secret: who knows the id of an item that was shown is one of its raters.
+    Browsers fetch images and videos without the secret: the id of a shown item is known to its raters alone.
     """
     _slash, folder, item, *_more = f"{scope['path']}//".split("/")
-    if folder == "pictures" and item in shown:
+    if folder == "media" and item in shown:
         return item
     sent = [value.decode("latin-1") for key, value in scope["headers"] if key.lower() == b"authorization"]
     found = token_hash(_bearer(sent[0] if sent else ""))
@@ -282,13 +284,6 @@ async def _json(request: Request) -> object:
     except WordwingError as error:
         raise _MalformedError(str(error)) from None
     return sent
-
-
-def _answers(sent: object) -> Answers:
-    try:
-        return Answers.from_json(sent)
-    except WordwingError as error:
-        raise _MalformedError(str(error)) from None
 
 
 def _explained(_request: Request, error: Exception) -> Response:

@@ -1,20 +1,20 @@
-"""What judgements say: the paper's exclusion rule, frequencies and means, and tests between systems.
+"""What judgements say: the paper's exclusion rule, frequencies and means, tests between systems, agreement of raters.
 
-Tests are Wilcoxon's signed-rank tests on the instructions' mean scores, with Holm's correction over all tests of one
-group of instructions.
+Judgements are a table with the columns of `questions.Judgement`. Tests are Wilcoxon's signed-rank tests on the
+instructions' mean scores, with Holm's correction over all tests of one group of instructions.
 """
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Literal, get_args
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+from scipy.stats import rankdata, wilcoxon
 
 from wordwing.study.questions import KEYS, SCALE, Key
 
@@ -30,82 +30,25 @@ EXACT = 50
 """Up to so many differing instructions a test is exact."""
 
 
-@dataclass(frozen=True)
-class Judgement:
-    """What one rater said about one flight."""
-
-    rater: int
-    instruction: str
-    """Its id."""
-    system: str
-    path: int
-    goal: int
-    efficiency: int
-    """Scores from 1 to 5."""
-    unclear: bool
-    goal_ahead: bool
-    """Of the instruction: its goal is within 42° of the heading at the start."""
-    seconds: float = 0.0
-
-
-def unclear_instructions(judgements: Iterable[Judgement]) -> list[str]:
+def unclear_instructions(judgements: pd.DataFrame) -> list[str]:
     """Instructions that the majority of raters, over all systems' flights together, call unclear.
 
     Half of them is no majority.
     """
-    votes: dict[str, list[bool]] = defaultdict(list)
-    for judgement in judgements:
-        votes[judgement.instruction].append(judgement.unclear)
-    return sorted(name for name, own in votes.items() if 2 * sum(own) > len(own))
+    votes = judgements.groupby("instruction")["unclear"].mean()
+    return votes.index[votes > 0.5].tolist()
 
 
-def without(judgements: Iterable[Judgement], excluded: Iterable[str]) -> list[Judgement]:
-    """Judgements of all other instructions."""
-    out = set(excluded)
-    return [judgement for judgement in judgements if judgement.instruction not in out]
-
-
-def seen(judgements: Iterable[Judgement], visibility: Visibility) -> list[Judgement]:
+def with_visibility(judgements: pd.DataFrame, visibility: Visibility) -> pd.DataFrame:
     """Judgements of the instructions of one group."""
-    return [
-        judgement for judgement in judgements if visibility == "all" or judgement.goal_ahead == (visibility == "ahead")
-    ]
+    return judgements if visibility == "all" else judgements[judgements["goal_ahead"] == (visibility == "ahead")]
 
 
-@dataclass(frozen=True)
-class Scores:
-    """How one system was scored on one question."""
-
-    system: str
-    key: Key
-    counts: tuple[int, ...]
-    """Of the scores 1 to 5."""
-
-    @property
-    def n(self) -> int:
-        """Judgements."""
-        return sum(self.counts)
-
-    @property
-    def shares(self) -> NDArray[np.float64]:
-        """[5] from 0 to 1; nothing where there are no judgements."""
-        return np.array(self.counts) / max(self.n, 1)
-
-    @property
-    def mean(self) -> float | None:
-        """None where there are no judgements."""
-        return sum(score * count for score, count in zip(SCALE, self.counts, strict=True)) / self.n if self.n else None
-
-
-def frequencies(judgements: Sequence[Judgement], systems: Sequence[str]) -> list[Scores]:
-    """How often each system got each score on each question."""
-    found = []
-    for system in systems:
-        own = [judgement for judgement in judgements if judgement.system == system]
-        for key in KEYS:
-            given = [getattr(judgement, key) for judgement in own]
-            found.append(Scores(system, key, tuple(given.count(score) for score in SCALE)))
-    return found
+def frequencies(judgements: pd.DataFrame, systems: Sequence[str]) -> pd.DataFrame:
+    """How often each system got each score on each question: a row for each system and question, a column a score."""
+    given = judgements.melt("system", list(KEYS), var_name="question", value_name="score")
+    rows = pd.MultiIndex.from_product([systems, KEYS])
+    return pd.crosstab([given["system"], given["question"]], given["score"]).reindex(rows, columns=SCALE, fill_value=0)
 
 
 @dataclass(frozen=True)
@@ -129,36 +72,22 @@ class Comparison:
     """By Holm's method."""
 
 
-def instruction_means(judgements: Iterable[Judgement], key: Key) -> dict[tuple[str, str], float]:
-    """Mean score of each system on each instruction; the key is (system, instruction)."""
-    given: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for judgement in judgements:
-        given[judgement.system, judgement.instruction].append(getattr(judgement, key))
-    return {place: sum(scores) / len(scores) for place, scores in given.items()}
-
-
-def compare(judgements: Sequence[Judgement], systems: Sequence[str]) -> list[Comparison]:
+def compare(judgements: pd.DataFrame, systems: Sequence[str]) -> list[Comparison]:
     """Test all pairs of systems on path and goal; the family of Holm's correction is all of these tests."""
     found = []
     for key in TESTED:
-        means = instruction_means(judgements, key)
+        means = judgements.groupby(["instruction", "system"])[key].mean().unstack().reindex(columns=systems)
         for system, other in combinations(systems, 2):
-            both = sorted(name for who, name in means if who == system and (other, name) in means)
-            found.append(_compare(key, system, other, [(means[system, name], means[other, name]) for name in both]))
+            # Means of few small numbers: a difference in the last bits is none, and equal ones must tie.
+            differences = (means[system] - means[other]).dropna().round(9).to_numpy()
+            differing = differences[differences != 0]
+            statistic, p, mean = None, None, None
+            if len(differences):
+                mean = float(differences.mean())
+                statistic, p = signed_rank(differing) if len(differing) else (0.0, 1.0)
+            found.append(Comparison(key, system, other, len(differences), len(differing), mean, statistic, p))
     corrected = holm([entry.p for entry in found])
     return [replace(entry, corrected=value) for entry, value in zip(found, corrected, strict=True)]
-
-
-def _compare(key: Key, system: str, other: str, pairs: Sequence[tuple[float, float]]) -> Comparison:
-    if not pairs:
-        return Comparison(key, system, other, 0, 0, None, None, None)
-    # Means of few small numbers: a difference in the last bits is none, and equal ones must tie.
-    differences = np.round([mine - theirs for mine, theirs in pairs], 9)
-    differing, mean = int(np.count_nonzero(differences)), float(differences.mean())
-    if not differing:
-        return Comparison(key, system, other, len(pairs), 0, 0.0, 0.0, 1.0)
-    statistic, p = signed_rank(differences[differences != 0])
-    return Comparison(key, system, other, len(pairs), differing, mean, statistic, p)
 
 
 def signed_rank(differences: NDArray[np.float64]) -> tuple[float, float]:
@@ -167,8 +96,6 @@ def signed_rank(differences: NDArray[np.float64]) -> tuple[float, float]:
     Means of few scores tie all the time, which the exact distribution in scipy does not allow for; here it is that of
     the tied ranks themselves. For many differences scipy's normal approximation serves.
     """
-    from scipy.stats import rankdata, wilcoxon
-
     if len(differences) > EXACT:
         result = wilcoxon(differences, method="approx")
         return float(result.statistic), float(result.pvalue)
@@ -177,17 +104,33 @@ def signed_rank(differences: NDArray[np.float64]) -> tuple[float, float]:
     chances = np.zeros(doubled.sum() + 1)  # of each sum of the ranks of positive differences, if signs were tossed
     chances[0] = 1.0
     for rank in doubled:
-        moved = np.concatenate([np.zeros(rank), chances[:-rank]])
-        chances = (chances + moved) / 2
+        chances = (chances + np.concatenate([np.zeros(rank), chances[:-rank]])) / 2
     return least / 2, min(1.0, 2 * float(chances[: least + 1].sum()))
 
 
 def holm(p: Sequence[float | None]) -> list[float | None]:
     """Holm's step-down correction of p-values; None is no test."""
-    known = sorted((value, place) for place, value in enumerate(p) if value is not None and not math.isnan(value))
-    corrected: list[float | None] = [None] * len(p)
-    highest = 0.0
-    for rank, (value, place) in enumerate(known):
-        highest = max(highest, min(1.0, (len(known) - rank) * value))
-        corrected[place] = highest
-    return corrected
+    known = pd.Series(p, dtype=float).dropna().sort_values(kind="stable")
+    corrected = (known * np.arange(len(known), 0, -1)).clip(upper=1.0).cummax()
+    return [float(corrected[place]) if place in corrected else None for place in range(len(p))]
+
+
+def ordinal_alpha(judgements: pd.DataFrame, key: Key) -> float | None:
+    """Krippendorff's alpha of the raters' scores on one question, each flight a unit.
+
+    It is 1 − observed / expected disagreement ("Computing Krippendorff's Alpha-Reliability", 2011): 1 is perfect
+    agreement and 0 what chance would give. None where it is not defined: no flight has two judgements, or all scores
+    are the same.
+    """
+    given = pd.crosstab([judgements["instruction"], judgements["system"]], judgements[key])
+    counts = given.reindex(columns=SCALE, fill_value=0).to_numpy(float)  # [flights, scores]
+    counts = counts[counts.sum(axis=1) > 1]
+    total = counts.sum(axis=0)  # [scores]
+    if np.count_nonzero(total) < 2:
+        return None
+    # The ordinal difference of two scores: how many were given from the one to the other, of their own only half.
+    before = np.cumsum(total) - total / 2
+    difference = (before[:, None] - before) ** 2  # [scores, scores]
+    observed = np.einsum("uc,uk,ck,u->", counts, counts, difference, 1 / (counts.sum(axis=1) - 1))
+    expected = total @ difference @ total / (total.sum() - 1)
+    return float(1 - observed / expected)

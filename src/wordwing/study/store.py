@@ -14,15 +14,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from wordwing.errors import WordwingError, shown
 from wordwing.study.assigning import Waiting, share, spread
-from wordwing.study.database import Settings, opened
-from wordwing.study.questions import Answers, Feedback, Practice, feedback
-from wordwing.study.statistics import Judgement
+from wordwing.study.database import StudySettings, opened
+from wordwing.study.questions import Answers, Feedback, Judgement, Practice, feedback
+from wordwing.validation import parse_json
 
 TOKEN_BYTES = 16
 """Of raters' links and items' ids: 128 random bits, which nobody guesses."""
@@ -57,7 +57,7 @@ class UnfinishedError(WordwingError):
 
 @dataclass(frozen=True)
 class Item:
-    """What a page may show of an item; its pictures are fetched by its id."""
+    """What a page may show of an item; its images and its video are fetched by its id."""
 
     id: str
     instruction: str
@@ -83,7 +83,7 @@ class Progress:
     finished: bool
 
 
-Picture = Literal["film", "still", "legend"]
+Media = Literal["video", "still", "legend"]
 """Of an item: the MP4 animation, its last frame (WebP), and the numbered objects as the drone sees them (WebP)."""
 
 
@@ -101,10 +101,8 @@ class Study:
         self._clock = clock
         with opened(self.file) as connection:
             rows = connection.execute("SELECT key, value FROM settings").fetchall()
-        try:
-            self.settings = Settings.from_rows([(row["key"], row["value"]) for row in rows])
-        except (KeyError, ValueError, TypeError):
-            raise WordwingError(f"{self.file}: the study's settings are damaged") from None
+        document = ", ".join(f"{json.dumps(row['key'])}: {row['value']}" for row in rows)
+        self.settings = parse_json(StudySettings, f"{{{document}}}", f"{self.file}: the study's settings")
 
     def new_rater(self) -> str:
         """A new rater's token, with items to rate.
@@ -156,20 +154,13 @@ class Study:
         """The first item to practise on, then to rate, that the rater has not done; None when all are."""
         with opened(self.file) as connection:
             rater = _rater(connection, token)
-            own = (rater["number"],)
             found = connection.execute(
-                "SELECT number FROM items WHERE practice IS NOT NULL"
-                " AND number NOT IN (SELECT item FROM practised WHERE rater = ?) ORDER BY number LIMIT 1",
-                own,
+                "SELECT number, 1 AS rated, number AS place FROM items WHERE practice IS NOT NULL"
+                " AND number NOT IN (SELECT item FROM practised WHERE rater = ?1) UNION ALL"
+                " SELECT item, 2, place FROM assignments WHERE rater = ?1"
+                " AND item NOT IN (SELECT item FROM ratings WHERE rater = ?1) ORDER BY rated, place LIMIT 1",
+                (rater["number"],),
             ).fetchone()
-            found = (
-                found
-                or connection.execute(
-                    "SELECT item AS number FROM assignments WHERE rater = ?1"
-                    " AND item NOT IN (SELECT item FROM ratings WHERE rater = ?1) ORDER BY place LIMIT 1",
-                    own,
-                ).fetchone()
-            )
             return None if found is None else _item(connection, rater, found["number"])
 
     def item(self, token: str, item_id: str) -> Item:
@@ -178,19 +169,13 @@ class Study:
             rater = _rater(connection, token)
             return _item(connection, rater, _own_item(connection, rater, item_id)["number"])
 
-    def picture(self, token: str, item_id: str, kind: Picture) -> bytes:
-        """A picture of one of the rater's items."""
-        with opened(self.file) as connection:
-            rater = _rater(connection, token)
-            return _picture(connection, _own_item(connection, rater, item_id)["number"], kind)
-
-    def exhibit(self, item_id: str, kind: Picture) -> bytes:
-        """A picture of any item; its id has 128 random bits, and only those who were given the item know it."""
+    def media_of(self, item_id: str, kind: Media) -> bytes:
+        """An image or the video of any item; its id has 128 random bits, and only those who were given it know it."""
         with opened(self.file) as connection:
             row = connection.execute("SELECT number FROM items WHERE id = ?", (_plain(item_id),)).fetchone()
             if row is None:
                 raise UnknownItemError("there is no such item")
-            return _picture(connection, row["number"], kind)
+            return _media(connection, row["number"], kind)
 
     def practise(self, token: str, item_id: str, answers: Answers) -> tuple[Feedback, ...]:
         """What to tell a rater about answers to an item to practise on; the answers themselves are not kept."""
@@ -201,7 +186,7 @@ class Study:
                 raise UnknownItemError("this item is not there to practise on")
             connection.execute("INSERT OR IGNORE INTO practised VALUES (?, ?)", (rater["number"], row["number"]))
             _touch(connection, rater, self._now())
-            return feedback(Practice(**json.loads(row["practice"])), answers)
+            return feedback(parse_json(Practice, row["practice"], f"{self.file}: practice item"), answers)
 
     def rate(self, token: str, item_id: str, answers: Answers) -> None:
         """Keep a rater's answers; those given before to the same item are replaced.
@@ -279,8 +264,8 @@ class Study:
                 " seconds FROM ratings JOIN items ON items.number = item"
                 " JOIN instructions ON instructions.number = instruction ORDER BY instruction, system, rater"
             )
-            found = [dict(row) for row in rows]
-        return [Judgement(**{**row, **{key: bool(row[key]) for key in ("unclear", "goal_ahead")}}) for row in found]
+            found = [Judgement(*row) for row in rows]
+        return [row._replace(unclear=bool(row.unclear), goal_ahead=bool(row.goal_ahead)) for row in found]
 
     def instructions(self) -> dict[str, tuple[str, int]]:
         """Text and number of segments of the instructions that are rated, by id."""
@@ -306,16 +291,19 @@ class Study:
             ).fetchone()
             return begun, finished
 
-    def exhibits(self) -> Iterator[tuple[str, str, dict[Picture, bytes]]]:
-        """Id, instruction and pictures of every item to rate, in no order that tells who flew."""
+    def media(self) -> Iterator[tuple[str, str, dict[Media, bytes]]]:
+        """Id, instruction, images and video of every item to rate, in no order that tells who flew."""
         with opened(self.file) as connection:
             rows = connection.execute(
                 "SELECT items.id, items.number, text FROM items JOIN instructions ON instruction = instructions.number"
                 " WHERE practice IS NULL ORDER BY items.id"
             ).fetchall()
             for row in rows:
-                kinds: tuple[Picture, ...] = ("film", "still", "legend")
-                yield row["id"], row["text"], {kind: _picture(connection, row["number"], kind) for kind in kinds}
+                yield (
+                    row["id"],
+                    row["text"],
+                    {kind: _media(connection, row["number"], kind) for kind in get_args(Media)},
+                )
 
     def _now(self) -> int:
         return int(self._clock())
@@ -389,9 +377,9 @@ def _progress(connection: sqlite3.Connection, rater: sqlite3.Row) -> Progress:
     return Progress(**dict(counts), finished=rater["finished"] is not None)
 
 
-def _picture(connection: sqlite3.Connection, number: int, kind: Picture) -> bytes:
+def _media(connection: sqlite3.Connection, number: int, kind: Media) -> bytes:
     query = {
-        "film": "SELECT film FROM films WHERE item = ?",
+        "video": "SELECT film FROM films WHERE item = ?",
         "still": "SELECT still FROM films WHERE item = ?",
         "legend": "SELECT legend FROM instructions JOIN items ON instruction = instructions.number"
         " WHERE items.number = ?",

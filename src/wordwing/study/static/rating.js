@@ -33,8 +33,8 @@ export class Rating {
     /** @type {(() => void) | null} */
     this.again = null;
     addEventListener("online", () => this.again?.());
-    this.stage.film.addEventListener("error", () => {
-      if (this.item && !this.again) this.#failed("The film could not be loaded.", () => this.#reload());
+    this.stage.video.addEventListener("error", () => {
+      if (this.item && !this.again) this.#failed("The video could not be loaded.", () => this.#reload());
     });
   }
 

@@ -1,10 +1,10 @@
-/** What is watched: the film with its keys, and the numbered objects. */
+/** What is watched: the video with its keys, and the numbered objects. */
 
 import { byId, still } from "./dom.js";
 
 export class Stage {
   constructor() {
-    this.film = /** @type {HTMLVideoElement} */ (byId("film"));
+    this.video = /** @type {HTMLVideoElement} */ (byId("video"));
     this.legend = /** @type {HTMLImageElement} */ (byId("legend"));
     this.slider = /** @type {HTMLInputElement} */ (byId("moment"));
     this.legend.addEventListener("load", () => {
@@ -12,56 +12,56 @@ export class Stage {
       this.legend.width = this.legend.naturalWidth;
       this.legend.height = this.legend.naturalHeight;
     });
-    // A browser's own keys lie over the film and would hide where the drone stopped.
+    // A browser's own keys lie over the video and would hide where the drone stopped.
     byId("play").addEventListener("click", () => this.#toggle());
-    this.film.addEventListener("click", () => this.#toggle());
+    this.video.addEventListener("click", () => this.#toggle());
     this.slider.addEventListener("input", () => this.#seek());
     for (const event of ["play", "pause", "ended", "timeupdate", "seeked", "loadedmetadata", "emptied"]) {
-      this.film.addEventListener(event, () => this.#draw());
+      this.video.addEventListener(event, () => this.#draw());
     }
   }
 
   /** @param {string} id Of the item. */
   show(id) {
-    const folder = `/pictures/${encodeURIComponent(id)}`;
-    this.film.autoplay = !still();
-    this.film.muted = true;
-    this.film.poster = `${folder}/still`;
-    this.film.src = `${folder}/film`;
+    const folder = `/media/${encodeURIComponent(id)}`;
+    this.video.autoplay = !still();
+    this.video.muted = true;
+    this.video.poster = `${folder}/still`;
+    this.video.src = `${folder}/video`;
     this.legend.src = `${folder}/legend`;
   }
 
   /** Fetch again what did not come. */
   again() {
-    const { legend, film } = this;
+    const { legend, video } = this;
     if (!legend.complete || !legend.naturalWidth) legend.src = legend.getAttribute("src") ?? "";
-    film.load();
+    video.load();
   }
 
   clear() {
-    this.film.removeAttribute("src");
-    this.film.removeAttribute("poster");
-    this.film.load();
+    this.video.removeAttribute("src");
+    this.video.removeAttribute("poster");
+    this.video.load();
     this.legend.removeAttribute("src");
   }
 
   #toggle() {
-    if (this.film.paused) this.film.play().catch(() => undefined); // what does not load is said elsewhere
-    else this.film.pause();
+    if (this.video.paused) this.video.play().catch(() => undefined); // what does not load is said elsewhere
+    else this.video.pause();
   }
 
   #seek() {
-    this.film.pause();
-    this.film.currentTime = (Number(this.slider.value) / 100) * (this.film.duration || 0);
+    this.video.pause();
+    this.video.currentTime = (Number(this.slider.value) / 100) * (this.video.duration || 0);
   }
 
   #draw() {
-    const { film, slider } = this;
-    const [now, whole] = [film.currentTime, film.duration || 0].map((seconds) => seconds.toFixed(1));
-    byId("play").textContent = film.ended ? "Play again" : film.paused ? "Play" : "Pause";
+    const { video, slider } = this;
+    const [now, whole] = [video.currentTime, video.duration || 0].map((seconds) => seconds.toFixed(1));
+    byId("play").textContent = video.ended ? "Play again" : video.paused ? "Play" : "Pause";
     byId("clock").textContent = `${now} / ${whole} s`;
     slider.setAttribute("aria-valuetext", `${now} of ${whole} seconds`);
-    if (film.paused && document.activeElement === slider) return; // it is where it was put
-    slider.value = String(film.duration ? (100 * film.currentTime) / film.duration : 0);
+    if (video.paused && document.activeElement === slider) return; // it is where it was put
+    slider.value = String(video.duration ? (100 * video.currentTime) / video.duration : 0);
   }
 }
