@@ -23,9 +23,8 @@ from torch.profiler import ProfilerActivity, profile, record_function
 
 from wordwing.learning import algorithm2
 from wordwing.learning.algorithm2 import Reinforcement
-from wordwing.learning.runtime.config import DataConfig
-from wordwing.learning.runtime.recipes import gpu
-from wordwing.learning.training_data import load_material
+from wordwing.learning.recipes.presets import gpu
+from wordwing.learning.training_data import DataConfig, load_training_data
 from wordwing.model.policy import PolicyNetwork
 
 WAITS = ("cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize", "cudaMemcpy")
@@ -59,12 +58,12 @@ def main(
     """
     where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     config = gpu()
-    material = load_material(DataConfig(corpora=(str(data),), limit=limit, dev=1, lab="none"), where)
+    training_data = load_training_data(DataConfig(corpora=(str(data),), limit=limit, dev=1, lab="none"), where)
     torch.manual_seed(0)
-    network = PolicyNetwork(config.model, len(material.vocabulary)).to(where)
+    network = PolicyNetwork(config.model, len(training_data.vocabulary)).to(where)
     learned = replace(config.reinforcement, flights=flights, worlds=worlds)
     began = time.monotonic()
-    process = Reinforcement(network, material.examples, learned, 0, where.type == "cuda")
+    process = Reinforcement(network, training_data.examples, learned, 0, where.type == "cuda")
     for _warm in range(2):
         process.iterate()
     finish(where)
@@ -121,7 +120,7 @@ def count_steps(process: Reinforcement) -> list[int]:
 def mark(process: Reinforcement) -> None:
     """Name the parts of an iteration in the trace."""
     collector, simulator = process.collector, process.collector.simulator
-    named(collector, "fly", "fly: the rest")
+    named(collector, "collect", "fly: the rest")
     named(collector, "_begin", "fly: begin flights")
     named(collector, "_forward", "fly: stage 1 and 2")
     named(collector, "_decide", "fly: decide and record")

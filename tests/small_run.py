@@ -16,14 +16,12 @@ from wordwing.data.demonstrations.flying import fly_sim
 from wordwing.data.generating import Chunk, Generated, make
 from wordwing.data.scenes import Scene
 from wordwing.data.schema import Paragraph, Segment, Window
-from wordwing.execution.packing import pack_pose
+from wordwing.execution.packing import PackedExecutions, pack_pose
 from wordwing.frames import Pose
 from wordwing.language.tokenizer import Vocabulary
-from wordwing.learning.examples import ExampleSet, example_set
-from wordwing.learning.executions import Executions, LabExecutions
-from wordwing.learning.runtime.config import DataConfig
-from wordwing.learning.runtime.messages import Executed
-from wordwing.learning.training_data import Material, load_material
+from wordwing.learning.executions import ExecutionSet
+from wordwing.learning.runtime.messages import Rollouts
+from wordwing.learning.training_data import DataConfig, ExampleSet, TrainingData, example_set, load_training_data
 from wordwing.model.policy import ModelConfig, PolicyNetwork
 from wordwing.world.layout import Placement
 from wordwing.world.tasks import Task
@@ -33,20 +31,20 @@ from wordwing.world.tasks import Task
 class SmallRun:
     """What a run learns from, and ORACLE's flights of it."""
 
-    material: Material
+    data: TrainingData
     demonstrations: dict[str, Demonstrations]
 
     @property
     def examples(self) -> ExampleSet:
-        return self.material.examples
+        return self.data.examples
 
-    def executions(self) -> Executions:
+    def executions(self) -> ExecutionSet:
         """New ones, which a test may change."""
-        return Executions.demonstrated(self.examples, self.demonstrations)
+        return ExecutionSet.from_demonstrations(self.examples, self.demonstrations)
 
     def network(self, seed: int = 0, config: ModelConfig = CONFIG) -> PolicyNetwork:
         """A new one, whose plans depend on all it sees and reads."""
-        return new_network(len(self.material.vocabulary), seed, config)
+        return new_network(len(self.data.vocabulary), seed, config)
 
     def flight(self, number: int) -> Pose:
         """[T + 1] poses of ORACLE's flight of an example, as the demonstrations have them."""
@@ -58,14 +56,13 @@ class SmallRun:
             first += len(ids)
         raise IndexError(number)
 
-    def lab(self, flights: int = 5, seed: int = 0) -> LabExecutions:
-        """Flights of the first cage examples, as in `sim`, with noise for pictures."""
+    def lab(self, flights: int = 5, seed: int = 0) -> ExecutionSet:
+        """Flights of the first cage examples, as in `sim`, with noise for images."""
         chosen, whole = self.examples.of("cage")[:flights], self.executions()
-        assert whole.setpoints is not None
-        flown = Executions(whole.poses[chosen], whole.lengths[chosen], whole.setpoints[chosen])
+        flown = whole[chosen]
         shape = (int(flown.lengths.sum()), 72, 128, 3)
         noise = torch.randint(256, shape, dtype=torch.uint8, generator=torch.Generator().manual_seed(seed))
-        return LabExecutions(chosen, flown, noise)
+        return ExecutionSet(flown.poses, flown.lengths, flown.setpoints, flown.stopped, chosen, noise)
 
 
 def new_network(words: int, seed: int = 0, config: ModelConfig = CONFIG) -> PolicyNetwork:
@@ -82,11 +79,9 @@ def small_run(folder: Path) -> SmallRun:
     """Read datasets in a folder, new or as they were left there."""
     datasets = [_generated(folder, "cage", 6), _generated(folder, "field", 3), _house(folder)]
     names = tuple(str(dataset.folder) for dataset in datasets)
-    material = load_material(DataConfig(names, lab="none", dev=5), torch.device("cpu"))
-    flown = {
-        dataset.name: fly_sim(dataset, part) for dataset, part in zip(material.datasets, material.training, strict=True)
-    }
-    return SmallRun(material, flown)
+    data = load_training_data(DataConfig(names, lab="none", dev=5), torch.device("cpu"))
+    flown = {dataset.name: fly_sim(dataset, part) for dataset, part in zip(data.datasets, data.training, strict=True)}
+    return SmallRun(data, flown)
 
 
 def _generated(folder: Path, name: Generated, paragraphs: int) -> Dataset:
@@ -118,7 +113,7 @@ def _house(folder: Path) -> Dataset:
     return write_dataset(folder / "house", source, {"room": room}, [Paragraph("walk", "train", "room", legs, windows)])
 
 
-def examples_of(tasks: Sequence[Task], folder: Path) -> tuple[ExampleSet, Executions, Vocabulary]:
+def examples_of(tasks: Sequence[Task], folder: Path) -> tuple[ExampleSet, ExecutionSet, Vocabulary]:
     """Tasks as examples of the cage, ORACLE's flights of them, and all of their words."""
     layouts = {f"layout-{number}": task.layout for number, task in enumerate(tasks)}
     paragraphs = [
@@ -134,18 +129,22 @@ def examples_of(tasks: Sequence[Task], folder: Path) -> tuple[ExampleSet, Execut
     instructions = list(dataset.instructions("train"))
     vocabulary = Vocabulary.of([task.instruction for task in tasks], min_count=1)
     examples = example_set([dataset], [instructions], vocabulary)
-    return examples, Executions.demonstrated(examples, {"cage": fly_sim(dataset, instructions)}), vocabulary
+    return examples, ExecutionSet.from_demonstrations(examples, {"cage": fly_sim(dataset, instructions)}), vocabulary
 
 
 def random_rollouts(
     rng: np.random.Generator, index: Sequence[int], lengths: Sequence[int], progress: float
-) -> Executed:
+) -> Rollouts:
     """Flights through anywhere in the arena."""
     total = int(sum(lengths))
     xy = torch.from_numpy(rng.uniform(-2.3, 2.3, (total, 2))).float()
     yaw = torch.from_numpy(rng.uniform(-math.pi, math.pi, total)).float()
     rows = pack_pose(Pose.level(xy, yaw, 0.7))
-    return Executed(torch.tensor(index), rows, torch.tensor(lengths), progress)
+    if not total:
+        return Rollouts(
+            torch.tensor([], dtype=torch.int64), PackedExecutions(rows[:, None], torch.tensor([]).long()), progress
+        )
+    return Rollouts(torch.tensor(index), PackedExecutions.from_rows(rows, torch.tensor(lengths)), progress)
 
 
 def angle_between(a: Pose, b: Pose) -> Tensor:

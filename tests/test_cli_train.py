@@ -14,10 +14,9 @@ from wordwing.cli import main
 from wordwing.commands import train
 from wordwing.data.dataset import Source, write_dataset
 from wordwing.data.generating import Chunk, make
-from wordwing.learning.runtime.config import DataConfig
+from wordwing.learning.recipes.initial import new_network
 from wordwing.learning.runtime.logs import read_scalars
-from wordwing.learning.runtime.processes import new_network
-from wordwing.learning.training_data import load_material
+from wordwing.learning.training_data import DataConfig, load_training_data
 from wordwing.policies.learned import LearnedPolicy
 
 
@@ -44,7 +43,7 @@ def refused(capsys, *arguments) -> str:
 def untrained(cage):
     """What a tiny run with seed 0 begins with."""
     config = tiny(cage)
-    return new_network(config, load_material(config.data, torch.device("cpu")), torch.device("cpu"))
+    return new_network(config, load_training_data(config.data, torch.device("cpu")), torch.device("cpu"))
 
 
 def moved(module, other) -> bool:
@@ -174,7 +173,7 @@ def test_too_little_memory_is_said_in_a_sentence(cage, tmp_path, capsys, monkeyp
     def without_memory(*_, **__):
         raise RuntimeError("[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory")
 
-    monkeypatch.setattr("wordwing.learning.sureal.load_material", without_memory)
+    monkeypatch.setattr("wordwing.learning.sureal.load_training_data", without_memory)
     assert "there is not enough memory" in refused(capsys, *command(cage, tmp_path))
 
 
@@ -230,10 +229,10 @@ def test_a_checkpoint_that_was_damaged_is_named(cage, tmp_path, capsys):
     )
 
 
-def test_a_dataset_without_a_dev_split_is_examined_on_its_training_instructions(tmp_path):
+def test_a_dataset_without_a_dev_split_is_evaluated_on_its_training_instructions(tmp_path):
     layouts, paragraphs = make(Chunk("cage", "train", 0, 0, 5))
-    data = write_dataset(tmp_path / "data", Source("mine", "generated", 0, "a test"), layouts, paragraphs)
-    material = load_material(DataConfig((str(data.folder),), lab="none", dev=3), torch.device("cpu"))
-    [part] = material.dev
+    dataset = write_dataset(tmp_path / "data", Source("mine", "generated", 0, "a test"), layouts, paragraphs)
+    data = load_training_data(DataConfig((str(dataset.folder),), lab="none", dev=3), torch.device("cpu"))
+    [part] = data.dev
     assert len(part) == 3
     assert {one.split for one in part} == {"train"}

@@ -14,10 +14,11 @@ import torch
 
 from wordwing.cli import application
 from wordwing.commands.train import Ablation
-from wordwing.learning.runtime.config import RunConfig
-from wordwing.learning.runtime.limits import settings_of
-from wordwing.learning.runtime.messages import DirectLink, Executed, Parameters
-from wordwing.learning.runtime.recipes import RECIPES, changed
+from wordwing.execution.packing import PackedExecutions
+from wordwing.learning.recipes.config import RunConfig
+from wordwing.learning.recipes.limits import settings_of
+from wordwing.learning.recipes.presets import RECIPES, changed
+from wordwing.learning.runtime.messages import DirectLink, Parameters, Rollouts
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "wordwing"
@@ -97,7 +98,7 @@ class Actor:
     """What Ray makes of an object, as far as the page needs it: each method has a `remote`."""
 
     def __init__(self, inside: object) -> None:
-        for name in ("send_parameters", "newest_parameters", "send_executed", "take_executed"):
+        for name in ("send_parameters", "newest_parameters", "send_rollouts", "take_rollouts"):
             setattr(self, name, types.SimpleNamespace(remote=getattr(inside, name)))
 
 
@@ -113,11 +114,11 @@ def test_the_link_of_the_learning_page_carries_both_kinds_of_messages(monkeypatc
     weights["stage1.w"] += 1
     assert link.newest_parameters(7) is None
     assert link.newest_parameters(6).weights["stage1.w"].tolist() == [0.0, 1.0, 2.0]
-    executed = Executed(torch.tensor([4]), torch.zeros(2, 6, dtype=torch.int16), torch.tensor([2]), 0.5)
-    link.send_executed(executed)
-    [taken] = link.take_executed()
-    assert (taken.index.tolist(), taken.lengths.tolist(), taken.progress) == ([4], [2], 0.5)
-    assert link.take_executed() == []
+    flown = PackedExecutions(torch.zeros(1, 2, 6, dtype=torch.int16), torch.tensor([2]))
+    link.send_rollouts(Rollouts(torch.tensor([4]), flown, 0.5))
+    [taken] = link.take_rollouts()
+    assert (taken.example.tolist(), taken.executions.lengths.tolist(), taken.progress) == ([4], [2], 0.5)
+    assert link.take_rollouts() == []
     methods = {name for name in vars(DirectLink) if not name.startswith("_")}
     assert methods <= set(dir(link))
 

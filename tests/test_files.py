@@ -7,7 +7,7 @@ import pytest
 
 from small_evaluation import save_policy
 from wordwing.files import replacing, replacing_folder
-from wordwing.learning.runtime.messages import Pulse
+from wordwing.learning.runtime.messages import Heartbeat
 
 
 @pytest.fixture
@@ -57,5 +57,5 @@ def test_a_policy_is_on_the_disk_before_it_takes_the_place_of_another(tmp_path, 
 
 
 def test_what_is_written_every_second_does_not_wait_for_the_disk(tmp_path, synced):
-    Pulse(tmp_path, "a").beat({"phase": "learning"}, force=True)
+    Heartbeat(tmp_path, "a").beat({"phase": "learning"}, force=True)
     assert synced == ["replace a.json"]

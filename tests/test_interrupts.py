@@ -46,7 +46,7 @@ hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
 SAVING = """
 with interrupts.Deferred(lambda: print("saving", flush=True)) as interrupt:
     try:
-        with interrupt.breakable():
+        with interrupt.interruptible():
             ready()
             time.sleep(600)
     except KeyboardInterrupt:

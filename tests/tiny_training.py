@@ -16,10 +16,10 @@ from interrupting import wait_for
 from wordwing.data.dataset import DERIVED, Dataset
 from wordwing.data.demonstrations.archive import Demonstrations, Header, encode
 from wordwing.data.demonstrations.flying import fly_sim
+from wordwing.learning.recipes.config import RunConfig
+from wordwing.learning.recipes.presets import ablated, changed, quick
 from wordwing.learning.runtime.checkpoints import is_saved, load_state
-from wordwing.learning.runtime.config import RunConfig
-from wordwing.learning.runtime.recipes import ablated, changed, quick
-from wordwing.learning.runtime.runs import Settings
+from wordwing.learning.runtime.runs import RunSettings
 
 TINY = (
     "data.segments=1",
@@ -33,10 +33,10 @@ TINY = (
     "model.stage1.lingunet.filtered=4",
     "model.stage1.lingunet.last=4",
     "supervised.executions=2",
-    "supervised.contexts.pictures=2",
+    "supervised.contexts.images=2",
     "supervised.common=2",
     "supervised.discriminator_updates=2",
-    "supervised.discriminator_pictures=3",
+    "supervised.discriminator_images=3",
     "reinforcement.flights=4",
     "reinforcement.worlds=2",
     "reinforcement.ppo.updates=2",
@@ -50,7 +50,7 @@ TINY = (
     "schedule.log_every=1",
     "schedule.save_seconds=0",
 )
-"""A slim network, eight instructions, a few updates, a checkpoint after each; it stops at once when it is examined."""
+"""A slim network, eight instructions, a few updates, a checkpoint after each; it stops at once when it is evaluated."""
 
 
 def tiny(cage: Path, *more: str, ablate: tuple[str, ...] = ()) -> RunConfig:
@@ -61,9 +61,9 @@ def tiny(cage: Path, *more: str, ablate: tuple[str, ...] = ()) -> RunConfig:
     return changed(config, more)
 
 
-def here(folder: Path, command: str = "sureal") -> Settings:
+def here(folder: Path, command: str = "sureal") -> RunSettings:
     """A run in this process, on the CPU."""
-    return Settings(folder, torch.device("cpu"), command=command)
+    return RunSettings(folder, torch.device("cpu"), command=command)
 
 
 def command(cage: Path, out: Path, *more: str, what: str = "sureal", recipe: str = "quick") -> list[str]:
@@ -158,7 +158,7 @@ def kill(process: int) -> None:
         os.kill(process, signal.SIGKILL)
 
 
-COUNTERS = ("updates", "cloned", "merged", "iterations", "examined")
+COUNTERS = ("updates", "cloned", "merged", "iterations", "evaluated")
 
 
 def counters(folder: Path) -> dict[str, int]:
@@ -169,9 +169,7 @@ def counters(folder: Path) -> dict[str, int]:
             meta = load_state(folder / name)[1]
             parts = [meta["a"], meta["b"]] if name == "state" else [meta]
             for part in parts:
-                found |= {
-                    key: part[key] for key in ("updates", "cloned", "merged", "iterations", "examined") if key in part
-                }
+                found |= {key: part[key] for key in COUNTERS if key in part}
     return found
 
 

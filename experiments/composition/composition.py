@@ -28,12 +28,14 @@ from wordwing.data.schema import Instruction
 from wordwing.evaluation.report.bootstrap import Resampling
 from wordwing.execution.metrics import succeeded
 from wordwing.learning.algorithm1 import Supervised
-from wordwing.learning.first_look import FirstLooks, assess
-from wordwing.learning.gold import GoldConfig
-from wordwing.learning.runtime.config import RunConfig
-from wordwing.learning.runtime.processes import new_network
-from wordwing.learning.runtime.recipes import changed, gpu
-from wordwing.learning.training_data import first_executions, lab_executions, load_material, other_sayings
+from wordwing.learning.evaluator import FirstLooks, assess
+from wordwing.learning.executions import initial_executions, lab_executions
+from wordwing.learning.losses import GoldConfig
+from wordwing.learning.paraphrases import training_paraphrases
+from wordwing.learning.recipes.config import RunConfig
+from wordwing.learning.recipes.initial import new_network
+from wordwing.learning.recipes.presets import changed, gpu
+from wordwing.learning.training_data import load_training_data
 from wordwing.model.checkpoint import save_network
 from wordwing.model.policy import PolicyNetwork
 
@@ -114,16 +116,16 @@ class Lane:
         torch.set_num_threads(1)
         self.config, self.out, self.updates, self.deadline = config, out, updates, deadline
         self.device = torch.device(device)
-        self.material = load_material(config.data, self.device)
-        self.executions = first_executions(self.material, config.data)
-        self.lab = lab_executions(self.material, config.data)  # for those runs that have it
-        self.sayings = other_sayings(self.material, config.data, mirrored=True)
+        self.data = load_training_data(config.data, self.device)
+        self.executions = initial_executions(self.data, config.data)
+        self.lab = lab_executions(self.data, config.data)  # for those runs that have it
+        self.paraphrases = training_paraphrases(self.data, config.data, mirrored=True)
         self.looks: dict[tuple[str, int, str], FirstLooks] = {}
-        for dataset in self.material.datasets:
+        for dataset in self.data.datasets:
             for segments in (1, 2):
                 tasks = [dataset.task(one) for one in chosen(dataset, segments, count)]
                 for look, headings in LOOKS.items():
-                    drawn = FirstLooks.of(tasks, self.material.vocabulary, self.device, headings)
+                    drawn = FirstLooks.of(tasks, self.data.vocabulary, self.device, headings)
                     self.looks[dataset.name, segments, look] = drawn
         print(f"ready after {time.monotonic() - began:.0f} s", flush=True)
 
@@ -147,10 +149,10 @@ class Lane:
         changes = [one for one in variation.split(",") if one not in (NOTHING, "lab")]
         lab = self.lab if "lab" in variation.split(",") else None
         config = replace(changed(self.config, [*(LAB.split(",") if lab else []), *changes]), seed=seed)
-        network = new_network(config, self.material, self.device)
+        network = new_network(config, self.data, self.device)
         torch.manual_seed(seed + 1)
-        parts = self.material.examples, self.executions, lab, config.supervised
-        teacher = Supervised(network, *parts, seed, self.device.type == "cuda", self.sayings)
+        parts = self.data.examples, self.executions, lab, config.supervised
+        teacher = Supervised(network, *parts, seed, self.device.type == "cuda", self.paraphrases)
         answers: dict[str, np.ndarray] = {}
         for update in range(self.updates):
             figures = teacher.update(update / self.updates)
@@ -169,7 +171,7 @@ class Lane:
         about = {"changed": variation, "seed": seed, "updates": self.updates, "seconds": seconds, "loss": loss}
         folder = folder_of(self.out, variation, seed)
         card = f"# {variation}, seed {seed}\n\nStage 1 alone; stage 2 is untrained. Made by experiments/composition.\n"
-        save_network(folder / "policy", teacher.averaged, self.material.vocabulary, card, torch.float16)
+        save_network(folder / "policy", teacher.averaged, self.data.vocabulary, card, torch.float16)
         (folder / "run.json").write_text(json.dumps(about))
         np.savez_compressed(folder / ANSWERS, **answers)  # type: ignore[arg-type]
         right = {

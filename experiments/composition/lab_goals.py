@@ -22,9 +22,9 @@ from wordwing.evaluation.report.bootstrap import Resampling
 from wordwing.execution.metrics import succeeded
 from wordwing.frames import start_frame
 from wordwing.interface import Domain
-from wordwing.learning.first_look import FirstLooks, predict
-from wordwing.learning.gold import GoldConfig
-from wordwing.learning.naming import take_pictures
+from wordwing.learning.evaluator import FirstLooks, predict
+from wordwing.learning.losses import GoldConfig
+from wordwing.learning.probing import take_pictures
 from wordwing.model.checkpoint import load_network
 from wordwing.model.grid import START_GRID
 from wordwing.model.policy import PolicyNetwork

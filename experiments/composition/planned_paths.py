@@ -31,8 +31,8 @@ from wordwing.evaluation.report.bootstrap import Resampling
 from wordwing.execution.metrics import emd
 from wordwing.frames import start_frame
 from wordwing.language.meaning.judge import judge
-from wordwing.learning.first_look import FirstLooks, predict
-from wordwing.learning.gold import GoldConfig
+from wordwing.learning.evaluator import FirstLooks, predict
+from wordwing.learning.losses import GoldConfig
 from wordwing.model.checkpoint import load_network
 from wordwing.model.grid import START_GRID
 from wordwing.model.layers import each

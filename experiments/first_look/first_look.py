@@ -22,8 +22,8 @@ import tyro
 from wordwing.data.dataset import Dataset
 from wordwing.execution.metrics import succeeded
 from wordwing.language.tokenizer import Vocabulary
-from wordwing.learning.first_look import Assessment, FirstLooks, assess, fit, predict
-from wordwing.learning.gold import GoldConfig
+from wordwing.learning.evaluator import Assessment, FirstLooks, assess, fit, predict
+from wordwing.learning.losses import GoldConfig
 from wordwing.model.lingunet import LingUNetConfig
 from wordwing.model.policy import ModelConfig, PolicyNetwork
 from wordwing.model.stage1 import Stage1Config

@@ -24,7 +24,7 @@ from wordwing.lab.autopilot import AutopilotConfig
 from wordwing.lab.flight import LabFlightConfig
 from wordwing.lab.vehicle import LabConfig, LabVehicle
 from wordwing.lab.wind import WindConfig
-from wordwing.learning.evaluator import Marks
+from wordwing.learning.evaluator import FlightMetrics
 from wordwing.policies.learned import LearnedPolicy
 from wordwing.sim.simulator import Simulator
 from wordwing.world.paths import path_length
@@ -84,7 +84,7 @@ def main(
     settings = EvaluationConfig(dataset, "dev", (segments,), limit=limit)
     for place in places:
         flights = flown(LearnedPolicy.from_pretrained(policy, PLACES[place][1]), settings, place)
-        marks = Marks.of(flights)
+        marks = FlightMetrics.of(flights)
         line = {
             "policy": policy,
             "corpus": dataset.name,

@@ -27,7 +27,7 @@ from wordwing.evaluation.report.bootstrap import Resampling
 from wordwing.execution.metrics import wilson
 from wordwing.frames import Pose
 from wordwing.interface import Domain
-from wordwing.learning.naming import REACH, LinearProbe, Sightings, see_landmarks, sightings, take_pictures
+from wordwing.learning.probing import REACH, LinearProbe, Sightings, see_landmarks, sightings, take_pictures
 from wordwing.model.checkpoint import load_network, policy_folder
 from wordwing.viz.drawing import BLUISH_GREEN, VERMILLION, font, save
 from wordwing.viz.sheets import contact_sheet

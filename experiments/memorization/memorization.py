@@ -17,9 +17,8 @@ import tyro
 
 from wordwing.data.dataset import Dataset
 from wordwing.execution.metrics import succeeded, wilson
-from wordwing.learning.evaluator import LOOKS_OF
-from wordwing.learning.first_look import FirstLooks, assess
-from wordwing.learning.gold import GoldConfig
+from wordwing.learning.evaluator import LOOKS_OF, FirstLooks, assess
+from wordwing.learning.losses import GoldConfig
 from wordwing.model.checkpoint import load_network
 
 

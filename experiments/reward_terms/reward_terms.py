@@ -19,12 +19,15 @@ import tyro
 from torch import Tensor
 
 from wordwing.data.dataset import Dataset
+from wordwing.execution.packing import pack_pose
 from wordwing.execution.runner import Runner, start_poses
 from wordwing.frames import ARENA_HALF, Pose, start_frame
-from wordwing.interface import Action, Observation
+from wordwing.interface import MAX_FORWARD, MAX_YAW_RATE, Action, Observation
 from wordwing.learning.emd import SparseMap, stop_emd
-from wordwing.learning.rewards import Flown, RewardConfig, rewards
+from wordwing.learning.rewards import RewardConfig, rewards
+from wordwing.learning.rollouts import RolloutBuffer
 from wordwing.model.checkpoint import load_network
+from wordwing.model.ego import EgoView
 from wordwing.model.layers import each
 from wordwing.policies.learned import LearnedPolicy
 from wordwing.policies.oracle import Oracle
@@ -46,7 +49,7 @@ class Planned:
         self.stage2 = None if pilot == ORACLE else load_network(pilot)[0].eval().stage2
         self.trajectories: list[SparseMap] = []
         self.goal_maps: list[Tensor] = []
-        self.unobserved: list[Tensor] = []
+        self.views: list[EgoView] = []
         self.actions: list[Tensor] = []
 
     def reset(self, instructions: Sequence[str], start: Pose, gold_paths: Sequence[Tensor] | None = None) -> None:
@@ -67,7 +70,7 @@ class Planned:
             action = Action(control.setpoint, control.stop_probability > self.planner.network.config.stop_threshold)
         self.trajectories.append(SparseMap.of(beliefs.visitation.trajectory))
         self.goal_maps.append(beliefs.visitation.goal)
-        self.unobserved.append(beliefs.visitation.unobserved[:, 1])
+        self.views.append(beliefs.view)
         self.actions.append(torch.stack([action.setpoint.forward, action.setpoint.yaw_rate], -1))
         return action
 
@@ -100,7 +103,7 @@ def main(
         flown = fly(Planned(LearnedPolicy.from_pretrained(policy), pilot), tasks, dataset.steps)
         paid = rewards(flown, RewardConfig(step=step))
         one_plan = rewards(flown, RewardConfig(step=step, one_plan=True))
-        lengths = flown.position.diff(dim=1).norm(dim=-1).mul(flown.mask).sum(1)
+        lengths = torch.nn.functional.pad(flown.position, (0, 0, 1, 0)).diff(dim=1).norm(dim=-1).mul(flown.mask).sum(1)
         terms = {name: term.sum(1).mean().item() for name, term in paid.terms.items()}
         line = {
             "plans": policy,
@@ -118,7 +121,7 @@ def main(
         print(json.dumps(line), flush=True)
 
 
-def fly(policy: Planned, tasks: list[Task], max_steps: int) -> Flown:
+def fly(policy: Planned, tasks: list[Task], max_steps: int) -> RolloutBuffer:
     """Fly each task once, without the safety rule and to the arena's edge at most, as in training."""
     execution = Runner(policy, Simulator(len(tasks)), max_steps=max_steps, safety=False).run(tasks)
     flights, decisions = torch.arange(len(tasks)), len(policy.actions)
@@ -132,16 +135,22 @@ def fly(policy: Planned, tasks: list[Task], max_steps: int) -> Flown:
     frame = start_frame(start_poses(tasks))
     padded = torch.nn.functional.pad(led_to, (0, 1))
     position = torch.stack([frame.unapply(padded[:, number])[:, :2] for number in range(decisions)], 1)
-    return Flown(
-        mask=mask,
-        position=torch.cat([torch.zeros_like(position[:, :1]), position], 1),
-        trajectory=each(lambda *maps: torch.stack(maps, 1), *policy.trajectories),
-        stop_distance=torch.stack(
-            [stop_emd(goal, position[:, number]) for number, goal in enumerate(policy.goal_maps)], 1
-        ),
-        unobserved=torch.stack(policy.unobserved, 1),
-        action=torch.stack(policy.actions, 1),
+    distances = [stop_emd(goal, position[:, number]) for number, goal in enumerate(policy.goal_maps)]
+    unused = torch.zeros_like(stop, dtype=torch.float32)
+    return RolloutBuffer(
+        example=flights,
+        length=mask.sum(1),
+        view=each(lambda *views: torch.stack(views, 1), *policy.views),
+        action=torch.stack(policy.actions, 1) / torch.tensor([MAX_FORWARD, MAX_YAW_RATE]),
         stop=stop,
+        log_prob=unused,
+        value=unused,
+        trajectory=each(lambda *maps: torch.stack(maps, 1), *policy.trajectories),
+        stop_distance=torch.stack(distances, 1),
+        position=position,
+        pose=pack_pose(execution.pose[:, :decisions]),
+        left_arena=left,
+        strayed=torch.zeros_like(stop),
     )
 
 

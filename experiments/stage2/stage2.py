@@ -22,11 +22,10 @@ import tyro
 
 from wordwing.execution.runner import fly
 from wordwing.learning.algorithm2 import Reinforcement
-from wordwing.learning.evaluator import Marks
-from wordwing.learning.examples import example_set
-from wordwing.learning.runtime.config import DataConfig, RunConfig
-from wordwing.learning.runtime.recipes import changed, gpu
-from wordwing.learning.training_data import Material, load_material
+from wordwing.learning.evaluator import FlightMetrics
+from wordwing.learning.recipes.config import RunConfig
+from wordwing.learning.recipes.presets import changed, gpu
+from wordwing.learning.training_data import DataConfig, TrainingData, example_set, load_training_data
 from wordwing.model.checkpoint import load_network, save_network
 from wordwing.model.policy import ModelConfig, PolicyNetwork
 from wordwing.policies.learned import LearnedPolicy
@@ -72,14 +71,14 @@ def main(
         model=replace(recipe.model, stage1=network.config.stage1),
         seed=seed,
     )
-    material = load_material(base.data, where)
+    training_data = load_training_data(base.data, where)
     # The policy reads by its own vocabulary, which may be of other corpora.
-    examples = example_set(material.datasets, material.training, vocabulary, where)
-    material = replace(material, vocabulary=vocabulary, examples=examples)
+    examples = example_set(training_data.datasets, training_data.training, vocabulary, where)
+    training_data = replace(training_data, vocabulary=vocabulary, examples=examples)
     for number, variation in enumerate(vary):
         settings = [] if variation == "none" else variation.split(",")
         config = changed(base, [_full(setting) for setting in settings])
-        for learned in run(network, config, material, variation, flights, examine, where, further):
+        for learned in run(network, config, training_data, variation, flights, examine, where, further):
             if keep is not None:
                 card = f"Stage 2 of {policy.name}, changed: {variation}\n"
                 save_network(keep / f"{number}", learned, vocabulary, card)
@@ -92,7 +91,7 @@ def _full(setting: str) -> str:
 def run(
     teacher: PolicyNetwork,
     config: RunConfig,
-    material: Material,
+    data: TrainingData,
     name: str,
     flights: int,
     examine: int,
@@ -102,11 +101,11 @@ def run(
     """Train one stage 2 and print its metrics; yields the policy after each evaluation."""
     torch.manual_seed(config.seed)
     model = ModelConfig(teacher.config.stage1, config.model.stage2, teacher.config.mapping)
-    network = PolicyNetwork(model, len(material.vocabulary)).to(device)
+    network = PolicyNetwork(model, len(data.vocabulary)).to(device)
     network.stage1.load_state_dict(teacher.stage1.state_dict())
     if further:
         network.stage2.load_state_dict(teacher.stage2.state_dict())
-    process = Reinforcement(network, material.examples, config.reinforcement, config.seed, device.type == "cuda")
+    process = Reinforcement(network, data.examples, config.reinforcement, config.seed, device.type == "cuda")
     began, due = time.monotonic(), examine
     while process.flights < flights:
         _rollouts, figures = process.iterate(process.flights / flights)
@@ -119,22 +118,22 @@ def run(
             "seconds": round(time.monotonic() - began),
             "decisions": round(float(figures["charts/episodic_length"]), 1),
         }
-        line |= examined(LearnedPolicy(network, material.vocabulary, "sim", device), material, device)
+        line |= examined(LearnedPolicy(network, data.vocabulary, "sim", device), data, device)
         print(json.dumps(line), flush=True)
         yield network
 
 
-def examined(policy: LearnedPolicy, material: Material, device: torch.device) -> dict[str, str]:
+def examined(policy: LearnedPolicy, data: TrainingData, device: torch.device) -> dict[str, str]:
     """Fly dev instructions of each corpus; metrics with one segment and with two."""
     found: dict[str, str] = {}
-    for dataset, part in zip(material.datasets, material.dev, strict=True):
+    for dataset, part in zip(data.datasets, data.dev, strict=True):
         tasks = [dataset.task(one) for one in part]
         flights = fly(policy, Simulator(len(tasks), device), tasks, max_steps=dataset.steps)
         groups = [
             [flight for flight, one in zip(flights, part, strict=True) if one.segments == segments]
             for segments in sorted({one.segments for one in part})
         ]
-        marks = [Marks.of(group) for group in groups]
+        marks = [FlightMetrics.of(group) for group in groups]
         flown = [np.mean([path_length(flight.path) for flight in group]) for group in groups]
         shown = [np.mean([path_length(flight.task.gold_path) for flight in group]) for group in groups]
         found |= {

@@ -80,18 +80,18 @@ class Deferred:
         self.came = False
         """Whether it has come; whoever defers it raises KeyboardInterrupt when all is saved."""
         self._say, self._number = say, number
-        self._breakable = False
+        self._interruptible = False
 
     @contextmanager
-    def breakable(self) -> Iterator[None]:
+    def interruptible(self) -> Iterator[None]:
         """Work that changes nothing and may be broken off: KeyboardInterrupt is raised in it at once."""
         if self.came:
             raise KeyboardInterrupt
-        self._breakable = True
+        self._interruptible = True
         try:
             yield
         finally:
-            self._breakable = False
+            self._interruptible = False
 
     def __enter__(self) -> Self:
         global _deferring
@@ -116,7 +116,7 @@ class Deferred:
             self._before(number, frame)
         self.came = True
         self._say()
-        if self._breakable:
+        if self._interruptible:
             raise KeyboardInterrupt
 
 

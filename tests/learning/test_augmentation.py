@@ -9,23 +9,21 @@ import torch
 from scipy.spatial.transform import Rotation
 
 from wordwing.frames import Pose, in_start_frame
-from wordwing.learning.augmentation import forgetful, mirrored_pose
-from wordwing.learning.contexts import ContextConfig, ContextSource
-from wordwing.learning.gold import GoldConfig
-from wordwing.learning.losses import gold_of
-from wordwing.learning.sayings import sayings_of
+from wordwing.learning.contexts import ContextConfig, ContextSource, mirrored_pose, with_unknown_words
+from wordwing.learning.losses import GoldConfig, gold_of
+from wordwing.learning.paraphrases import paraphrase
 from wordwing.model.mapping import project, visible_ground
 from wordwing.model.text import Tokens
 
-STILL = ContextConfig(pictures=3, others=0.0, look_arounds=0.0, rotation=0.0)
+STILL = ContextConfig(images=3, others=0.0, look_arounds=0.0, rotation=0.0)
 
 
 def drawn(run, mirrored: float, lab: bool = False, seed: int = 5):
     """The same executions, mirrored or not."""
-    material = run.material
-    sayings = sayings_of(material.datasets, material.training, material.vocabulary)
+    data = run.data
+    paraphrases = paraphrase(data.datasets, data.training, data.vocabulary)
     config, sizes = replace(STILL, mirrored=mirrored), (5, 2, 3) if lab else (5, 2, 0)
-    source = ContextSource(run.examples, run.executions(), run.lab() if lab else None, config, sizes, sayings)
+    source = ContextSource(run.examples, run.executions(), run.lab() if lab else None, config, sizes, paraphrases)
     return source.draw(torch.Generator().manual_seed(seed))
 
 
@@ -100,7 +98,7 @@ def test_a_share_of_the_words_is_forgotten_and_nothing_of_the_padding():
     words = torch.arange(2, 42).repeat(500, 1)
     words[:, 30:] = 0
     tokens = Tokens(words, torch.full((500,), 30))
-    found = forgetful(tokens, 0.15, torch.Generator().manual_seed(1))
+    found = with_unknown_words(tokens, 0.15, torch.Generator().manual_seed(1))
     lost = found.words == 1
     assert float(lost[:, :30].float().mean()) == pytest.approx(0.15, abs=4 * math.sqrt(0.15 * 0.85 / 15_000))
     assert (found.words[:, 30:] == 0).all()
@@ -109,5 +107,5 @@ def test_a_share_of_the_words_is_forgotten_and_nothing_of_the_padding():
 
 
 def test_mirrors_need_the_words_for_them(run):
-    with pytest.raises(ValueError, match="a mirrored execution needs the words for it"):
+    with pytest.raises(ValueError, match="a mirrored execution needs mirrored instructions"):
         ContextSource(run.examples, run.executions(), None, replace(STILL, mirrored=0.5), (2, 0, 0))

@@ -12,10 +12,9 @@ from small_policy import CONFIG
 from small_run import examples_of, random_rollouts
 from wordwing.learning.cloning import Cloning, CloningConfig, cloning_loss
 from wordwing.learning.contexts import ContextConfig, Contexts, ContextSource
-from wordwing.learning.executions import Executions
-from wordwing.learning.gold import GoldConfig, gold_visitation, observed_part
-from wordwing.learning.losses import run_stage1
-from wordwing.learning.runtime.seeding import generator_of
+from wordwing.learning.executions import ExecutionSet
+from wordwing.learning.losses import GoldConfig, gold_visitation, observed_part, run_stage1
+from wordwing.learning.runtime.updates import generator_of
 from wordwing.model.ego import EgoView
 from wordwing.model.lingunet import LingUNetConfig
 from wordwing.model.policy import ModelConfig, PolicyNetwork
@@ -26,7 +25,7 @@ from wordwing.model.vision import VisionConfig
 from wordwing.world.layout import Layout, Placement
 from wordwing.world.tasks import Task
 
-MIXED = ContextConfig(pictures=3, others=0.3, look_arounds=0.2)
+MIXED = ContextConfig(images=3, others=0.3, look_arounds=0.2)
 SIZES = (4, 2, 2)
 
 
@@ -174,7 +173,7 @@ def test_where_nothing_is_known_nothing_is_learned(rng):
 def test_neither_rollouts_nor_standing_drones_are_cloned(run, rng, kind):
     executions = run.executions()
     if kind == "standing":
-        executions = Executions.standing(run.examples, 5)
+        executions = ExecutionSet.standing(run.examples, 5)
     else:
         total = len(run.examples)
         executions.merge(random_rollouts(rng, list(range(total)), [4] * total, 1.0))

@@ -11,23 +11,22 @@ from scipy import ndimage
 
 from small_run import angle_between
 from wordwing.frames import Pose
-from wordwing.learning.augmentation import turned
 from wordwing.learning.contexts import (
     ContextConfig,
     Contexts,
     ContextSource,
     FlightCamera,
-    example_chances,
+    example_probabilities,
     look_around,
+    rotated,
     transplant,
 )
-from wordwing.learning.executions import LabExecutions
-from wordwing.learning.gold import GoldConfig
-from wordwing.learning.losses import gold_of, run_stage1
+from wordwing.learning.executions import ExecutionSet
+from wordwing.learning.losses import GoldConfig, gold_of, run_stage1
 from wordwing.model.layers import each
 from wordwing.sim.simulator import Simulator
 
-STILL = ContextConfig(pictures=3, others=0.0, look_arounds=0.0, rotation=0.0)
+STILL = ContextConfig(images=3, others=0.0, look_arounds=0.0, rotation=0.0)
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -45,28 +44,26 @@ def plain(pose: Pose) -> tuple[np.ndarray, np.ndarray]:
     return (xy[..., 0] + 1j * xy[..., 1]), np.arctan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z)).T
 
 
-def numbered(lab: LabExecutions) -> LabExecutions:
+def numbered(lab: ExecutionSet) -> ExecutionSet:
     """Every picture says which flight and which frame it is of."""
     images = torch.zeros_like(lab.images)
     row = 0
-    for flight, length in enumerate(lab.executions.lengths.tolist()):
+    for flight, length in enumerate(lab.lengths.tolist()):
         for frame in range(length):
             images[row, :, :, 0], images[row, :, :, 1] = flight, frame
             row += 1
-    return LabExecutions(lab.example, lab.executions, images)
+    return replace(lab, images=images)
 
 
 def test_pictures_are_those_of_a_simulator_whose_drones_are_there(run):
-    config = ContextConfig(pictures=4, others=0.4, look_arounds=0.2, rotation=0.5)
+    config = ContextConfig(images=4, others=0.4, look_arounds=0.2, rotation=0.5)
     source = ContextSource(run.examples, run.executions(), None, config, (6, 3, 0))
-    index = source.motions(seeded(1)).example
+    index = source.sample_motions(seeded(1)).example
     contexts = source.draw(seeded(1))
     assert contexts.sim_image.shape == (9, 4, 72, 128, 3)
-    material = run.material
+    data = run.data
     of_all = [
-        dataset.task(one).layout
-        for dataset, part in zip(material.datasets, material.training, strict=True)
-        for one in part
+        dataset.task(one).layout for dataset, part in zip(data.datasets, data.training, strict=True) for one in part
     ]
     layouts = [of_all[number] for number in index.tolist()]
     simulator = Simulator(36)
@@ -80,7 +77,7 @@ def test_pictures_are_those_of_a_simulator_whose_drones_are_there(run):
 
 def test_own_executions_are_looked_at_from_the_poses_of_the_demonstrations(run):
     source = ContextSource(run.examples, run.executions(), None, STILL, (8, 0, 0))
-    index, contexts = source.motions(seeded(2)).example, source.draw(seeded(2))
+    index, contexts = source.sample_motions(seeded(2)).example, source.draw(seeded(2))
     assert contexts.own.all()
     for row, number in enumerate(index.tolist()):
         flown = run.flight(number)
@@ -119,7 +116,7 @@ def test_the_second_part_of_a_batch_is_of_the_cage_and_the_first_of_any_corpus(r
     source = ContextSource(run.examples, run.executions(), run.lab(), STILL, (60, 30, 7))
     seen = Counter()
     for seed in range(5):
-        corpus = run.examples.examples.corpus[source.motions(seeded(seed)).example]
+        corpus = run.examples.examples.corpus[source.sample_motions(seeded(seed)).example]
         assert (corpus[60:] == 0).all()
         seen.update(corpus[:60].tolist())
     shares = np.array([len(part) for part in run.examples.ids]) / len(run.examples)
@@ -159,7 +156,7 @@ def test_what_stands_around_is_that_of_the_layout(run):
 
 
 def test_a_batch_depends_on_its_generator_alone(run):
-    config = ContextConfig(pictures=3)
+    config = ContextConfig(images=3)
     source = ContextSource(run.examples, run.executions(), run.lab(), config, (4, 2, 2))
     first = source.draw(seeded(6))
     other = source.draw(seeded(7))
@@ -178,7 +175,7 @@ def test_a_batch_depends_on_its_generator_alone(run):
 def test_a_transplanted_motion_keeps_its_distances_turns_and_heights(run):
     executions, start = run.executions(), run.examples.examples.start
     index = torch.arange(len(executions))
-    pose = executions.at(index, executions.frames(index, 6, seeded(8)))
+    pose = executions.pose(index, executions.sample_frames(index, 6, seeded(8)))
     home = Pose.level(torch.zeros(len(index), 2), torch.linspace(-3, 3, len(index)), 0.7)
     moved = transplant(pose, start, home)
     place, heading = plain(pose)
@@ -216,7 +213,9 @@ def test_no_transplanted_motion_leaves_the_arena(run):
     executions, start = run.executions(), run.examples.examples.start
     index = torch.arange(len(executions)).repeat(10)
     other = index[torch.randperm(len(index), generator=seeded(9))]
-    moved = transplant(executions.at(other, executions.frames(other, 8, seeded(10))), start[other], start[index])
+    moved = transplant(
+        executions.pose(other, executions.sample_frames(other, 8, seeded(10))), start[other], start[index]
+    )
     assert moved.xy.abs().max() <= 2.35
     stayed = (moved.position[:, -1] == moved.position[:, -2]).all(1)
     assert 0.05 < stayed.float().mean() < 0.9
@@ -241,13 +240,13 @@ def test_a_look_around_turns_evenly_on_the_spot_either_way(run):
 
 def test_shares_of_own_foreign_and_turning_executions_are_the_configured_ones(run):
     executions = run.executions()
-    config = ContextConfig(pictures=3, others=0.4, look_arounds=0.1)
+    config = ContextConfig(images=3, others=0.4, look_arounds=0.1)
     source = ContextSource(run.examples, executions, None, config, (2, 0, 0))
     index = torch.arange(len(executions)).repeat(15)
-    frames = executions.frames(index, 3, seeded(13))
-    found = source.mixed(index, frames, seeded(14))
+    frames = executions.sample_frames(index, 3, seeded(13))
+    found = source.mix(index, frames, seeded(14))
     pose, own = found.pose, found.own
-    demonstrated = (pose.position == executions.at(index, frames).position).flatten(1).all(1)
+    demonstrated = (pose.position == executions.pose(index, frames).position).flatten(1).all(1)
     start = run.examples.examples.start[index]
     turning = (pose.xy == start.xy[:, None]).flatten(1).all(1) & ~demonstrated
     count = len(index)
@@ -263,13 +262,13 @@ def test_shares_of_own_foreign_and_turning_executions_are_the_configured_ones(ru
 def test_corpora_are_drawn_by_their_shares_and_the_instructions_of_one_alike(run):
     corpus = run.examples.examples.corpus
     assert len(run.examples.corpora) == 3
-    chances = example_chances(run.examples, (3, 1, 2))
+    chances = example_probabilities(run.examples, (3, 1, 2))
     for number, share in enumerate((1 / 2, 1 / 6, 1 / 3)):
         of_it = chances[corpus == number]
         assert float(of_it.sum()) == pytest.approx(share)
         assert float(of_it.min()) == float(of_it.max())
     source = ContextSource(run.examples, run.executions(), None, replace(STILL, shares=(3, 1, 2)), (600, 0, 0))
-    drawn = corpus[source.motions(seeded(3)).example]
+    drawn = corpus[source.sample_motions(seeded(3)).example]
     assert float((drawn == 0).float().mean()) == pytest.approx(0.5, abs=4 * (0.25 / 600) ** 0.5)
 
 
@@ -285,14 +284,14 @@ def test_pictures_to_compare_with_the_lab_stay_those_of_cage_demonstrations_when
     executions = run.executions()
     source = ContextSource(run.examples, executions, run.lab(), STILL, (4, 20, 2))
     executions.poses.zero_()
-    executions.rolled[:] = True
-    found = source.draw(seeded(18)).alike_image
+    executions.is_rollout[:] = True
+    found = source.draw(seeded(18)).cage_image
     assert found.shape == (40, 72, 128, 3)
     flights = [(number, run.flight(number)) for number in source.cage.tolist()]
     where = torch.cat([torch.full((len(flight),), number) for number, flight in flights])
     poses = Pose(*(torch.cat([getattr(f, name) for _n, f in flights])[:, None] for name in ("position", "quaternion")))
     layouts = run.examples.layouts.take(run.examples.examples.layout[where])
-    every = FlightCamera(len(where), 1, found.device).draw(layouts, poses)[:, 0]
+    every = FlightCamera(len(where), 1, found.device).render(layouts, poses)[:, 0]
     assert {one.numpy().tobytes() for one in found} <= {one.numpy().tobytes() for one in every}
 
 
@@ -300,7 +299,7 @@ def test_foreign_motions_are_those_of_other_instructions_in_the_batch(run):
     executions = run.executions()
     source = ContextSource(run.examples, executions, None, ContextConfig(4, others=1.0, look_arounds=0.0), (2, 0, 0))
     index = torch.arange(20)
-    found = source.mixed(index, executions.frames(index, 4, seeded(16)), seeded(17))
+    found = source.mix(index, executions.sample_frames(index, 4, seeded(16)), seeded(17))
     pose = found.pose
     assert not found.own.any()
 
@@ -325,12 +324,12 @@ def test_foreign_motions_are_those_of_other_instructions_in_the_batch(run):
 def rotated_by(examples, angle: float):
     """Examples [1] whose start frame was turned by just this angle."""
     drawn = float(torch.randn(1, generator=seeded(18)))
-    return turned(examples, angle / drawn, seeded(18))
+    return rotated(examples, angle / drawn, seeded(18))
 
 
 def test_start_headings_are_turned_by_normal_angles_and_nothing_else_changes(run):
     examples = run.examples.examples[torch.arange(len(run.examples)).repeat(20)]
-    found = turned(examples, 0.5, seeded(19))
+    found = rotated(examples, 0.5, seeded(19))
     angle = np.angle(np.exp(1j * (found.start.yaw - examples.start.yaw).double().numpy()))
     assert angle.mean() == pytest.approx(0, abs=4 * 0.5 / len(angle) ** 0.5)
     assert angle.std() == pytest.approx(0.5, rel=0.1)
@@ -366,7 +365,7 @@ def test_turning_the_start_frame_by_a_right_angle_turns_maps_masks_and_gold(run)
     features = np.rot90(seen.semantic_map.numpy(), -1, axes=(2, 3))
     apart = abs(features - other.semantic_map.numpy()).max(1)
     assert (apart > 1e-3).sum() <= 4 * len(apart)
-    assert torch.equal(seen.image_features, other.features)
+    assert torch.equal(seen.image_features, other.image_features)
 
 
 @pytest.mark.parametrize("angle", [0.4, -1.1])

@@ -28,7 +28,7 @@ A = {
     "done": 40,
     "total": 400,
     "rates": {"contexts/s": 15023.4},
-    "figures": {"loss": 0.123456, "goal error": None},
+    "metrics": {"loss": 0.123456, "goal error": None},
 }
 B = {"phase": "waiting", "done": 0, "total": 1000}
 
@@ -69,7 +69,7 @@ def test_on_a_terminal_each_process_has_a_line():
 def test_lines_stay_lines_in_a_narrow_window(width):
     screen = Screen(live=True, width=width)
     with screen.display as display:
-        display.show(A | {"figures": {f"figure {n}": n for n in range(40)}}, B)
+        display.show(A | {"metrics": {f"figure {n}": n for n in range(40)}}, B)
     shown = [line for line in screen.lines if "stage" in line]
     assert len(shown) == 2
     assert all(len(line) <= width for line in shown)
@@ -119,9 +119,9 @@ def test_a_process_that_cannot_be_heard_for_a_moment_keeps_its_figures():
 def test_anything_may_be_said():
     screen = Screen(live=False)
     with screen.display as display:
-        display.show({"phase": None, "done": "x", "total": [], "rates": 3, "figures": {"a": "b"}, "time": "now"}, {})
+        display.show({"phase": None, "done": "x", "total": [], "rates": 3, "metrics": {"a": "b"}, "time": "now"}, {})
         screen.now = 31.0
-        display.show({"done": float("nan"), "total": 5, "figures": {"loss": float("nan")}}, {"total": 5, "done": 9})
+        display.show({"done": float("nan"), "total": 5, "metrics": {"loss": float("nan")}}, {"total": 5, "done": 9})
     assert "loss nan" in screen.text
 
 

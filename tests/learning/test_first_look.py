@@ -7,8 +7,8 @@ import torch
 
 from wordwing.frames import Pose, start_frame
 from wordwing.language.tokenizer import Vocabulary
-from wordwing.learning.first_look import FirstLooks, assess, fit, predict
-from wordwing.learning.gold import GoldConfig
+from wordwing.learning.evaluator import FirstLooks, assess, fit, predict
+from wordwing.learning.losses import GoldConfig
 from wordwing.model.lingunet import LingUNetConfig
 from wordwing.model.policy import ModelConfig, PolicyNetwork
 from wordwing.model.stage1 import Stage1Config
@@ -24,7 +24,9 @@ def looks_of(tasks: list[Task]) -> tuple[FirstLooks, Vocabulary]:
     return FirstLooks.of(tasks, vocabulary), vocabulary
 
 
-def excess(looks: FirstLooks, vocabulary: Vocabulary, stage1: Stage1Config, steps: int, rate: float) -> torch.Tensor:
+def action_penalty(
+    looks: FirstLooks, vocabulary: Vocabulary, stage1: Stage1Config, steps: int, rate: float
+) -> torch.Tensor:
     torch.manual_seed(0)
     network = PolicyNetwork(ModelConfig(stage1=stage1), len(vocabulary))
     fit(network, looks, steps, len(looks), rate, GoldConfig())
@@ -63,8 +65,8 @@ def test_goal_error_is_the_distance_from_the_likeliest_cell_to_the_end_of_the_pa
 def test_a_few_updates_bring_the_loss_down():
     looks, vocabulary = looks_of(four_ways(0, places=1))
     small = Stage1Config(lingunet=LingUNetConfig(channels=16, filtered=8, last=16))
-    before = excess(looks, vocabulary, small, steps=0, rate=2e-3)
-    after = excess(looks, vocabulary, small, steps=20, rate=2e-3)
+    before = action_penalty(looks, vocabulary, small, steps=0, rate=2e-3)
+    after = action_penalty(looks, vocabulary, small, steps=20, rate=2e-3)
     assert (after < 0.8 * before).all()
 
 

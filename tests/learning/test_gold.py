@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from wordwing.frames import Pose
-from wordwing.learning.gold import GoldConfig, even_points, gold_visitation, observed_part
+from wordwing.learning.losses import GoldConfig, gold_visitation, observed_part
+from wordwing.learning.training_data import even_points
 from wordwing.model.visitation import Visitation, entropy
 
 CELL = 4.7 / 32

@@ -15,7 +15,7 @@ KILLS = 30
 
 @pytest.fixture(scope="module")
 def cage(run) -> Path:
-    return run.material.datasets[0].folder
+    return run.data.datasets[0].folder
 
 
 @pytest.mark.long
@@ -48,7 +48,7 @@ def test_two_processes(cage, tmp_path, rng):
 STAGE2 = """
 from pathlib import Path
 from tiny_training import here, tiny
-from wordwing.learning.process_b import ProcessB
+from wordwing.learning.algorithm2 import ProcessB
 from wordwing.learning.sureal import train_synchronously
 
 iterate = ProcessB.work

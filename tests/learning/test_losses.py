@@ -11,15 +11,22 @@ from scipy.special import log_expit, log_softmax
 
 from small_policy import CONFIG
 from wordwing.learning.contexts import ContextConfig, Contexts, ContextSource
-from wordwing.learning.gold import GoldConfig, gold_visitation
-from wordwing.learning.losses import LossConfig, Weights, losses, run_stage1, supervised_loss
+from wordwing.learning.losses import (
+    GoldConfig,
+    LossConfig,
+    Weights,
+    gold_visitation,
+    losses,
+    run_stage1,
+    supervised_loss,
+)
 from wordwing.model.discriminator import Discriminator, DiscriminatorConfig
 from wordwing.model.policy import ModelConfig
 from wordwing.model.stage1 import AuxiliaryHeads
 
 CELL = 4.7 / 32
 SIM, COMMON, LAB, PICTURES = 5, 2, 2, 3
-"""Executions of `sim`, those of them that are of the cage for sure, of the lab; pictures of each."""
+"""ExecutionSet of `sim`, those of them that are of the cage for sure, of the lab; pictures of each."""
 EVERY = SIM + LAB
 TERMS = ("trajectory", "goal", "object", "grounding", "mention")
 
@@ -223,10 +230,10 @@ def test_the_wasserstein_term_compares_demonstrations_of_both_domains_only(run, 
     nothing = Weights(0.0, 0.0, 0.0, 0.0)
     loss, statistics = whole_loss(run, contexts, heads, LossConfig(nothing, nothing, wasserstein=3.0))
     discriminator = wild_discriminator(8)
-    assert len(contexts.alike_image) == 2 * COMMON
+    assert len(contexts.cage_image) == 2 * COMMON
     with torch.no_grad():
         in_sim = [
-            float(discriminator(network.stage1.encode_images(one[None], "sim"))[0]) for one in contexts.alike_image
+            float(discriminator(network.stage1.encode_images(one[None], "sim"))[0]) for one in contexts.cage_image
         ]
         in_lab = [float(discriminator(feature[None])[0]) for feature in seen.image_features[SIM * PICTURES :]]
     distance = np.mean(in_sim) - np.mean(in_lab)

@@ -11,17 +11,9 @@ from scipy.special import expit
 from scipy.stats import bernoulli, norm
 from torch import Tensor, nn
 
-from wordwing.learning import ppo as learning
-from wordwing.learning.ppo import (
-    PPO,
-    Decisions,
-    PPOConfig,
-    entropy,
-    explained_variance,
-    log_probability,
-    ppo_loss,
-    sample,
-)
+from wordwing.learning import algorithm2 as learning
+from wordwing.learning.algorithm2 import PPO
+from wordwing.learning.ppo import Minibatch, PPOConfig, entropy, explained_variance, log_prob, ppo_loss, sample_action
 from wordwing.model.ego import EgoView
 from wordwing.model.layers import each
 from wordwing.model.stage2 import Control, Stage2, Stage2Config, ValueNetwork
@@ -36,7 +28,7 @@ def networks(seed: int = 0) -> tuple[Stage2, ValueNetwork]:
     return stage2.double(), value.double()
 
 
-def random_decisions(rng, stage2: Stage2, count: int) -> Decisions:
+def random_decisions(rng, stage2: Stage2, count: int) -> Minibatch:
     """Ratios of new to old probability from 0.6 to 1.6, advantages of both signs, every other one a STOP."""
     unit = torch.from_numpy(rng.random((count, 2, 16, 16))) / 200, torch.from_numpy(rng.random((count, 4, 24, 24)))
     unit[1][:, :2] /= 100
@@ -44,10 +36,10 @@ def random_decisions(rng, stage2: Stage2, count: int) -> Decisions:
     action = torch.from_numpy(rng.normal(0.3, 0.7, (count, 2)))
     stop = torch.arange(count) % 2 == 0
     with torch.no_grad():
-        now = log_probability(stage2(view), action, stop)
+        now = log_prob(stage2(view), action, stop)
     old = now - torch.from_numpy(rng.uniform(math.log(0.6), math.log(1.6), count))
     value, to_come, advantage = torch.from_numpy(rng.normal(size=(3, count)))
-    return Decisions(view, action, stop, old, value, to_come, advantage)
+    return Minibatch(view, action, stop, old, value, to_come, advantage)
 
 
 def parts_by_hand(outputs, action, stop, old, value, to_come, advantage, config) -> dict[str, float]:
@@ -98,7 +90,7 @@ def test_the_gradient_is_that_of_one_sample_at_a_time(rng, config):
         control, value = stage2(row.view), value_network(row.view)
         said = torch.cat([control.mean[0], control.deviation[0], control.stop_logit, value])
         outputs = said.detach().numpy()
-        rest = (row.action, row.stop, row.log_probability, row.value, row.returns, row.advantage)
+        rest = (row.action, row.stop, row.log_prob, row.value, row.returns, row.advantage)
         one = [tensor[0].numpy() for tensor in rest]
         steps = 1e-6 * np.eye(6)
         slopes = [(loss_by_hand(outputs + step, one) - loss_by_hand(outputs - step, one)) / 2e-6 for step in steps]
@@ -125,8 +117,8 @@ def test_probabilities_are_scipys():
         torch.tensor([0.4, -3.0, 60.0], dtype=torch.float64),
     )
     action = torch.tensor([[0.1, 1.7], [1.0, -1.0], [0.3, 0.2]], dtype=torch.float64)
-    flies = log_probability(control, action, torch.tensor([False] * 3))
-    stops = log_probability(control, action, torch.tensor([True] * 3))
+    flies = log_prob(control, action, torch.tensor([False] * 3))
+    stops = log_prob(control, action, torch.tensor([True] * 3))
     for row in range(3):
         mean, deviation, logit = (part[row].numpy() for part in (control.mean, control.deviation, control.stop_logit))
         velocities = norm.logpdf(action[row], mean, deviation).sum()
@@ -141,15 +133,15 @@ def test_decisions_are_drawn_as_often_as_their_probability_says():
         torch.tensor([[0.3, 0.1]]).expand(count, 2),
         torch.tensor([-0.5]).expand(count),
     )
-    action, stop = sample(control, torch.Generator().manual_seed(0))
+    action, stop = sample_action(control, torch.Generator().manual_seed(0))
     assert stop.dtype == torch.bool
     assert stop.float().mean().item() == pytest.approx(expit(-0.5), abs=0.01)
     assert action.mean(0).tolist() == pytest.approx([0.4, -0.2], abs=0.01)
     assert action.std(0).tolist() == pytest.approx([0.3, 0.1], abs=0.01)
     assert abs(np.corrcoef(action.T)[0, 1]) < 0.02
     # The entropy is what the logarithm of a draw's probability is on average.
-    assert -log_probability(control, action, stop).mean().item() == pytest.approx(entropy(control)[0].item(), abs=0.02)
-    again = sample(control, torch.Generator().manual_seed(0))
+    assert -log_prob(control, action, stop).mean().item() == pytest.approx(entropy(control)[0].item(), abs=0.02)
+    again = sample_action(control, torch.Generator().manual_seed(0))
     assert torch.equal(action, again[0])
     assert torch.equal(stop, again[1])
 
@@ -161,7 +153,7 @@ def test_a_policy_that_is_sure_of_its_stop_has_no_infinite_entropy():
 
 def test_a_lost_drone_draws_nan_and_does_not_stop():
     lost = Control(torch.full((2, 2), math.nan), torch.full((2, 2), math.nan), torch.full((2,), math.nan))
-    action, stop = sample(lost, torch.Generator().manual_seed(0))
+    action, stop = sample_action(lost, torch.Generator().manual_seed(0))
     assert action.isnan().all()
     assert not stop.any()
 
@@ -170,7 +162,7 @@ def test_velocities_of_a_stop_learn_nothing():
     parts = [torch.randn(4, 2), torch.rand(4, 2) + 0.1, torch.randn(4)]
     mean, deviation, logit = (part.requires_grad_() for part in parts)
     stop = torch.tensor([True, False, True, False])
-    log_probability(Control(mean, deviation, logit), torch.randn(4, 2), stop).sum().backward()
+    log_prob(Control(mean, deviation, logit), torch.randn(4, 2), stop).sum().backward()
     assert (mean.grad[stop] == 0).all()
     assert (deviation.grad[stop] == 0).all()
     assert (mean.grad[~stop] != 0).all()
@@ -184,7 +176,7 @@ def test_velocities_of_a_stop_learn_nothing():
         ("action", (6, 1)),
         ("action", (6, 3)),
         ("stop", (6, 1)),
-        ("log_probability", (6, 1)),
+        ("log_prob", (6, 1)),
         ("value", (6, 1)),
         ("returns", (1,)),
         ("advantage", (6, 1)),
@@ -251,7 +243,7 @@ def test_an_update_is_adams_first_step_along_the_clipped_gradient(rng, progress,
 
 
 @pytest.fixture
-def watched(monkeypatch) -> list[tuple[Decisions, dict[str, Tensor]]]:
+def watched(monkeypatch) -> list[tuple[Minibatch, dict[str, Tensor]]]:
     """The decisions that each update took, and its statistics."""
     seen = []
 
@@ -307,13 +299,13 @@ def test_updates_end_once_the_policy_has_gone_too_far(rng, watched):
     stage2, value_network = networks()
     decisions = random_decisions(rng, stage2, 30)
     with torch.no_grad():
-        now = log_probability(stage2(decisions.view), decisions.action, decisions.stop)
+        now = log_prob(stage2(decisions.view), decisions.action, decisions.stop)
     gone = []
     for target in (None, 0.01):
         watched.clear()
         config = PPOConfig(learning_rate=1e-5, target_kl=target)
         ppo = PPO(copy.deepcopy(stage2), copy.deepcopy(value_network), config)
-        ppo.update(replace(decisions, log_probability=now), torch.Generator().manual_seed(0), 0.0)
+        ppo.update(replace(decisions, log_prob=now), torch.Generator().manual_seed(0), 0.0)
         gone.append([statistics["losses/approx_kl"].item() for _some, statistics in watched])
     assert gone[0][0] == 0
     assert len(gone[0]) == 8
@@ -330,10 +322,10 @@ def test_explained_variance_is_what_is_left_after_guessing(rng):
     assert explained_variance(torch.zeros(3), torch.ones(3)).isnan()
 
 
-SPOILED = ["advantage", "returns", "log_probability", "action", "view"]
+SPOILED = ["advantage", "returns", "log_prob", "action", "view"]
 
 
-def spoil(decisions: Decisions, name: str, number: int, bad: float) -> Decisions:
+def spoil(decisions: Minibatch, name: str, number: int, bad: float) -> Minibatch:
     """One decision with a number that is none."""
     decisions = each(Tensor.clone, decisions)
     part = decisions.view.whole[:, 0] if name == "view" else getattr(decisions, name)
@@ -399,7 +391,7 @@ def test_updates_on_cuda_never_wait_and_leave_out_what_is_spoiled(rng):
     torch.cuda.set_sync_debug_mode("error")
     try:
         statistics = ppo.update(decisions, generator, 0.0)
-        sample(stage2(decisions.view), generator)
+        sample_action(stage2(decisions.view), generator)
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert statistics["losses/skipped_updates"].item() == 1

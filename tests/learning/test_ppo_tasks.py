@@ -8,8 +8,15 @@ import torch
 from torch import Tensor
 
 from wordwing.frames import Pose
-from wordwing.learning.ppo import PPO, Decisions, PPOConfig, log_probability, sample
-from wordwing.learning.returns import generalised_advantages, returns
+from wordwing.learning.algorithm2 import PPO
+from wordwing.learning.ppo import (
+    Minibatch,
+    PPOConfig,
+    discounted_returns,
+    generalized_advantages,
+    log_prob,
+    sample_action,
+)
 from wordwing.model.ego import EgoView, ego_view
 from wordwing.model.grid import START_GRID
 from wordwing.model.layers import each
@@ -21,9 +28,9 @@ def decide(ppo: PPO, view: EgoView, generator: torch.Generator) -> dict[str, Ten
     """What the policy does in N contexts, and what PPO will ask about it."""
     with torch.no_grad():
         control = ppo.stage2(view)
-        action, stop = sample(control, generator)
-        log, value = log_probability(control, action, stop), ppo.value_network(view)
-    return {"action": action, "stop": stop, "log_probability": log, "value": value}
+        action, stop = sample_action(control, generator)
+        log, value = log_prob(control, action, stop), ppo.value_network(view)
+    return {"action": action, "stop": stop, "log_prob": log, "value": value}
 
 
 def test_a_bandit_that_pays_for_speed_turn_and_stop_is_solved():
@@ -43,8 +50,8 @@ def test_a_bandit_that_pays_for_speed_turn_and_stop_is_solved():
         made = decide(ppo, views[kind], generator)
         missed = (made["action"] - wanted[kind]).square().sum(1)
         reward = torch.where(made["stop"], torch.where(kind == 2, 1.0, -1.0), -missed)
-        worth = returns(reward[:, None], torch.ones(256, 1, dtype=torch.bool), 0.99)[:, 0]
-        decisions = Decisions(views[kind], returns=worth, advantage=worth - made["value"], **made)
+        worth = discounted_returns(reward[:, None], torch.ones(256, 1, dtype=torch.bool), 0.99)[:, 0]
+        decisions = Minibatch(views[kind], returns=worth, advantage=worth - made["value"], **made)
         ppo.update(decisions, generator, iteration / 40)
     control = ppo.stage2(views)
     assert np.allclose(control.mean[:2].detach(), wanted[:2], atol=0.2)
@@ -55,7 +62,7 @@ def test_a_bandit_that_pays_for_speed_turn_and_stop_is_solved():
 class Flights:
     """What N point masses did in an empty world, each with one bright cell to fly to."""
 
-    decisions: Decisions
+    decisions: Minibatch
     first_distance: Tensor
     """[N] metres."""
     last_distance: Tensor
@@ -92,10 +99,10 @@ def fly_to_bright_cells(ppo: PPO, count: int, generator: torch.Generator, steps:
     joined = {name: torch.cat([some[name] for some in made]) for name in made[0]}
     value = torch.zeros(mask.T.shape).masked_scatter(mask.T, joined["value"]).T
     reward, config = torch.stack(rewards, dim=1), ppo.config
-    decisions = Decisions(
+    decisions = Minibatch(
         each(lambda *parts: torch.cat(parts), *views),
-        returns=returns(reward, mask, config.discount).T[mask.T],
-        advantage=generalised_advantages(reward, value, mask, config.discount, config.gae or 1.0).T[mask.T],
+        returns=discounted_returns(reward, mask, config.discount).T[mask.T],
+        advantage=generalized_advantages(reward, value, mask, config.discount, config.gae_lambda or 1.0).T[mask.T],
         **joined,
     )
     return Flights(decisions, goal.norm(dim=1), after)
@@ -103,7 +110,7 @@ def fly_to_bright_cells(ppo: PPO, count: int, generator: torch.Generator, steps:
 
 def test_flying_to_a_bright_cell_is_learned():
     torch.manual_seed(0)
-    config = PPOConfig(updates=16, minibatch=128, clip=0.2, learning_rate=3e-3, gae=0.9)
+    config = PPOConfig(updates=16, minibatch=128, clip=0.2, learning_rate=3e-3, gae_lambda=0.9)
     ppo, generator = PPO(Stage2(Stage2Config()), ValueNetwork(Stage2Config()), config), torch.Generator().manual_seed(0)
     for iteration in range(30):
         ppo.update(fly_to_bright_cells(ppo, 64, generator).decisions, generator, iteration / 30)

@@ -10,16 +10,16 @@ from wordwing.commands import train
 from wordwing.errors import WordwingError
 from wordwing.execution.packing import unpack_pose
 from wordwing.frames import Pose
+from wordwing.learning.algorithm1 import ProcessA
 from wordwing.learning.algorithm2 import Reinforcement
-from wordwing.learning.process_a import ProcessA
-from wordwing.learning.runtime.config import RunConfig
-from wordwing.learning.runtime.limits import check_settings, settings_of
+from wordwing.learning.recipes.config import RunConfig
+from wordwing.learning.recipes.limits import check_settings, settings_of
+from wordwing.learning.recipes.presets import RECIPES, ablated, changed, check_ablations, gpu, paper, quick
 from wordwing.learning.runtime.logs import read_scalars
 from wordwing.learning.runtime.messages import DirectLink
-from wordwing.learning.runtime.processes import Place
-from wordwing.learning.runtime.recipes import RECIPES, ablated, changed, check_ablations, gpu, paper, quick
+from wordwing.learning.runtime.worker import RunContext
 from wordwing.learning.sureal import train_synchronously
-from wordwing.learning.training_data import load_material
+from wordwing.learning.training_data import load_training_data
 from wordwing.model.layers import each
 from wordwing.model.policy import PolicyNetwork
 from wordwing.model.text import Tokens
@@ -58,15 +58,15 @@ def difference(config: RunConfig, other: RunConfig):
 
 @pytest.fixture(scope="module")
 def cage(run, tmp_path_factory) -> Path:
-    return with_lab(run.material.datasets[0].folder, tmp_path_factory.mktemp("lab") / "cage")
+    return with_lab(run.data.datasets[0].folder, tmp_path_factory.mktemp("lab") / "cage")
 
 
 def process_a(cage, folder, *ablations) -> ProcessA:
     config = tiny(cage, "data.lab=all", "data.limit=none", ablate=ablations)
     if {"sim-only", "half-lab", "tenth-lab"} & set(ablations):
         config = ablated(tiny(cage, "data.limit=none"), ablations[0])
-    material = load_material(config.data, torch.device("cpu"))
-    return ProcessA(Place(folder, torch.device("cpu"), DirectLink()), config, material)
+    data = load_training_data(config.data, torch.device("cpu"))
+    return ProcessA(RunContext(folder, torch.device("cpu"), DirectLink()), config, data)
 
 
 def test_the_command_and_the_library_know_the_same_names():
@@ -118,7 +118,7 @@ def test_an_unknown_ablation_is_refused_with_a_hint():
 
 def test_paper_has_the_papers_amounts():
     config = paper()
-    contexts = (config.supervised.executions + 2 * config.supervised.common) * config.supervised.contexts.pictures
+    contexts = (config.supervised.executions + 2 * config.supervised.common) * config.supervised.contexts.images
     assert config.schedule.updates * contexts == pytest.approx(16e6, rel=0.01)
     assert config.schedule.warm_up * contexts == pytest.approx(9.3e6, rel=0.01)
     assert config.schedule.iterations * config.reinforcement.flights == pytest.approx(400e3, rel=0.01)
@@ -143,7 +143,7 @@ def test_recipes_make_sense(name):
         ("data.lab=tenth", "data.lab", "tenth"),
         ("supervised.learning_rate=5e-4", "supervised.learning_rate", 5e-4),
         ("model.stage1.observability=False", "model.stage1.observability", False),
-        ("reinforcement.ppo.gae=0.95", "reinforcement.ppo.gae", 0.95),
+        ("reinforcement.ppo.gae_lambda=0.95", "reinforcement.ppo.gae_lambda", 0.95),
         ("data.corpora=a=b", "data.corpora", ("a=b",)),
         ("seed=7", "seed", 7),
     ],
@@ -216,7 +216,7 @@ def alike(some, others) -> bool:
 
 @pytest.mark.parametrize(("ablation", "text", "image"), [("no-instruction", 1, 0), ("no-image", 0, 1), ("pvn", 0, 0)])
 def test_a_blanked_input_has_no_influence_and_the_other_one_has(ablation, text, image, run):
-    whole = tiny(run.material.datasets[0].folder)
+    whole = tiny(run.data.datasets[0].folder)
     config = ablated(whole, ablation).model
     torch.manual_seed(0)
     network = PolicyNetwork(config, 20).eval()
@@ -233,46 +233,46 @@ def test_a_blanked_input_has_no_influence_and_the_other_one_has(ablation, text, 
 
 
 def test_pvn_has_no_place_for_what_was_not_observed(run):
-    config = tiny(run.material.datasets[0].folder, ablate=("pvn",))
-    teacher = Reinforcement(PolicyNetwork(config.model, 500), run.examples, config.reinforcement)
-    assert teacher.network.stage1.lingunet.head is None
-    rollouts = teacher.collector.fly(torch.arange(4), torch.Generator().manual_seed(0))
+    config = tiny(run.data.datasets[0].folder, ablate=("pvn",))
+    learner = Reinforcement(PolicyNetwork(config.model, 500), run.examples, config.reinforcement)
+    assert learner.network.stage1.lingunet.head is None
+    rollouts = learner.collector.collect(torch.arange(4), torch.Generator().manual_seed(0))
     mask = rollouts.mask
-    assert not rollouts.records.view.unobserved[mask].any()
-    assert not rollouts.records.view.whole[mask][:, 2:].any(), "it is shown no masks"
-    whole = replace(config, model=tiny(run.material.datasets[0].folder).model)
+    assert not rollouts.view.unobserved[mask].any()
+    assert not rollouts.view.whole[mask][:, 2:].any(), "it is shown no masks"
+    whole = replace(config, model=tiny(run.data.datasets[0].folder).model)
     others = Reinforcement(PolicyNetwork(whole.model, 500), run.examples, config.reinforcement)
-    rollouts = others.collector.fly(torch.arange(4), torch.Generator().manual_seed(0))
-    assert rollouts.records.view.unobserved[rollouts.mask].any()
+    rollouts = others.collector.collect(torch.arange(4), torch.Generator().manual_seed(0))
+    assert rollouts.view.unobserved[rollouts.mask].any()
 
 
 def test_parts_of_the_lab_are_as_large_as_their_names_say(cage, tmp_path):
     sizes = {}
     for ablation in ("sim-only", "half-lab", "tenth-lab"):
-        lab = process_a(cage, tmp_path, ablation).teacher.lab
+        lab = process_a(cage, tmp_path, ablation).supervised.lab
         sizes[ablation] = len(lab) if lab is not None else None
     assert sizes == {"sim-only": None, "half-lab": 6, "tenth-lab": 2}
-    assert len(process_a(cage, tmp_path).teacher.lab) == 10
+    assert len(process_a(cage, tmp_path).supervised.lab) == 10
 
 
 def test_without_a_lab_or_a_discriminator_nothing_is_aligned(cage, tmp_path):
     whole, without = process_a(cage, tmp_path), process_a(cage, tmp_path, "no-discriminator")
     alone = process_a(cage, tmp_path, "sim-only")
     for process, aligned, lab in ((whole, True, True), (without, False, True), (alone, False, False)):
-        before = [parameter.clone() for parameter in process.teacher.discriminator.parameters()]
-        figures = process.teacher.update()
+        before = [parameter.clone() for parameter in process.supervised.discriminator.parameters()]
+        metrics = process.supervised.update()
         moved = any(
             not torch.equal(parameter, kept)
-            for parameter, kept in zip(process.teacher.discriminator.parameters(), before, strict=True)
+            for parameter, kept in zip(process.supervised.discriminator.parameters(), before, strict=True)
         )
         assert moved == aligned
-        assert ("supervised/wasserstein" in figures) == aligned
-        assert ("supervised/lab_goal" in figures) == lab
+        assert ("supervised/wasserstein" in metrics) == aligned
+        assert ("supervised/lab_goal" in metrics) == lab
 
 
 def test_from_standing_begins_with_drones_that_never_flew(cage, tmp_path):
     process = process_a(cage, tmp_path, "from-standing")
-    executions, start = process.executions, process.material.examples.examples.start
+    executions, start = process.executions, process.data.examples.examples.start
     assert set(executions.lengths.tolist()) == {1}
     assert torch.allclose(unpack_pose(executions.poses[:, 0]).position, start.position, atol=1e-4)
     flown = process_a(cage, tmp_path).executions
@@ -280,11 +280,11 @@ def test_from_standing_begins_with_drones_that_never_flew(cage, tmp_path):
 
 
 def test_a_lab_that_is_not_there_is_asked_for(run, tmp_path):
-    bare = run.material.datasets[0].folder
+    bare = run.data.datasets[0].folder
     with pytest.raises(WordwingError, match=r"lab-train\.npz: the lab's demonstrations are not there; .* sim-only"):
         process_a(bare, tmp_path)
     with pytest.raises(WordwingError, match="the lab's demonstrations are of the cage"):
-        process_a(run.material.datasets[1].folder, tmp_path)
+        process_a(run.data.datasets[1].folder, tmp_path)
 
 
 @pytest.mark.long
@@ -293,7 +293,7 @@ def test_every_ablation_learns_and_leaves_a_policy_that_flies(ablation, cage, tm
     base = tiny(cage, "data.lab=all", "data.limit=20")
     config = ablated(base, ablation)
     b = train_synchronously(here(tmp_path), config)
-    assert b.teacher.iterations == 2
+    assert b.learner.iterations == 2
     rows = [row for row in read_scalars(tmp_path / "log-a") if "supervised/loss" in row]
     assert len(rows) == 4
     assert all(row["supervised/skipped_updates"] == 0 and row["supervised/loss"] is not None for row in rows)
@@ -304,4 +304,4 @@ def test_every_ablation_learns_and_leaves_a_policy_that_flies(ablation, cage, tm
     policy = LearnedPolicy.from_pretrained(tmp_path / "policy")
     assert policy.network.config == config.model
     assert policy.network.stage1.same_vision == (config.data.lab == "none")
-    assert all(marks.emd.size == 2 for marks in b.examination.fly(policy).values())
+    assert all(marks.emd.size == 2 for marks in b.evaluator.fly(policy).values())

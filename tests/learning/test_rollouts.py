@@ -1,5 +1,6 @@
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
+from types import SimpleNamespace
 
 import numpy as np
 import ot
@@ -12,8 +13,8 @@ from wordwing.execution.runner import SETTLE_STEPS
 from wordwing.frames import Pose
 from wordwing.interface import Setpoint
 from wordwing.learning.emd import KEEP
-from wordwing.learning.examples import ExampleSet
-from wordwing.learning.rollouts import Collector
+from wordwing.learning.rollouts import Collector, RolloutBuffer
+from wordwing.learning.training_data import ExampleSet
 from wordwing.model.grid import START_GRID
 from wordwing.model.layers import each
 from wordwing.model.policy import PolicyNetwork
@@ -83,10 +84,16 @@ def several(run):
     examples = replace(examples, examples=replace(examples.examples, start=Pose(position, quaternion)))
     index = torch.tensor([0, 1, 2, 40, 3, 41, 4, len(steps) - 1, 5, 0, 7])
     network, values = lively(run), value_network()
-    return examples, index, network, values, Collector(network, values, examples, 3).fly(index, generator())
+    return examples, index, network, values, Collector(network, values, examples, 3).collect(index, generator())
 
 
-def test_records_are_those_of_a_slow_loop_that_flies_one_flight_at_a_time(several):
+def one_decision(rollouts: RolloutBuffer, row: int, step: int) -> SimpleNamespace:
+    """What the buffer holds of one decision."""
+    names = [entry.name for entry in fields(rollouts) if entry.name not in ("example", "length")]
+    return SimpleNamespace(**{name: each(lambda rows: rows[row, step], getattr(rollouts, name)) for name in names})
+
+
+def test_the_buffer_holds_what_a_slow_loop_finds_that_flies_one_flight_at_a_time(several):
     examples, index, network, values, rollouts = several
     centres = START_GRID.centres().flatten(0, 1).double().numpy()
     ended_by = set()
@@ -99,7 +106,7 @@ def test_records_are_those_of_a_slow_loop_that_flies_one_flight_at_a_time(severa
             state = network.begin(chosen.tokens, chosen.start)
         length = int(rollouts.length[row])
         for step in range(length):
-            record = each(lambda tensor: tensor[row, step], rollouts.records)  # noqa: B023
+            record = one_decision(rollouts, row, step)
             observation = simulator.observe()
             pose = unpack_pose(record.pose)
             assert torch.allclose(pose.position, observation.pose.position[0], atol=6e-5)
@@ -118,7 +125,7 @@ def test_records_are_those_of_a_slow_loop_that_flies_one_flight_at_a_time(severa
             else:
                 normals = torch.distributions.Normal(control.mean[0], control.deviation[0]).log_prob(record.action)
                 likely = torch.log(1 - torch.sigmoid(control.stop_logit))[0] + normals.sum()
-            assert float(record.log_probability) == pytest.approx(float(likely), abs=2e-3)
+            assert float(record.log_prob) == pytest.approx(float(likely), abs=2e-3)
 
             trajectory = beliefs.visitation.trajectory[0].flatten().double().numpy()
             kept = np.sort(trajectory)[::-1][:KEEP]
@@ -143,29 +150,28 @@ def test_records_are_those_of_a_slow_loop_that_flies_one_flight_at_a_time(severa
 
             out = not bool(record.stop) and bool((np.abs(led_to) > 2.35).any())
             over = step + 1 == int(chosen.steps)
-            assert bool(record.left) == out
+            assert bool(record.left_arena) == out
             assert not bool(record.strayed)
             assert (bool(record.stop) or out or over) == (step + 1 == length), "it ends then and not before"
-        ended_by |= {"stop" if record.stop else "left" if record.left else "steps"}
+        ended_by |= {"stop" if record.stop else "left" if record.left_arena else "steps"}
     assert ended_by == {"stop", "left", "steps"}, "the flights show every way to end"
 
 
 def test_no_row_holds_anything_but_its_own_flight(several):
     examples, index, _network, _values, rollouts = several
-    records = rollouts.records
-    assert records.stop.shape == (11, 14)
+    assert rollouts.stop.shape == (11, 14)
     for row, example in enumerate(index.tolist()):
         length = int(rollouts.length[row])
         assert rollouts.mask[row].tolist() == [step < length for step in range(14)]
         start = examples.examples.start[torch.tensor([example])]
-        assert torch.allclose(unpack_pose(records.pose[row, 0]).position, start.position[0], atol=1e-4)
-        poses = unpack_pose(records.pose[row])
+        assert torch.allclose(unpack_pose(rollouts.pose[row, 0]).position, start.position[0], atol=1e-4)
+        poses = unpack_pose(rollouts.pose[row])
         for step in range(length - 1):
-            assert not records.stop[row, step]
+            assert not rollouts.stop[row, step]
             reached = world_to_start(start, poses.xy[step + 1].double().numpy())
-            assert np.allclose(records.position[row, step], reached, atol=2e-4), "the next pose is where it led"
-        for name in ("action", "log_probability", "value", "position", "pose", "stop", "left"):
-            assert not getattr(records, name)[row, length:].any(), f"{name} of the padding is empty"
+            assert np.allclose(rollouts.position[row, step], reached, atol=2e-4), "the next pose is where it led"
+        for name in ("action", "log_prob", "value", "position", "pose", "stop", "left_arena"):
+            assert not getattr(rollouts, name)[row, length:].any(), f"{name} of the padding is empty"
 
 
 def test_with_fewer_worlds_than_flights_the_same_flights_are_flown(run):
@@ -177,12 +183,12 @@ def test_with_fewer_worlds_than_flights_the_same_flights_are_flown(run):
         network.stage2.network.last.weight[[FORWARD_SPREAD, TURN_SPREAD, STOP]] = 0
     network.stage2.config = replace(network.stage2.config, min_deviation=0.0)
     index = torch.arange(9)
-    few = Collector(network, value_network(), examples, 2).fly(index, generator(1))
-    many = Collector(network, value_network(), examples, 9).fly(index, generator(2))
+    few = Collector(network, value_network(), examples, 2).collect(index, generator(1))
+    many = Collector(network, value_network(), examples, 9).collect(index, generator(2))
     assert few.length.tolist() == many.length.tolist() == steps[:9]
-    assert many.records.action[many.mask].std(0).min() > 0.05, "each decides for itself"
+    assert many.action[many.mask].std(0).min() > 0.05, "each decides for itself"
     for name in ("position", "action"):
-        a, b = getattr(few.records, name)[few.mask], getattr(many.records, name)[many.mask]
+        a, b = getattr(few, name)[few.mask], getattr(many, name)[many.mask]
         assert (a - b).abs().max() < 0.03, name
 
 
@@ -190,9 +196,9 @@ def test_a_collector_flies_the_same_again_and_changes_no_network(several):
     examples, index, network, values, rollouts = several
     before = [parameter.clone() for parameter in (*network.parameters(), *values.parameters())]
     collector = Collector(network, values, examples, 3)
-    collector.fly(index[:5], generator(4))
-    again = collector.fly(index, generator())
-    each(lambda a, b: torch.testing.assert_close(a, b, rtol=0, atol=0), rollouts.records, again.records)
+    collector.collect(index[:5], generator(4))
+    again = collector.collect(index, generator())
+    each(lambda a, b: torch.testing.assert_close(a, b, rtol=0, atol=0), rollouts, again)
     assert torch.equal(rollouts.length, again.length)
     for parameter, kept in zip((*network.parameters(), *values.parameters()), before, strict=True):
         assert torch.equal(parameter, kept)
@@ -201,17 +207,17 @@ def test_a_collector_flies_the_same_again_and_changes_no_network(several):
 
 def test_a_policy_that_always_stops_rests_where_it_began(run):
     collector = Collector(steady(run.network(), stop=50.0), value_network(), run.examples, 2)
-    rollouts = collector.fly(torch.arange(5), generator())
+    rollouts = collector.collect(torch.arange(5), generator())
     assert rollouts.length.tolist() == [1] * 5
-    assert rollouts.records.stop[:, 0].all()
-    assert rollouts.records.position[:, 0].abs().max() < 1e-5
-    assert rollouts.flown.position.shape == (5, run.examples.max_steps + 1, 2)
+    assert rollouts.stop[:, 0].all()
+    assert rollouts.position[:, 0].abs().max() < 1e-5
+    assert rollouts.position.shape == (5, run.examples.max_steps, 2)
 
 
 def test_a_drone_that_never_stops_flies_to_its_last_step_or_out_of_the_arena(run):
     collector = Collector(steady(run.network(), forward=1.0), value_network(), run.examples, 3)
     index = torch.tensor([0, 7, len(run.examples) - 1])
-    rollouts = collector.fly(index, generator())
+    rollouts = collector.collect(index, generator())
     for row, example in enumerate(index.tolist()):
         start = run.examples.examples.start[torch.tensor([example])]
         simulator = Simulator(1, draw=False)
@@ -221,27 +227,27 @@ def test_a_drone_that_never_stops_flies_to_its_last_step_or_out_of_the_arena(run
             simulator.step(Setpoint(torch.tensor([0.7]), torch.zeros(1)))
             flown += 1
         assert int(rollouts.length[row]) == flown
-        assert bool(rollouts.records.left[row, flown - 1])
+        assert bool(rollouts.left_arena[row, flown - 1])
     turning = Collector(steady(run.network(), forward=0.0, turn=1.0), value_network(), run.examples, 2)
-    house = turning.fly(torch.tensor([0, len(run.examples) - 1]), generator())
+    house = turning.collect(torch.tensor([0, len(run.examples) - 1]), generator())
     assert house.length.tolist() == [50, 70], "every dataset has its own limit"
-    assert not house.records.left.any()
-    assert not house.records.stop.any()
+    assert not house.left_arena.any()
+    assert not house.stop.any()
 
 
 def test_nothing_about_the_demonstration_enters(several):
     examples, index, network, values, rollouts = several
     elsewhere = replace(examples, examples=replace(examples.examples, points=examples.examples.points.flip(0) + 1.0))
-    again = Collector(network, values, elsewhere, 3).fly(index, generator())
-    each(lambda a, b: torch.testing.assert_close(a, b, rtol=0, atol=0), rollouts.records, again.records)
+    again = Collector(network, values, elsewhere, 3).collect(index, generator())
+    each(lambda a, b: torch.testing.assert_close(a, b, rtol=0, atol=0), rollouts, again)
 
 
 def test_only_where_it_is_asked_for_a_flight_ends_far_from_the_demonstrated_path(run):
     network = steady(run.network(), forward=1.0, turn=0.3)
     index = torch.arange(5)
     collector = Collector(network, value_network(), run.examples, 5, gold_distance=0.6)
-    rollouts, free = collector.fly(index, generator()), Collector(network, value_network(), run.examples, 5)
-    unhindered = free.fly(index, generator())
+    rollouts, free = collector.collect(index, generator()), Collector(network, value_network(), run.examples, 5)
+    unhindered = free.collect(index, generator())
     ends = set()
     for row in range(5):
         points = run.examples.examples.points[row].double().numpy()
@@ -250,67 +256,62 @@ def test_only_where_it_is_asked_for_a_flight_ends_far_from_the_demonstrated_path
         frame = np.array([[math.cos(float(start.yaw)), -math.sin(float(start.yaw))],
                           [math.sin(float(start.yaw)), math.cos(float(start.yaw))]])  # fmt: skip
         distances = []
-        for place in unhindered.records.position[row, : unhindered.length[row]].double().numpy():
+        for place in unhindered.position[row, : unhindered.length[row]].double().numpy():
             here = frame @ place + start.xy[0].double().numpy()
             along = np.clip(((here - starts) * ways).sum(1) / np.maximum((ways**2).sum(1), 1e-12), 0, 1)
             distances.append(np.hypot(*(here - starts - along[:, None] * ways).T).min())
         strayed = [step for step, distance in enumerate(distances) if distance > 0.6]
         expected = strayed[0] + 1 if strayed else len(distances)
         assert abs(int(rollouts.length[row]) - expected) <= 1, "points of the path stand for it"
-        flags = rollouts.records.strayed[row, : rollouts.length[row]].tolist()
+        flags = rollouts.strayed[row, : rollouts.length[row]].tolist()
         assert not any(flags[:-1])
         ends.add(flags[-1])
     assert True in ends
-    assert not unhindered.records.strayed.any()
+    assert not unhindered.strayed.any()
 
 
 def test_what_process_a_gets_are_the_poses_of_every_flight(several):
     _examples, index, _network, _values, rollouts = several
-    executed = rollouts.executed(0.3)
-    assert executed.index.tolist() == index.tolist()
-    assert executed.lengths.tolist() == rollouts.length.tolist()
-    assert executed.progress == 0.3
-    parts = executed.rows.split(executed.lengths.tolist())
+    message = rollouts.message(0.3)
+    assert message.example.tolist() == index.tolist()
+    assert message.executions.lengths.tolist() == rollouts.length.tolist()
+    assert message.progress == 0.3
+    parts = message.executions.rows().split(rollouts.length.tolist())
     for row, part in enumerate(parts):
-        assert torch.equal(part, rollouts.records.pose[row, : len(part)])
+        assert torch.equal(part, rollouts.pose[row, : len(part)])
 
 
-def test_rewards_see_metres_and_a_path_that_begins_at_the_start(several):
-    flown = several[-1].flown
-    records = several[-1].records
-    assert flown.position[:, 0].abs().max() == 0
-    assert torch.equal(flown.position[:, 1:], records.position)
-    assert torch.allclose(flown.action[..., 0], 0.7 * records.action[..., 0])
-    assert torch.equal(flown.action[..., 1], records.action[..., 1])
-    assert torch.equal(flown.unobserved, records.view.unobserved[..., 1])
+def test_p_oob_of_the_goal_is_the_second_of_the_view(several):
+    rollouts = several[-1]
+    assert torch.equal(rollouts.unobserved, rollouts.view.unobserved[..., 1])
 
 
 def test_fewer_flights_than_worlds_are_refused(run):
     collector = Collector(run.network(), value_network(), run.examples, 4)
     with pytest.raises(ValueError, match="3 flights are too few for 4 worlds"):
-        collector.fly(torch.arange(3), generator())
+        collector.collect(torch.arange(3), generator())
 
 
 def test_drones_are_alike_unless_it_is_asked_for(run):
     """Six flights of one instruction in two worlds, straight on at full speed."""
     network = steady(run.network(), forward=1.0)
     index = torch.full((6,), 3)
-    alike, unlike, again = (
-        Collector(network, value_network(), run.examples, 2, unlike=spread).fly(index, generator())
+    alike, varied, again = (
+        Collector(network, value_network(), run.examples, 2, dynamics_randomization=spread).collect(index, generator())
         for spread in (0.0, 0.5, 0.5)
     )
-    first = {name: flights.records.position[:, 2] for name, flights in (("alike", alike), ("unlike", unlike))}
+    first = {name: flights.position[:, 2] for name, flights in (("alike", alike), ("varied", varied))}
     assert (first["alike"] - first["alike"][0]).norm(dim=1).max() < 1e-4
-    apart = torch.cdist(first["unlike"], first["unlike"])
+    apart = torch.cdist(first["varied"], first["varied"])
     assert apart[~torch.eye(6, dtype=torch.bool)].min() > 1e-4
-    assert torch.equal(unlike.records.position, again.records.position)
+    assert torch.equal(varied.position, again.position)
 
 
-def test_drones_that_are_unlike_are_so_within_bounds_and_each_flight_has_another(run, monkeypatch):
+def test_randomized_dynamics_stay_within_bounds_and_each_flight_has_others(run, monkeypatch):
     drawn = []
     vary = FleetState.vary
     monkeypatch.setattr(FleetState, "vary", lambda *call: drawn.append(call[2]) or vary(*call))
-    Collector(steady(run.network(), stop=50.0), value_network(), run.examples, 8, unlike=0.5).fly(
+    Collector(steady(run.network(), stop=50.0), value_network(), run.examples, 8, dynamics_randomization=0.5).collect(
         torch.arange(40), generator()
     )
     factors = torch.cat(drawn)

@@ -6,7 +6,7 @@ import torch
 
 from wordwing.bench.learn import SMALL, Plan, _report, _WorkA
 from wordwing.cli import main
-from wordwing.learning.runtime.recipes import gpu
+from wordwing.learning.recipes.presets import gpu
 
 FIGURES = (
     "Process A alone, contexts/s",
@@ -57,7 +57,7 @@ def test_a_limit_that_leaves_nothing_is_refused(limit, capsys):
 
 @pytest.mark.long
 def test_bench_learn_measures_both_processes_alone_and_together(run, capsys):
-    cage = str(run.material.datasets[0].folder)
+    cage = str(run.data.datasets[0].folder)
     main(["bench", "learn", "--device", "cpu", "--seconds", "1", "--corpus", cage, "--limit", "12"])
     found = rows(capsys)
     assert tuple(found) == FIGURES
@@ -73,7 +73,7 @@ def test_bench_learn_measures_both_processes_alone_and_together(run, capsys):
 def test_the_batches_of_the_recipe_gpu_are_measured_with_its_mirrored_flights(run):
     recipe = gpu()
     config = replace(
-        recipe, supervised=replace(recipe.supervised, executions=2, common=1, discriminator_pictures=2), data=SMALL.data
+        recipe, supervised=replace(recipe.supervised, executions=2, common=1, discriminator_images=2), data=SMALL.data
     )
-    work = _WorkA(run.network(), run.material, config, Plan("cpu", 1.0, False, "cage", None, 0, "gpu"))
+    work = _WorkA(run.network(), run.data, config, Plan("cpu", 1.0, False, "cage", None, 0, "gpu"))
     assert work() == 4 * 4, "two executions, one of the cage and one of the lab, of four pictures"

@@ -31,44 +31,52 @@ from tiny_training import (
 )
 from wordwing.cli import main
 from wordwing.errors import WordwingError
+from wordwing.execution.packing import PackedExecutions
 from wordwing.learning import sureal
 from wordwing.learning.algorithm1 import Supervised
-from wordwing.learning.ppo import PPO
-from wordwing.learning.process_b import ProcessB
+from wordwing.learning.algorithm2 import PPO, ProcessB
 from wordwing.learning.rollouts import Collector
 from wordwing.learning.runtime import checkpoints as state
+from wordwing.learning.runtime import processes
 from wordwing.learning.runtime.checkpoints import load_state
-from wordwing.learning.runtime.messages import Executed, FolderLink, Parameters, Pulse
+from wordwing.learning.runtime.messages import FolderLink, Heartbeat, Parameters, Rollouts, clear_exchange
 from wordwing.learning.runtime.runs import opened
 from wordwing.learning.sureal import train_synchronously
 
 
 @pytest.fixture(scope="module")
 def cage(run) -> Path:
-    return run.material.datasets[0].folder
+    return run.data.datasets[0].folder
 
 
 def policy(folder: Path) -> bytes:
     return (folder / "policy" / "model.safetensors").read_bytes()
 
 
-EXAMINED = "schedule.examine_every=1"
+def rollouts(examples: list[int], value: int, progress: float) -> Rollouts:
+    """Of one pose each."""
+    poses = torch.full((len(examples), 1, 6), value, dtype=torch.int16)
+    lengths = torch.ones(len(examples), dtype=torch.int64)
+    return Rollouts(torch.tensor(examples), PackedExecutions(poses, lengths), progress)
+
+
+EVALUATED = "schedule.evaluate_every=1"
 
 
 @pytest.fixture(scope="module")
 def whole(cage, tmp_path_factory) -> Path:
     """The folder of a run that nobody interrupted."""
     folder = tmp_path_factory.mktemp("whole")
-    train_synchronously(here(folder), tiny(cage, EXAMINED))
+    train_synchronously(here(folder), tiny(cage, EVALUATED))
     return folder
 
 
 def test_the_same_seed_learns_the_same_to_the_last_bit_and_another_seed_does_not(cage, whole, tmp_path):
     torch.manual_seed(77)
-    train_synchronously(here(tmp_path / "a"), tiny(cage, EXAMINED))
+    train_synchronously(here(tmp_path / "a"), tiny(cage, EVALUATED))
     assert same(learned(whole / "state"), learned(tmp_path / "a" / "state"))
     assert policy(whole) == policy(tmp_path / "a")
-    train_synchronously(here(tmp_path / "b"), tiny(cage, EXAMINED, "seed=1"))
+    train_synchronously(here(tmp_path / "b"), tiny(cage, EVALUATED, "seed=1"))
     assert not same(learned(whole / "state"), learned(tmp_path / "b" / "state"))
 
 
@@ -86,8 +94,8 @@ def test_what_is_interrupted_after_any_checkpoint_ends_as_if_it_were_not(cage, w
 
     monkeypatch.setattr(sureal, "save_state", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        train_synchronously(here(tmp_path), tiny(cage, EXAMINED))
-    train_synchronously(here(tmp_path), tiny(cage, EXAMINED))
+        train_synchronously(here(tmp_path), tiny(cage, EVALUATED))
+    train_synchronously(here(tmp_path), tiny(cage, EVALUATED))
     assert same(learned(whole / "state"), learned(tmp_path / "state"))
     assert policy(whole) == policy(tmp_path)
 
@@ -115,17 +123,17 @@ def interrupted(monkeypatch):
 
 
 MOMENTS = (
-    (Supervised, "update", 2, {"updates": 2, "cloned": 0, "iterations": 0, "examined": -1}),
-    (Collector, "_decide", 2, {"updates": 2, "cloned": 1, "iterations": 0, "examined": -1}),
-    (ProcessB, "policy", 1, {"updates": 2, "cloned": 1, "iterations": 1, "examined": -1}),
-    (PPO, "update", 1, {"updates": 3, "cloned": 1, "iterations": 2, "examined": 1}),
+    (Supervised, "update", 2, {"updates": 2, "cloned": 0, "iterations": 0, "evaluated": -1}),
+    (Collector, "_decide", 2, {"updates": 2, "cloned": 1, "iterations": 0, "evaluated": -1}),
+    (ProcessB, "policy", 1, {"updates": 2, "cloned": 1, "iterations": 1, "evaluated": -1}),
+    (PPO, "update", 1, {"updates": 3, "cloned": 1, "iterations": 2, "evaluated": 1}),
 )
-"""What is done when Ctrl-C comes to one life after another, and how far the run is then: flights and examinations are
-broken off, updates are finished."""
+"""What is done when Ctrl-C comes to one session after another, and how far the run is then: flights and evaluations are
+interrupted, updates are finished."""
 
 
 def test_ctrl_c_saves_what_was_learned_and_the_same_command_goes_on(cage, whole, tmp_path, capsys, interrupted):
-    config = tiny(cage, EXAMINED, "schedule.save_seconds=1000")
+    config = tiny(cage, EVALUATED, "schedule.save_seconds=1000")
     for owner, name, call, counts in MOMENTS:
         with interrupted(owner, name, call), pytest.raises(KeyboardInterrupt):
             train_synchronously(here(tmp_path), config)
@@ -144,7 +152,7 @@ def test_a_run_with_every_switch_goes_on_from_a_checkpoint_as_if_it_had_not_ende
         "model.stage1.lingunet.attention=3",
         "model.stage2.phases=4",
         "supervised.average=0.9",
-        "supervised.late_pictures=3",
+        "supervised.late_images=3",
     )
     train_synchronously(here(tmp_path / "whole"), tiny(cage, *switches))
     left, save_state = [2], sureal.save_state
@@ -180,16 +188,16 @@ def test_a_full_disk_ends_it_with_a_sentence_and_the_old_checkpoint_goes_on(cage
 
     monkeypatch.setattr(state.os, "fsync", full)
     with pytest.raises(SystemExit) as stop:
-        main(command(cage, tmp_path, EXAMINED))
+        main(command(cage, tmp_path, EVALUATED))
     assert stop.value.code == 2
     said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("wordwing: ")]
     assert said == [f"wordwing: {tmp_path / 'state'}: the disk is full; nothing was changed"]
     assert counters(tmp_path)["cloned"] == 1
-    main(command(cage, tmp_path, EXAMINED))
+    main(command(cage, tmp_path, EVALUATED))
     assert same(learned(whole / "state"), learned(tmp_path / "state"))
 
 
-def test_the_clock_of_process_b_has_the_warm_up_of_all_lives(cage, tmp_path, monkeypatch):
+def test_the_time_of_process_b_includes_the_warm_up_of_earlier_sessions(cage, tmp_path, monkeypatch):
     sleep, seconds = time.sleep, []
     for nap in (0.5, 0.0):
         naps = iter([nap, 0.0])
@@ -201,7 +209,7 @@ def test_the_clock_of_process_b_has_the_warm_up_of_all_lives(cage, tmp_path, mon
 
         monkeypatch.setattr(sureal.time, "sleep", doze)
         with pytest.raises(KeyboardInterrupt):
-            sureal._live_b(here(tmp_path), tiny(cage), Pulse(tmp_path / "exchange", "b"), os.getppid())
+            sureal._process_b(Heartbeat(tmp_path / "exchange", "b"), os.getppid(), here(tmp_path), tiny(cage))
         seconds.append(load_state(tmp_path / "state-b")[1]["seconds"])
     assert seconds[1] > seconds[0] > 0.5
 
@@ -209,29 +217,29 @@ def test_the_clock_of_process_b_has_the_warm_up_of_all_lives(cage, tmp_path, mon
 @pytest.mark.parametrize(
     ("code", "said", "sentence"),
     [
-        (-9, None, "Process A was killed by SIGKILL; the same command goes on from the last checkpoint"),
-        (1, None, "Process A ended with status 1; the same command goes on from the last checkpoint"),
+        (-9, None, "Process A was killed by SIGKILL; the same command resumes from the last checkpoint"),
+        (1, None, "Process A ended with status 1; the same command resumes from the last checkpoint"),
         (2, "x: the disk is full", "x: the disk is full"),
     ],
 )
 def test_who_vanishes_is_named_with_its_own_words_if_it_left_some(tmp_path, code, said, sentence):
     if said:
-        Pulse(tmp_path, "a").beat({"phase": "failed", "error": said})
-    assert str(sureal._vanished("a", code, tmp_path)) == sentence
+        Heartbeat(tmp_path, "a").beat({"phase": "failed", "error": said})
+    assert str(processes._vanished("a", code, tmp_path)) == sentence
 
 
 def test_an_exchange_is_cleared_of_messages_and_of_nothing_else(tmp_path):
     link = FolderLink(tmp_path / "exchange")
     link.send_parameters(Parameters(1, {"x": torch.zeros(1)}))
-    link.send_executed(Executed(torch.tensor([0]), torch.zeros(1, 6, dtype=torch.int16), torch.tensor([1]), 0.5))
-    Pulse(tmp_path / "exchange", "b").beat({})
+    link.send_rollouts(rollouts([0], 0, 0.5))
+    Heartbeat(tmp_path / "exchange", "b").beat({})
     (tmp_path / "exchange" / ".parameters-abcd1234.safetensors").write_text("half a message")
     (tmp_path / "exchange" / "rates.csv").write_text("mine")
-    sureal._clear(tmp_path / "exchange")
+    clear_exchange(tmp_path / "exchange")
     assert [path.name for path in (tmp_path / "exchange").iterdir()] == ["rates.csv"]
     (tmp_path / "exchange" / "rates.csv").unlink()
-    sureal._clear(tmp_path / "exchange")
-    sureal._clear(tmp_path / "exchange")
+    clear_exchange(tmp_path / "exchange")
+    clear_exchange(tmp_path / "exchange")
     assert not (tmp_path / "exchange").exists()
 
 
@@ -359,7 +367,7 @@ def test_if_a_process_vanishes_the_command_says_which_and_goes_on_when_begun_aga
         assert status == 2
         assert out.count("\n") == 1, "only what is said about the recipe"
         assert error.splitlines()[-1] == (
-            f"wordwing: Process {victim} was killed by SIGKILL; the same command goes on from the last checkpoint"
+            f"wordwing: Process {victim} was killed by SIGKILL; the same command resumes from the last checkpoint"
         )
         assert not any(is_alive(worker) for worker in workers)
         after = counters(tmp_path)
@@ -407,7 +415,7 @@ def test_ctrl_c_lets_both_processes_save_and_a_second_one_ends_them_at_once(cage
     assert found["updates"] >= 2
     assert found["iterations"] >= 1
     if times == 1:
-        assert not list((out / "exchange").glob("executed-*")), "Process A has taken what Process B had flown"
+        assert not list((out / "exchange").glob("rollouts-*")), "Process A has taken what Process B had flown"
     with Running(["-m", "wordwing", *two(cage, out, *slow)], tmp_path) as running:
         running.wait_until_said(f"A stage 1: resuming at update {found['updates'] + found['cloned']}\n")
         running.wait_until_said(f"B stage 2: resuming at iteration {found['iterations']}\n")
@@ -417,16 +425,15 @@ def test_ctrl_c_lets_both_processes_save_and_a_second_one_ends_them_at_once(cage
 
 
 @pytest.mark.long
-def test_messages_of_an_earlier_life_are_neither_taken_for_new_ones_nor_in_the_way(cage, tmp_path, finishes):
+def test_stale_messages_of_a_previous_run_are_neither_taken_for_new_ones_nor_in_the_way(cage, tmp_path, finishes):
     stale = FolderLink(tmp_path / "exchange")
     stale.send_parameters(Parameters(1_000_000, {"stage1.nothing": torch.zeros(3)}))
-    poses = torch.full((2, 6), 30_000, dtype=torch.int16)
-    stale.send_executed(Executed(torch.tensor([0, 7_000]), poses, torch.tensor([1, 1]), 1.0))
-    Pulse(tmp_path / "exchange", "b").beat({"phase": "finished"})
-    Pulse(tmp_path / "exchange", "a").beat({"phase": "failed", "error": "long ago"})
+    stale.send_rollouts(rollouts([0, 7_000], 30_000, 1.0))
+    Heartbeat(tmp_path / "exchange", "b").beat({"phase": "finished"})
+    Heartbeat(tmp_path / "exchange", "a").beat({"phase": "failed", "error": "long ago"})
     finishes(tmp_path)
     assert counters(tmp_path)["updates"] >= 2, "process A was not told that all is finished"
-    assert load_state(tmp_path / "state-b")[1]["heard"] < 1000
+    assert load_state(tmp_path / "state-b")[1]["stage1_version"] < 1000
 
 
 @pytest.mark.long
@@ -444,9 +451,9 @@ import errno, os, sys
 from pathlib import Path
 
 if __name__ != "__main__":  # in both processes, not in the one that watches them
-    from wordwing.learning.runtime import logs as logbook
+    from wordwing.learning.runtime import logs as metric_log
 
-    fsync, write_bytes, write = os.fsync, Path.write_bytes, logbook.Logbook._write
+    fsync, write_bytes, write = os.fsync, Path.write_bytes, metric_log.MetricLog._write
     left = 3
 
     class Disk:
@@ -476,7 +483,7 @@ if __name__ != "__main__":  # in both processes, not in the one that watches the
     elif {where!r} == "exchange":
         Path.write_bytes = full_exchange
     else:
-        logbook.Logbook._write = full_log
+        metric_log.MetricLog._write = full_log
 
 if __name__ == "__main__":
     from wordwing.cli import main

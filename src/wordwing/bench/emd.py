@@ -23,7 +23,8 @@ from wordwing.errors import WordwingError
 from wordwing.frames import Pose, start_frame
 from wordwing.interface import CONTROL_PERIOD, FLIGHT_HEIGHT, MAX_FORWARD
 from wordwing.learning.emd import SparseMap, batched_emd, exact_emd, visited_weights
-from wordwing.learning.gold import POINTS, GoldConfig, even_points, gold_visitation
+from wordwing.learning.losses import GoldConfig, gold_visitation
+from wordwing.learning.training_data import POINTS, even_points
 from wordwing.model.grid import START_GRID
 from wordwing.model.layers import each
 from wordwing.model.mapping import MappingConfig, arena_cells, visible_ground

@@ -19,11 +19,12 @@ from wordwing.errors import WordwingError
 from wordwing.interrupts import blocked
 from wordwing.learning.algorithm1 import Supervised
 from wordwing.learning.algorithm2 import Reinforcement
-from wordwing.learning.executions import Executions, LabExecutions
+from wordwing.learning.executions import ExecutionSet, initial_executions
+from wordwing.learning.paraphrases import training_paraphrases
+from wordwing.learning.recipes.config import RunConfig
+from wordwing.learning.recipes.presets import RECIPES, paper
 from wordwing.learning.rewards import rewards
-from wordwing.learning.runtime.config import DataConfig, RunConfig
-from wordwing.learning.runtime.recipes import RECIPES, paper
-from wordwing.learning.training_data import Material, first_executions, load_material, open_datasets, other_sayings
+from wordwing.learning.training_data import DataConfig, TrainingData, load_training_data, open_datasets
 from wordwing.model.policy import PolicyNetwork
 from wordwing.pool import die_with
 
@@ -31,10 +32,10 @@ PAPER_CONTEXTS, WARM_CONTEXTS, PAPER_FLIGHTS = 16e6, 9.3e6, 400e3
 """What the authors trained on: contexts in all, those before Process B began, and flights."""
 
 FLIGHTS = 402
-"""Of made-up lab demonstrations, noise for pictures, which cost as much as any."""
+"""Of made-up lab demonstrations, noise for images, which cost as much as any."""
 
 SMALL = RunConfig(
-    supervised=replace(paper().supervised, executions=4, common=2, discriminator_pictures=2),
+    supervised=replace(paper().supervised, executions=4, common=2, discriminator_images=2),
     reinforcement=replace(paper().reinforcement, flights=16, worlds=8),
 )
 """For the CPU, where only the order of magnitude is of interest."""
@@ -121,11 +122,11 @@ def _child(name: str, plan: Plan, barrier: Any, results: Any, parent: int) -> No
     device = torch.device(plan.device)
     torch.set_num_threads(1)  # on the CPU two processes with two threads each would be in each other's way
     config = RECIPES[plan.recipe]() if device.type == "cuda" else SMALL
-    material = load_material(_data(plan), device)
+    data = load_training_data(_data(plan), device)
     torch.manual_seed(plan.seed)
-    network = PolicyNetwork(config.model, len(material.vocabulary)).to(device)
+    network = PolicyNetwork(config.model, len(data.vocabulary)).to(device)
     work: _WorkA | _WorkB
-    work = _WorkA(network, material, config, plan) if name == "a" else _WorkB(network, material, config, plan)
+    work = _WorkA(network, data, config, plan) if name == "a" else _WorkB(network, data, config, plan)
     work()
     work()  # what is compiled may depend on how the first result lies in memory
     synchronize(device)
@@ -144,36 +145,36 @@ def _child(name: str, plan: Plan, barrier: Any, results: Any, parent: int) -> No
 class _WorkA:
     """Process A's updates; counts contexts."""
 
-    def __init__(self, network: PolicyNetwork, material: Material, config: RunConfig, plan: Plan) -> None:
-        executions = first_executions(material, config.data)
-        lab = _noise(material, executions) if "cage" in material.examples.corpora else None
-        sayings = other_sayings(material, config.data, config.supervised.contexts.mirrored > 0)
-        parts = material.examples, executions, lab, config.supervised
-        self.teacher = Supervised(network, *parts, 0, plan.compiled, sayings)
+    def __init__(self, network: PolicyNetwork, data: TrainingData, config: RunConfig, plan: Plan) -> None:
+        executions = initial_executions(data, config.data)
+        lab = _noise(data, executions) if "cage" in data.examples.corpora else None
+        paraphrases = training_paraphrases(data, config.data, config.supervised.contexts.mirrored > 0)
+        parts = data.examples, executions, lab, config.supervised
+        self.learner = Supervised(network, *parts, 0, plan.compiled, paraphrases)
 
     def __call__(self) -> int:
-        self.teacher.update()
-        return self.teacher.contexts
+        self.learner.update()
+        return self.learner.contexts
 
     def more(self) -> dict[str, Any]:
-        return {"contexts": self.teacher.contexts}
+        return {"contexts": self.learner.contexts}
 
 
 class _WorkB:
     """Process B's iterations; counts decisions."""
 
-    def __init__(self, network: PolicyNetwork, material: Material, config: RunConfig, plan: Plan) -> None:
-        self.teacher = Reinforcement(network, material.examples, config.reinforcement, 0, plan.compiled)
-        self.device = material.examples.device
+    def __init__(self, network: PolicyNetwork, data: TrainingData, config: RunConfig, plan: Plan) -> None:
+        self.learner = Reinforcement(network, data.examples, config.reinforcement, 0, plan.compiled)
+        self.device = data.examples.device
 
     def __call__(self) -> int:
-        before = self.teacher.decisions
-        self.teacher.iterate()
-        return self.teacher.decisions - before
+        before = self.learner.decisions
+        self.learner.iterate()
+        return self.learner.decisions - before
 
     def more(self) -> dict[str, Any]:
         """What an iteration is made of."""
-        teacher = self.teacher
+        learner = self.learner
         generator = torch.Generator(self.device).manual_seed(0)
         spent: dict[str, float] = {}
 
@@ -185,20 +186,20 @@ class _WorkB:
             spent[part] = time.monotonic() - began
             return done
 
-        rollouts = timed("fly", lambda: teacher.collector.fly(teacher.choose(), generator))
-        paid = timed("reward", lambda: rewards(rollouts.flown, teacher.config.reward))
-        timed("learn", lambda: teacher.ppo.update(teacher.decisions_of(rollouts, paid), generator, 0.0))
+        rollouts = timed("fly", lambda: learner.collector.collect(learner.choose(), generator))
+        reward = timed("reward", lambda: rewards(rollouts, learner.config.reward))
+        timed("learn", lambda: learner.ppo.update(learner.advantages(rollouts, reward), generator, 0.0))
         total = sum(spent.values())
         length = float(rollouts.length.float().mean())
         shares = {part: seconds / total for part, seconds in spent.items()}
         return {**shares, "length": length, "flights": len(rollouts.example)}
 
 
-def _noise(material: Material, executions: Executions) -> LabExecutions:
-    """Lab flights whose pictures are noise, along cage demonstrations."""
-    examples = material.examples
+def _noise(data: TrainingData, executions: ExecutionSet) -> ExecutionSet:
+    """Lab flights whose images are noise, along cage demonstrations."""
+    examples = data.examples
     chosen = examples.of("cage")[:FLIGHTS]
-    own = Executions(executions.poses[chosen], executions.lengths[chosen])
-    pictures = (int(own.lengths.sum()), 72, 128, 3)
-    images = torch.randint(0, 256, pictures, dtype=torch.uint8, device=examples.device)
-    return LabExecutions(chosen, own, images)
+    own = executions[chosen]
+    shape = (int(own.lengths.sum()), 72, 128, 3)
+    images = torch.randint(0, 256, shape, dtype=torch.uint8, device=examples.device)
+    return ExecutionSet(own.poses, own.lengths, example=chosen, images=images)

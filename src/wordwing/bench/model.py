@@ -22,7 +22,8 @@ from wordwing.devices import compile_once, device_title, find_device, precision
 from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF, Pose, in_start_frame
 from wordwing.interface import FLIGHT_HEIGHT
-from wordwing.learning.gold import POINTS, GoldConfig, gold_visitation, observed_part
+from wordwing.learning.losses import GoldConfig, gold_visitation, observed_part
+from wordwing.learning.training_data import POINTS
 from wordwing.model.layers import count_parameters
 from wordwing.model.lingunet import LingUNetConfig
 from wordwing.model.policy import ModelConfig, PolicyNetwork, PolicyState

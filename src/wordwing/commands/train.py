@@ -10,8 +10,8 @@ import tyro
 from wordwing.commands.common import check_seed
 
 if TYPE_CHECKING:
-    from wordwing.learning.runtime.config import RunConfig
-    from wordwing.learning.runtime.runs import Settings
+    from wordwing.learning.recipes.config import RunConfig
+    from wordwing.learning.runtime.runs import RunSettings
 
 Recipe = Literal["quick", "paper", "gpu"]
 
@@ -159,14 +159,14 @@ def _prepared(
     compile: bool | None,
     seed: int,
     synchronous: bool = True,
-) -> tuple[Settings, RunConfig]:
+) -> tuple[RunSettings, RunConfig]:
     """Where and what to learn."""
     from dataclasses import replace
 
     from wordwing.devices import find_device
-    from wordwing.learning.runtime.limits import check_settings
-    from wordwing.learning.runtime.recipes import RECIPES, ablated, changed, check_ablations
-    from wordwing.learning.runtime.runs import Settings
+    from wordwing.learning.recipes.limits import check_settings
+    from wordwing.learning.recipes.presets import RECIPES, ablated, changed, check_ablations
+    from wordwing.learning.runtime.runs import RunSettings
     from wordwing.model.checkpoint import load_network
 
     check_ablations(ablate)
@@ -189,4 +189,4 @@ def _prepared(
     options = ["--recipe", recipe, *(["--ablate", *ablate] * bool(ablate)), *(["--set", *set] * bool(set))]
     options += ["--start", start] if start is not None else []
     typed = " ".join(["wordwing train", what, *options, "--seed", str(seed)])
-    return Settings(out or Path("out") / f"{what}-{recipe}", where, compiled, together, what, typed), config
+    return RunSettings(out or Path("out") / f"{what}-{recipe}", where, compiled, together, what, typed), config

@@ -1,88 +1,72 @@
-"""Process A: supervised learning of stage 1 for both domains (paper: Algorithm 1)."""
+"""Process A: supervised learning of stage 1 for both domains (paper: Algorithm 1).
+
+`Supervised.update` is the inner loop's body, lines 3 to 9 of the paper's box. `ProcessA.step` is what stands around it:
+lines 1, 2 and 10 to 12, and cloning of stage 2 where asked for.
+"""
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from wordwing.devices import compile_once, precision
-from wordwing.learning.contexts import ContextConfig, ContextSource, FlightCamera
-from wordwing.learning.examples import ExampleSet
-from wordwing.learning.executions import Executions, LabExecutions
-from wordwing.learning.losses import LossConfig, supervised_loss
-from wordwing.learning.runtime.seeding import generator_of
-from wordwing.learning.sayings import Sayings
-from wordwing.learning.stepping import adam, step
-from wordwing.model.discriminator import Discriminator, DiscriminatorConfig, wasserstein
+from wordwing.execution.packing import PackedExecutions
+from wordwing.learning.cloning import Cloning
+from wordwing.learning.contexts import ContextSource, FlightCamera
+from wordwing.learning.evaluator import Evaluator
+from wordwing.learning.executions import ExecutionSet, initial_executions, lab_executions
+from wordwing.learning.losses import supervised_loss
+from wordwing.learning.paraphrases import Paraphrases, training_paraphrases
+from wordwing.learning.recipes.config import RunConfig, SupervisedConfig
+from wordwing.learning.recipes.initial import new_network
+from wordwing.learning.runtime.checkpoints import Tensors, squeeze, unsqueeze
+from wordwing.learning.runtime.messages import Parameters, Rollouts
+from wordwing.learning.runtime.updates import adam, generator_of, optimizer_step
+from wordwing.learning.runtime.worker import RunContext, Worker
+from wordwing.learning.training_data import ExampleSet, TrainingData
+from wordwing.model.discriminator import Discriminator, wasserstein
 from wordwing.model.policy import PolicyNetwork
 from wordwing.model.stage1 import AuxiliaryHeads
 
-
-@dataclass(frozen=True)
-class SupervisedConfig:
-    """Process A."""
-
-    executions: int = 96
-    """Of any corpus in `sim`, in a batch; the paper has one execution of each domain."""
-    common: int = 16
-    """Of the cage in `sim`, in a batch, and as many of the lab."""
-    contexts: ContextConfig = field(default_factory=ContextConfig)
-    losses: LossConfig = field(default_factory=LossConfig)
-    discriminator: DiscriminatorConfig = field(default_factory=DiscriminatorConfig)
-    discriminator_updates: int = 5
-    """K_discr: updates of the discriminator for each of the model."""
-    discriminator_pictures: int = 32
-    """Of each domain, in one of its updates."""
-    discriminator_rate: float = 1e-3
-    learning_rate: float = 1e-3
-    final_rate: float = 1.0
-    """Factor on both rates that a cosine reaches at the end; the paper's rate stays."""
-    weight_decay: float = 1e-6
-    max_gradient_norm: float = 10.0
-    """Far above what is usual; the paper has none."""
-    average: float = 0.0
-    """Decay of the exponential average of stage 1's weights, which then is what Process B gets and what is kept; 0, as
-    in the paper, for the weights themselves."""
-    late_pictures: int = 0
-    """Of each execution in the last quarter of learning, of as many fewer executions, so that maps are learned from
-    that have been seen as often as in flight; 0 for as many as before."""
-
+CHECK_EVERY = 10
+"""Updates between two checks whether losses are numbers, each of which waits for the device."""
 
 LATE = 0.75
-"""Share of all learning after which executions have `late_pictures`."""
+"""Share of the training after which executions have `late_images`."""
 
 
 class Supervised:
-    """Stage 1's teacher: each `update` is one iteration of Algorithm 1's inner loop."""
+    """Supervised learning of stage 1: each `update` is one iteration of Algorithm 1's inner loop."""
 
     def __init__(
         self,
         network: PolicyNetwork,
         examples: ExampleSet,
-        executions: Executions,
-        lab: LabExecutions | None,
+        executions: ExecutionSet,
+        lab: ExecutionSet | None,
         config: SupervisedConfig,
         seed: int = 0,
         compiled: bool = False,
-        sayings: Sayings | None = None,
+        paraphrases: Paraphrases | None = None,
     ) -> None:
-        """Prepare to teach.
+        """Require f and f_S with their parameters, the discriminator h, and the executions D^S and D^R.
 
         Args:
             network: Its stage 1 learns; already on the examples' device.
-            examples: Of `sim`.
+            examples: The training instructions.
             executions: D^S, which may change between updates.
             lab: D^R, or None to learn from `sim` only.
             config: How.
-            seed: Of all that is random.
-            compiled: Whether to let torch compile the loss, which takes a minute or two.
-            sayings: Other words for the examples.
+            seed: Of all random numbers.
+            compiled: Whether torch compiles the loss, which takes a minute or two.
+            paraphrases: Of the examples.
         """
         self.network, self.examples, self.executions, self.lab, self.config = network, examples, executions, lab, config
         self.seed = seed
@@ -93,65 +77,102 @@ class Supervised:
         self.discriminator.clamp_weights()
         common = config.common if lab is not None else 0
         sizes = (config.executions, common, common)
-        self.source = ContextSource(examples, executions, lab, config.contexts, sizes, sayings)
+        self.source = ContextSource(examples, executions, lab, config.contexts, sizes, paraphrases)
         self._late: ContextSource | None = None
-        if config.late_pictures:
-            fewer = _scaled(sizes, config.contexts.pictures / config.late_pictures)
-            late = replace(config.contexts, pictures=config.late_pictures)
-            self._late = ContextSource(examples, executions, lab, late, fewer, sayings)
-        self.averaged = _averaged(network) if config.average else network
-        """What has been learned so far: the network itself, or one whose stage 1 is the average."""
+        if config.late_images:
+            factor = config.contexts.images / config.late_images
+            any_, common, recorded = (max(1, round(size * factor)) if size else 0 for size in sizes)
+            late = replace(config.contexts, images=config.late_images)
+            self._late = ContextSource(examples, executions, lab, late, (any_, common, recorded), paraphrases)
+        self.averaged = network
+        """What has been learned so far: the network itself, or a copy whose stage 1 is the moving average."""
+        if config.average:
+            self.averaged = copy.deepcopy(network)
+            self.averaged.stage1.requires_grad_(False)
+            self.averaged.stage2 = network.stage2  # a stage 2 that is cloned is cloned for both
         learned = [*network.stage1.parameters(), *self.heads.parameters()]
         self.optimizer = adam(learned, config.learning_rate, config.weight_decay)
         self.discriminator_optimizer = adam(list(self.discriminator.parameters()), config.discriminator_rate)
         # As a CUDA graph: several hundred kernels would take longer to launch than to run. What it returns is
         # overwritten by the next update.
-        objective = partial(supervised_loss, network, self.heads, self.discriminator, config=config.losses)
-        self._objective: Callable[..., tuple[Tensor, dict[str, Tensor]]] = (
-            compile_once(objective, "reduce-overhead") if compiled else objective
+        loss = partial(supervised_loss, network, self.heads, self.discriminator, config=config.losses)
+        self._loss: Callable[..., tuple[Tensor, dict[str, Tensor]]] = (
+            compile_once(loss, "reduce-overhead") if compiled else loss
         )
-        self._pool = _FeaturePool(self) if lab is not None and config.losses.wasserstein else None
+        self._discriminator_camera: FlightCamera | None = None
+        if lab is not None and config.losses.wasserstein:
+            images = config.discriminator_updates * config.discriminator_images
+            self._discriminator_camera = FlightCamera(images, 1, self.device)
 
     @property
     def contexts(self) -> int:
         """Contexts that an update learns from."""
-        return sum(self.source.sizes) * self.config.contexts.pictures
+        return sum(self.source.sizes) * self.config.contexts.images
 
     def update(self, progress: float = 0.0) -> dict[str, Tensor]:
-        """Train the discriminator a few times and the model once.
+        """Update the discriminator a few times and the model once.
 
         Args:
-            progress: Share of all learning that is done, for the schedule.
+            progress: Share of the training that is done, for the learning rate's schedule.
 
         Returns:
-            Figures to log, on the device.
+            Metrics to log, on the device.
         """
         config = self.config
         generator = generator_of(self.device, self.seed, "supervised", self.updates)
-        torch.manual_seed(generator.initial_seed())  # dropout and the gradient penalty ask for no generator
+        torch.manual_seed(generator.initial_seed())  # dropout and the gradient penalty take no generator
         factor = config.final_rate + (1 - config.final_rate) * (1 + math.cos(math.pi * min(progress, 1.0))) / 2
         self.network.train()
-        figures = {} if self._pool is None else self._pool.teach(generator, config.discriminator_rate * factor)
+        metrics: dict[str, Tensor] = {}
+        if self._discriminator_camera is not None:
+            metrics = self._update_discriminator(self._discriminator_camera, generator, factor)  # lines 3–6
+        # Line 7: Ξ^R ~ D^R and Ξ^S ~ D^S
         source = self._late if self._late is not None and progress >= LATE else self.source
         batch = source.draw(generator)
+        # Lines 8–9: θ^S, θ^R ← ADAM(∇ L_SL(Ξ^R, Ξ^S))
         with precision(self.device):
             state = self.network.begin(batch.examples.tokens, batch.examples.start)
-            loss, statistics = self._objective(contexts=batch, state=state)
-        norm, skipped = step(self.optimizer, loss, config.learning_rate * factor, config.max_gradient_norm)
+            loss, losses = self._loss(contexts=batch, state=state)
+        rate = config.learning_rate * factor
+        norm, skipped = optimizer_step(self.optimizer, loss, rate, config.max_gradient_norm)
         self.updates += 1
-        self._average()
-        return (
-            figures
-            | statistics
-            | {
-                "supervised/gradient_norm": norm,
-                "supervised/skipped_updates": skipped,
-                "supervised/learning_rate": norm.new_full((), config.learning_rate * factor),
-            }
-        )
+        self._update_average()
+        return {
+            **metrics,
+            **losses,
+            "supervised/gradient_norm": norm,
+            "supervised/skipped_updates": skipped,
+            "supervised/learning_rate": norm.new_full((), rate),
+        }
+
+    def _update_discriminator(
+        self, camera: FlightCamera, generator: torch.Generator, factor: float
+    ) -> dict[str, Tensor]:
+        """Lines 3 to 6: K_discr updates of the discriminator; returns its last loss.
+
+        Images are of cage demonstrations only, or it would learn to tell content apart. The vision encoders do not
+        change between these updates, so one pass over the images of all of them does.
+        """
+        stage1, discriminator, config = self.network.stage1, self.discriminator, self.config
+        assert self.lab is not None
+        with torch.no_grad(), precision(self.device):
+            # Line 4: Ξ^R ~ D^R and Ξ^S ~ D^S
+            sim = self.source.cage_images(camera, generator)
+            lab = self.lab.image(*self.lab.sample_poses(len(sim), generator))[:, 0]
+            features = [stage1.encode_images(sim, "sim").float(), stage1.encode_images(lab, "lab").float()]
+        loss = torch.zeros((), device=self.device)
+        parts = (part.split(config.discriminator_images) for part in features)
+        for sim_features, lab_features in zip(*parts, strict=True):
+            # Lines 5–6: ψ ← ADAM(∇ -L_W(Ξ^R, Ξ^S))
+            loss = -wasserstein(discriminator, sim_features, lab_features)
+            if config.discriminator.gradient_penalty:
+                loss = loss + config.discriminator.gradient_penalty * discriminator.penalty(sim_features, lab_features)
+            optimizer_step(self.discriminator_optimizer, loss, config.discriminator_rate * factor)
+            discriminator.clamp_weights()
+        return {"supervised/discriminator_loss": loss.detach()}
 
     @torch.no_grad()
-    def _average(self) -> None:
+    def _update_average(self) -> None:
         """Move the average towards the weights: over all updates at first, over the last ones later."""
         if self.averaged is self.network:
             return
@@ -170,51 +191,156 @@ class Supervised:
         return {"model": self.optimizer, "discriminator": self.discriminator_optimizer}
 
 
-def _averaged(network: PolicyNetwork) -> PolicyNetwork:
-    """The same with a stage 1 of its own; whatever learns stage 2 learns it for both."""
-    made = copy.deepcopy(network)
-    made.stage1.requires_grad_(False)
-    made.stage2 = network.stage2
-    return made
+class ProcessA(Worker):
+    """Supervised learning of stage 1 with D^S as Process B changes it, and cloning of stage 2 where asked for.
 
-
-def _scaled(sizes: tuple[int, int, int], factor: float) -> tuple[int, int, int]:
-    """Sizes of batches times a factor; what there is any of stays at least one."""
-    any_, common, lab = (max(1, round(size * factor)) if size else 0 for size in sizes)
-    return any_, common, lab
-
-
-class _FeaturePool:
-    """Pictures of both domains for the discriminator: cage demonstrations only, else it would tell content apart.
-
-    The eyes do not change between the discriminator's updates, so one pass over the pictures of all of them does.
+    It can be killed at any moment; the same command resumes from the last checkpoint.
     """
 
-    def __init__(self, owner: Supervised) -> None:
-        self.owner = owner
-        self.count = owner.config.discriminator_updates * owner.config.discriminator_pictures
-        self.camera = FlightCamera(self.count, 1, owner.device)
+    name = "a"
 
-    def draw(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """[n, 72, 128, 3] uint8 of `sim` and of the lab, from anywhere in their demonstrations."""
-        lab = self.owner.lab
-        assert lab is not None
-        sim = self.owner.source.alike(self.camera, generator)
-        return sim, lab.pictures(*lab.executions.anywhere(self.count, generator))[:, 0]
+    def __init__(self, context: RunContext, config: RunConfig, data: TrainingData) -> None:
+        super().__init__(context)
+        self.config, self.data = config, data
+        self.network = new_network(config, data, context.device)
+        self.executions = initial_executions(data, config.data, context.say)
+        lab = lab_executions(data, config.data, context.say)
+        paraphrases = training_paraphrases(data, config.data, config.supervised.contexts.mirrored > 0, context.say)
+        torch.manual_seed(config.seed + 1)
+        self.supervised = Supervised(
+            self.network,
+            data.examples,
+            self.executions,
+            lab,
+            config.supervised,
+            config.seed,
+            context.compiled,
+            paraphrases,
+        )
+        own = replace(config.supervised.contexts, others=0.0, look_arounds=0.0)
+        source = ContextSource(data.examples, self.executions, lab, own, self.supervised.source.sizes, paraphrases)
+        gold = config.supervised.losses.gold
+        self.cloning = Cloning(self.supervised.averaged, source, config.cloning, gold, config.seed)
+        self.evaluator = Evaluator(data, context.device)
+        self.rollout_length = 0.0
+        """Mean length of the rollouts that came last."""
 
-    def teach(self, generator: torch.Generator, rate: float) -> dict[str, Tensor]:
-        """K_discr updates of the discriminator; returns its last loss."""
-        owner = self.owner
-        stage1, discriminator, config = owner.network.stage1, owner.discriminator, owner.config
-        with torch.no_grad(), precision(owner.device):
-            sim, lab = self.draw(generator)
-            features = [stage1.encode_images(sim, "sim").float(), stage1.encode_images(lab, "lab").float()]
-        loss = torch.zeros((), device=owner.device)
-        parts = (part.split(config.discriminator_pictures) for part in features)
-        for of_sim, of_lab in zip(*parts, strict=True):
-            loss = -wasserstein(discriminator, of_sim, of_lab)
-            if config.discriminator.gradient_penalty:
-                loss = loss + config.discriminator.gradient_penalty * discriminator.penalty(of_sim, of_lab)
-            step(owner.discriminator_optimizer, loss, rate, math.inf)
-            discriminator.clamp_weights()
-        return {"supervised/discriminator_loss": loss.detach()}
+    def step(self) -> None:
+        """One update: of stage 1 or, between the warm-up and Process B, of a stage 2 that is cloned."""
+        schedule, cloning = self.config.schedule, self.phase == "cloning"
+        self.merge()  # D^S is shared with Process B
+        metrics = self.cloning.update() if cloning else self.supervised.update(self.progress)  # lines 3–9
+        skipped = "cloning/skipped_updates" if cloning else "supervised/skipped_updates"
+        self.skipped.count(metrics[skipped])
+        if self.steps % CHECK_EVERY == 0:
+            self.skipped.check(self.context.folder)
+        if self.steps % schedule.log_every == 0:
+            self.log_metrics(
+                {
+                    **metrics,
+                    skipped: self.skipped.total,
+                    "charts/contexts_per_second": self.measure_rate(),
+                    "executions/demonstrations_left": self.executions.demonstrations_left,
+                    "executions/merged": float(self.executions.merged),
+                    "executions/length": self.executions.lengths.float().mean(),
+                    "executions/rollout_length": self.rollout_length,
+                }
+            )
+        if not cloning and self.supervised.updates % schedule.look_every == 0:
+            with self.context.interruptible():
+                looks = self.evaluator.first_looks(self.supervised.averaged, self.config.supervised.losses.gold)
+            self.metrics |= self.log.scalars(looks, self.steps)
+        if self.warm and self.supervised.updates % schedule.send_every == 0:
+            self.send()  # lines 10–12
+
+    def merge(self) -> None:
+        """Merge what Process B has flown into D^S."""
+        for rollouts in self.context.link.take_rollouts():
+            self.executions.merge(rollouts)
+            self.rollout_length = float(rollouts.executions.lengths.float().mean())
+
+    def send(self) -> None:
+        """f_S^B ← f_S: give Process B what has been learned so far; it is launched by the first message."""
+        weights = {name: tensor.detach() for name, tensor in self.supervised.averaged.state_dict().items()}
+        self.context.link.send_parameters(Parameters(self.supervised.updates, weights))
+
+    @property
+    def warm(self) -> bool:
+        """Whether Process B may begin: after K_iter^B updates, and those of cloning."""
+        schedule = self.config.schedule
+        return self.supervised.updates >= schedule.warm_up and self.cloning.updates >= schedule.cloned
+
+    @property
+    def phase(self) -> str:
+        """For the display."""
+        if self.supervised.updates < self.config.schedule.warm_up:
+            return "warm-up"
+        return "learning" if self.warm else "cloning"
+
+    @property
+    def progress(self) -> float:
+        """Share of its training that is done, by updates or by time."""
+        schedule = self.config.schedule
+        by_time = self.seconds / 60 / schedule.minutes if schedule.minutes else 0.0
+        return min(1.0, max(self.supervised.updates / schedule.updates, by_time))
+
+    @property
+    def steps(self) -> int:
+        """Updates of both kinds."""
+        return self.supervised.updates + self.cloning.updates
+
+    @property
+    def samples(self) -> int:
+        """Contexts learned from."""
+        return self.steps * self.supervised.contexts
+
+    def status(self) -> dict[str, Any]:
+        """What the display shows."""
+        schedule, updates = self.config.schedule, self.supervised.updates
+        # Where time ends a run, the number of updates is not known before.
+        done = (round(1000 * self.progress), 1000) if schedule.minutes else (updates, schedule.updates)
+        done, shown = {
+            "warm-up": ((updates, schedule.warm_up), ("supervised/loss", "supervised/goal")),
+            "cloning": ((self.cloning.updates, schedule.cloned), ("cloning/stop", "cloning/velocity")),
+            "learning": (done, ("supervised/loss", "supervised/goal")),
+        }[self.phase]
+        return {
+            "phase": self.phase,
+            "done": done[0],
+            "total": done[1],
+            "rates": {"contexts/s": self.rate},
+            "metrics": {name.partition("/")[2]: self.metrics[name] for name in shown if name in self.metrics},
+        }
+
+    def modules(self) -> Mapping[str, nn.Module]:
+        """Both stages, the auxiliary heads and the discriminator."""
+        return self.supervised.modules() | {"stage2": self.network.stage2}
+
+    def optimizers(self) -> Mapping[str, torch.optim.Adam]:
+        """By name."""
+        return self.supervised.optimizers() | {"cloning": self.cloning.optimizer}
+
+    def counters(self) -> dict[str, Any]:
+        """How far it is."""
+        return {
+            "updates": self.supervised.updates,
+            "cloned": self.cloning.updates,
+            "merged": self.executions.merged,
+        }
+
+    def extra_tensors(self) -> Tensors:
+        """The rollouts in D^S."""
+        rollouts = self.executions.rollouts()
+        return {
+            "executions.index": rollouts.example,
+            "executions.lengths": rollouts.executions.lengths,
+            "executions.rows": squeeze(rollouts.executions.rows().numpy()),
+        }
+
+    def restore_counters(self, counters: Mapping[str, Any], tensors: Tensors) -> None:
+        """Resume."""
+        rows, lengths = torch.from_numpy(unsqueeze(tensors["executions.rows"])), tensors["executions.lengths"]
+        if len(lengths):
+            packed = PackedExecutions.from_rows(rows, lengths)
+            self.executions.restore(Rollouts(tensors["executions.index"], packed, 1.0), counters["merged"])
+        self.supervised.updates, self.cloning.updates = counters["updates"], counters["cloned"]

@@ -1,47 +1,112 @@
-"""Process B: reinforcement learning of stage 2 with the intrinsic reward (paper: Algorithm 2)."""
+"""Process B: reinforcement learning of stage 2 with PPO and the intrinsic reward (paper: Algorithm 2).
+
+`Reinforcement.iterate` is the inner loop's body, lines 5 to 10 of the paper's box, with CleanRL's PPO in `PPO.update`.
+`ProcessB.step` is what stands around it: lines 2 and 3, 11 and 12, and the evaluation of the policy, since it has both
+stages.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from wordwing.learning.examples import ExampleSet
-from wordwing.learning.ppo import PPO, Decisions, PPOConfig
-from wordwing.learning.returns import generalised_advantages, returns
-from wordwing.learning.rewards import RewardConfig, Rewards, rewards
-from wordwing.learning.rollouts import Collector, Rollouts
-from wordwing.learning.runtime.seeding import generator_of
+from wordwing.devices import compile_once
+from wordwing.errors import WordwingError
+from wordwing.learning.evaluator import Evaluator
+from wordwing.learning.ppo import (
+    Minibatch,
+    PPOConfig,
+    discounted_returns,
+    explained_variance,
+    generalized_advantages,
+    moments,
+    ppo_loss,
+)
+from wordwing.learning.recipes.cards import Work, card
+from wordwing.learning.recipes.config import ReinforcementConfig, RunConfig
+from wordwing.learning.recipes.initial import new_network
+from wordwing.learning.rewards import Rewards, rewards
+from wordwing.learning.rollouts import Collector, RolloutBuffer
+from wordwing.learning.runtime.checkpoints import Tensors
+from wordwing.learning.runtime.runs import BEST, POLICY
+from wordwing.learning.runtime.updates import adam, generator_of, optimizer_step
+from wordwing.learning.runtime.worker import RunContext, Worker
+from wordwing.learning.training_data import ExampleSet, TrainingData
+from wordwing.model.checkpoint import save_network
 from wordwing.model.policy import PolicyNetwork
-from wordwing.model.stage2 import ValueNetwork
+from wordwing.model.stage2 import Stage2, ValueNetwork
+from wordwing.policies.learned import LearnedPolicy
 
-STRAYING = 1.0
-"""What a flight pays that ends far from the demonstrated path, where that counts; as in the authors' software."""
+STRAY_PENALTY = 1.0
+"""Cost of ending far from the demonstrated path, where that ends flights; as in the authors' software."""
 
 
-@dataclass(frozen=True)
-class ReinforcementConfig:
-    """Process B."""
+class PPO:
+    """Stage 2, the value network, and the one optimizer of both."""
 
-    flights: int = 20
-    """N of the paper: rollouts in an iteration."""
-    worlds: int = 20
-    """That are flown in at once."""
-    ppo: PPOConfig = field(default_factory=PPOConfig)
-    reward: RewardConfig = field(default_factory=RewardConfig)
-    gold_distance: float | None = None
-    """Flights end farther than this from the demonstrated path, metres: 2.0 in the authors' software, which makes the
-    demonstration part of the reward; by default nothing about it enters."""
-    unlike: float = 0.0
-    """How different the drones of the flights are: each answers setpoints by parameters that are up to 1 + `unlike`
-    times the simulator's, or its fraction. Control that has flown many drones does not count on one's braking."""
+    def __init__(self, stage2: Stage2, value_network: ValueNetwork, config: PPOConfig, compiled: bool = False) -> None:
+        """Prepare to learn; `compiled` has torch make a CUDA graph of the loss, whose kernels are tiny and many."""
+        self.stage2, self.value_network, self.config = stage2, value_network, config
+        self.parameters = [*stage2.parameters(), *value_network.parameters()]
+        self.optimizer = adam(self.parameters, config.learning_rate, epsilon=config.epsilon)
+        self._loss: Callable[..., tuple[Tensor, dict[str, Tensor]]] = (
+            compile_once(ppo_loss, "reduce-overhead") if compiled else ppo_loss
+        )
+
+    def update(self, decisions: Minibatch, generator: torch.Generator, progress: float) -> dict[str, Tensor]:
+        """Lines 7 to 10: learn from an iteration's rollouts.
+
+        An update whose loss or gradient is not finite is skipped and counted: it changes neither the parameters nor
+        Adam's moments.
+
+        Args:
+            decisions: All of the iteration's; the advantages are not yet normalized.
+            generator: Of the shuffling, on the same device.
+            progress: Share of the training that is done, from 0 to 1.
+
+        Returns:
+            Means over the updates that were made, NaN if there was none; how many were skipped.
+        """
+        config = self.config
+        entropy_weight = decisions.value.new_full(
+            (), config.entropy * (config.late_entropy if progress >= 0.5 else 1.0)
+        )
+        mean, variance = moments(decisions.advantage)
+        batch = replace(decisions, advantage=(decisions.advantage - mean) / (variance.sqrt() + 1e-5))
+        sums: dict[str, Tensor] = {}
+        made, skipped = decisions.value.new_zeros(()), decisions.value.new_zeros(())
+        for indices in self._minibatches(len(batch), generator):
+            # Lines 8–9: X ~ Ξ_1 … Ξ_N; ξ, ν ← ADAM(∇ L_PPO(X, V))
+            loss, metrics = self._loss(self.stage2, self.value_network, batch[indices], config, entropy_weight)
+            metrics["losses/gradient_norm"], lost = optimizer_step(self.optimizer, loss, None, config.max_gradient_norm)
+            made, skipped = made + ~lost, skipped + lost
+            for name, metric in metrics.items():
+                sums[name] = sums.get(name, 0.0) + torch.where(lost, 0.0, metric)
+            if config.target_kl is not None and metrics["losses/approx_kl"] > config.target_kl:
+                break
+        return {name: total / made for name, total in sums.items()} | {
+            "losses/skipped_updates": skipped,
+            "losses/explained_variance": explained_variance(decisions.value, decisions.returns),
+            "charts/learning_rate": made.new_full((), self.optimizer.param_groups[0]["lr"]),
+        }
+
+    def _minibatches(self, count: int, generator: torch.Generator) -> Iterator[Tensor]:
+        """Indices of each update's decisions: all are used once before any is used twice."""
+        size = min(self.config.minibatch, count)
+        passes = math.ceil(self.config.updates * size / count)
+        device = generator.device
+        order = torch.cat([torch.randperm(count, generator=generator, device=device) for _pass in range(passes)])
+        yield from order[: self.config.updates * size].split(size)
 
 
 class Reinforcement:
-    """Stage 2's teacher: each `iterate` is one iteration of Algorithm 2's inner loop."""
+    """Reinforcement learning of stage 2: each `iterate` is one iteration of Algorithm 2's inner loop."""
 
     def __init__(
         self,
@@ -51,31 +116,36 @@ class Reinforcement:
         seed: int = 0,
         compiled: bool = False,
     ) -> None:
-        """Prepare to fly.
+        """Require stage 2 with its parameters, the value function V, and stage 1 for `sim`.
 
         Args:
-            network: Its stage 2 learns; its stage 1 is Process A's, whenever that sends a new one.
+            network: Its stage 2 learns; its stage 1 is Process A's newest.
             examples: Instructions to fly.
             config: How.
-            seed: Of all that is random.
-            compiled: Whether to let torch compile the network and PPO's loss.
+            seed: Of all random numbers.
+            compiled: Whether torch compiles the network and PPO's loss.
         """
         self.network, self.examples, self.config, self.seed = network, examples, config, seed
         self.device = examples.device
         self.value_network = ValueNetwork(network.config.stage2).to(self.device)
         self.ppo = PPO(network.stage2, self.value_network, config.ppo, compiled)
-        worlds = min(config.worlds, config.flights)
         self.collector = Collector(
-            network, self.value_network, examples, worlds, compiled, config.gold_distance, config.unlike
+            network,
+            self.value_network,
+            examples,
+            min(config.worlds, config.flights),
+            compiled,
+            config.gold_distance,
+            config.dynamics_randomization,
         )
         self.iterations = 0
         self.flights = 0
         """Flown so far."""
         self.decisions = 0
-        """Made so far: environment steps."""
+        """Made so far: CleanRL's global_step."""
 
     def choose(self) -> Tensor:
-        """[R] examples to fly next: all are flown once before any is flown twice."""
+        """[N] examples to fly next: all are flown once before any is flown twice."""
         total, count = len(self.examples), self.config.flights
         begin = self.iterations * count
         passes = range(begin // total, (begin + count - 1) // total + 1)
@@ -87,80 +157,236 @@ class Reinforcement:
         return torch.cat(orders)[offset : offset + count]
 
     def iterate(
-        self, progress: float = 0.0, breakable: Callable[[], AbstractContextManager[None]] = nullcontext
-    ) -> tuple[Rollouts, dict[str, Tensor]]:
-        """Fly, pay and learn.
+        self, progress: float = 0.0, interruptible: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> tuple[RolloutBuffer, dict[str, Tensor]]:
+        """Collect rollouts, compute rewards and advantages, update.
 
         Args:
-            progress: Share of all learning that is done, for the schedule.
-            breakable: Around what may be broken off, because nothing has changed yet.
+            progress: Share of the training that is done, for the schedule.
+            interruptible: Around what may be interrupted, because nothing has changed yet.
 
         Returns:
-            The flights, and figures to log, on the device.
+            The rollouts, and metrics to log, on the device.
         """
         generator = generator_of(self.device, self.seed, "reinforcement", self.iterations)
-        with breakable():
-            rollouts = self.collector.fly(self.choose(), generator)
-        paid = rewards(rollouts.flown, self.config.reward)
-        decisions = self.decisions_of(rollouts, paid)
-        figures = self.ppo.update(decisions, generator, progress)
+        # Lines 5–6: Ξ^(1), …, Ξ^(N) ~ g(f_S(·))
+        with interruptible():
+            rollouts = self.collector.collect(self.choose(), generator)
+        reward = rewards(rollouts, self.config.reward)
+        decisions = self.advantages(rollouts, reward)
+        metrics = self.ppo.update(decisions, generator, progress)  # lines 7–10
         self.iterations += 1
         self.flights += len(rollouts.example)
         self.decisions += len(decisions)
-        return rollouts, figures | _figures(rollouts, paid)
+        return rollouts, metrics | _rollout_metrics(rollouts, reward)
 
-    def decisions_of(self, rollouts: Rollouts, paid: Rewards) -> Decisions:
-        """All that PPO learns from, in one row."""
-        ppo, mask, records = self.config.ppo, rollouts.mask, rollouts.records
-        reward = paid.total - STRAYING * records.strayed
-        to_come = returns(reward, mask, ppo.discount)
-        if ppo.gae is None:
-            advantage = to_come - records.value
+    def advantages(self, rollouts: RolloutBuffer, reward: Rewards) -> Minibatch:
+        """All decisions in one row, with their returns and advantages."""
+        ppo, mask = self.config.ppo, rollouts.mask
+        total = reward.total - STRAY_PENALTY * rollouts.strayed
+        if ppo.gae_lambda is None:
+            returns = discounted_returns(total, mask, ppo.discount)
+            advantage = returns - rollouts.value
         else:
-            advantage = generalised_advantages(reward, records.value, mask, ppo.discount, ppo.gae)
-            to_come = advantage + records.value
-        return Decisions(
-            view=records.view[mask],
-            action=records.action[mask],
-            stop=records.stop[mask],
-            log_probability=records.log_probability[mask],
-            value=records.value[mask],
-            returns=to_come[mask],
-            advantage=advantage[mask],
-        )
-
-    def modules(self) -> dict[str, nn.Module]:
-        """Everything that learns here, by name."""
-        return {"stage2": self.network.stage2, "value": self.value_network}
-
-    def optimizers(self) -> dict[str, torch.optim.Adam]:
-        """By name."""
-        return {"ppo": self.ppo.optimizer}
+            advantage = generalized_advantages(total, rollouts.value, mask, ppo.discount, ppo.gae_lambda)
+            returns = advantage + rollouts.value
+        kept = {name: getattr(rollouts, name)[mask] for name in ("view", "action", "stop", "log_prob", "value")}
+        return Minibatch(**kept, returns=returns[mask], advantage=advantage[mask])
 
 
-def _figures(rollouts: Rollouts, paid: Rewards) -> dict[str, Tensor]:
-    """What happened in the flights."""
-    records, mask = rollouts.records, rollouts.mask
-    count = len(rollouts.example)
-    last = rollouts.length[:, None] - 1
-    stopped = records.stop.gather(1, last).float().mean()
-    left = records.left.gather(1, last).float().mean()
-    unobserved = records.view.unobserved[..., 1].gather(1, last).mean()
-    shares = {f"rewards/share_{name}": share for name, share in paid.shares().items()}
-    sums = {
-        f"rewards/{name}": getattr(paid, name).sum() / count
-        for name in ("visitation", "stop", "exploration", "unobserved", "action", "step")
+def _rollout_metrics(rollouts: RolloutBuffer, reward: Rewards) -> dict[str, Tensor]:
+    """What happened in the rollouts."""
+    count, last = len(rollouts.example), rollouts.length[:, None] - 1
+    return {
+        **{f"rewards/share_{name}": share for name, share in reward.shares().items()},
+        **{f"rewards/{name}": term.sum() / count for name, term in reward.terms.items()},
+        "charts/episodic_return": reward.total.sum() / count,
+        "charts/episodic_length": rollouts.length.float().mean(),
+        "charts/stopped": rollouts.stop.gather(1, last).float().mean(),
+        "charts/left_arena": rollouts.left_arena.gather(1, last).float().mean(),
+        "charts/unobserved_at_end": rollouts.unobserved.gather(1, last).mean(),
+        "charts/stop_distance": rollouts.stop_distance.gather(1, last).mean(),
+        "charts/p_stop": rollouts.stop.float().sum() / rollouts.mask.sum(),
     }
-    return (
-        shares
-        | sums
-        | {
-            "charts/episodic_return": paid.total.sum() / count,
-            "charts/episodic_length": rollouts.length.float().mean(),
-            "charts/stopped": stopped,
-            "charts/left_arena": left,
-            "charts/unobserved_at_end": unobserved,
-            "charts/stop_distance": records.stop_distance.gather(1, last).mean(),
-            "charts/p_stop": records.stop.float().sum() / mask.sum(),
+
+
+class ProcessB(Worker):
+    """Reinforcement learning of stage 2, with the stage 1 that Process A sends; evaluates and keeps policies.
+
+    It can be killed at any moment; the same command resumes from the last checkpoint.
+    """
+
+    name = "b"
+
+    def __init__(self, context: RunContext, config: RunConfig, data: TrainingData) -> None:
+        super().__init__(context)
+        self.config, self.data = config, data
+        self.network = new_network(config, data, context.device)
+        self.copies_vision = config.data.lab == "none" and (config.start is None or self.network.stage1.same_vision)
+        """Whether nothing is known of the lab, neither here nor by the policy that the run starts from."""
+        torch.manual_seed(config.seed + 2)
+        self.reinforcement = Reinforcement(
+            self.network, data.examples, config.reinforcement, config.seed, context.compiled
+        )
+        self.evaluator = Evaluator(data, context.device)
+        self.stage1_version = -1
+        """Updates of Process A that made stage 1."""
+        self.warm_up_seconds = 0.0
+        """Time until the first parameters came."""
+        self.best = -1.0
+        """Success of the best policy so far."""
+        self.evaluated = -1
+        """Iteration whose policy was evaluated last."""
+        self.dev_metrics: dict[str, float] = {}
+        """Of that evaluation."""
+        self._pulled = -1
+
+    def step(self) -> None:
+        """One iteration, or the evaluation that follows it."""
+        if self.evaluation_due:
+            self.evaluate()
+            return
+        self.pull_stage1()  # lines 2–3
+        rollouts, metrics = self.reinforcement.iterate(self.progress, self.context.interruptible)  # lines 5–10
+        # Lines 11–12: D^S ← MERGE(D^S, {Ξ_1, …, Ξ_N}), which Process A does
+        self.context.link.send_rollouts(rollouts.message(self.progress))
+        # Means over no updates are NaN. One flight gone wrong can spoil many updates, but not all of many iterations.
+        self.skipped.count(metrics["losses/skipped_updates"], metrics["losses/policy_loss"].isnan())
+        self.skipped.check(self.context.folder)
+        if self.steps % self.config.schedule.log_every == 0 or self.steps == 1:
+            self.log_metrics(
+                {
+                    **metrics,
+                    "losses/skipped_updates": self.skipped.total,
+                    "charts/SPS": self.measure_rate(),
+                    "charts/flights": float(self.reinforcement.flights),
+                    "charts/global_step": float(self.reinforcement.decisions),
+                    "charts/stage1_update": float(self.stage1_version),
+                }
+            )
+
+    def pull_stage1(self) -> bool:
+        """f_S ← f_S^B: take Process A's newest parameters; returns whether there have been any since the start.
+
+        After a restart it takes whatever comes first: Process A may have resumed from a checkpoint that is older than
+        the parameters pulled before.
+        """
+        newest = self.context.link.newest_parameters(self._pulled)
+        if newest is not None:
+            weights = newest.weights
+            if self.reinforcement.iterations:  # before, stage 2 is Process A's too: it may have been cloned
+                weights = {name: tensor for name, tensor in weights.items() if name.startswith("stage1.")}
+            elif self.stage1_version < 0:
+                self.warm_up_seconds = self.seconds
+            self.network.load_state_dict(weights, strict=False)
+            self._pulled = self.stage1_version = newest.version
+        return self._pulled >= 0
+
+    @property
+    def progress(self) -> float:
+        """Share of its training that is done, by iterations or by time."""
+        schedule, by_time = self.config.schedule, 0.0
+        if schedule.minutes:
+            rest = max(60 * schedule.minutes - self.warm_up_seconds, 1e-9)
+            by_time = (self.seconds - self.warm_up_seconds) / rest
+        return min(1.0, max(self.reinforcement.iterations / schedule.iterations, by_time))
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing left to learn."""
+        return self.progress >= 1
+
+    def check_time(self) -> None:
+        """Raise a `WordwingError` if time is over before there was a stage 1 to fly with."""
+        schedule = self.config.schedule
+        if self.finished and self.stage1_version < 0:
+            raise WordwingError(
+                f"{self.context.folder}: schedule.minutes is {schedule.minutes:g}, and the warm-up takes longer "
+                f"(schedule.warm_up is {schedule.warm_up} updates); change one of them, in another --out"
+            )
+
+    @property
+    def evaluation_due(self) -> bool:
+        """Whether the policy is to be evaluated before it learns on."""
+        done = self.reinforcement.iterations
+        return done > 0 and done % self.config.schedule.evaluate_every == 0 and self.evaluated != done
+
+    def evaluate(self) -> None:
+        """Fly dev instructions; keep the policy if none was better."""
+        policy = self.policy()
+        with self.context.interruptible():
+            metrics, image = self.evaluator.evaluate(policy)
+        self.dev_metrics, self.evaluated = metrics, self.reinforcement.iterations
+        self.log.scalars({**metrics, "charts/minutes": self.seconds / 60}, self.evaluated)
+        self.log.image("beliefs", image, self.evaluated)
+        if metrics["dev/success"] >= self.best:
+            self.best = metrics["dev/success"]
+            self.save_policy(BEST)
+
+    def finish(self) -> None:
+        """Evaluate and save the last policy."""
+        if self.evaluated != self.reinforcement.iterations:
+            self.evaluate()
+        self.save_policy(POLICY)
+
+    def policy(self) -> LearnedPolicy:
+        """The policy as it is."""
+        return LearnedPolicy(self.network, self.data.vocabulary, "sim", self.context.device)
+
+    def save_policy(self, name: str) -> None:
+        """Write the policy and its card into the run's folder."""
+        if self.copies_vision:
+            self.network.stage1.copy_vision()
+        done = self.reinforcement
+        work = Work(self.seconds / 60, max(self.stage1_version, 0), done.flights, done.decisions)
+        text = card(self.context.command, self.config, self.data, self.context.device, work, self.dev_metrics)
+        save_network(self.context.folder / name, self.network, self.data.vocabulary, text)
+
+    @property
+    def steps(self) -> int:
+        """Iterations."""
+        return self.reinforcement.iterations
+
+    @property
+    def samples(self) -> int:
+        """Decisions."""
+        return self.reinforcement.decisions
+
+    def status(self) -> dict[str, Any]:
+        """What the display shows."""
+        shown = {
+            "charts/episodic_return": "return",
+            "charts/episodic_length": "decisions",
+            "dev/success": "success",
+            "dev/followed": "followed",
+            "dev/emd": "EMD",
         }
-    )
+        metrics = self.metrics | self.dev_metrics
+        waiting = self.stage1_version < 0 and not self.finished
+        return {
+            "phase": "waiting" if waiting else "finished" if self.finished else "learning",
+            "done": round(1000 * self.progress),
+            "total": 1000,
+            "rates": {"steps/s": self.rate},
+            "metrics": {short: metrics[name] for name, short in shown.items() if name in metrics},
+        }
+
+    def modules(self) -> Mapping[str, nn.Module]:
+        """Both stages and the value network."""
+        network = self.network
+        return {"stage2": network.stage2, "value": self.reinforcement.value_network, "stage1": network.stage1}
+
+    def optimizers(self) -> Mapping[str, torch.optim.Adam]:
+        """PPO's."""
+        return {"ppo": self.reinforcement.ppo.optimizer}
+
+    def counters(self) -> dict[str, Any]:
+        """How far it is."""
+        done = {name: getattr(self.reinforcement, name) for name in ("iterations", "flights", "decisions")}
+        names = ("stage1_version", "warm_up_seconds", "best", "evaluated", "dev_metrics")
+        return done | {name: getattr(self, name) for name in names}
+
+    def restore_counters(self, counters: Mapping[str, Any], tensors: Tensors) -> None:
+        """Resume."""
+        for name in self.counters():
+            setattr(self.reinforcement if hasattr(self.reinforcement, name) else self, name, counters[name])

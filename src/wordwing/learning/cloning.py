@@ -16,10 +16,8 @@ from wordwing.devices import precision
 from wordwing.frames import Pose, in_start_frame
 from wordwing.interface import MAX_FORWARD, MAX_YAW_RATE
 from wordwing.learning.contexts import Contexts, ContextSource
-from wordwing.learning.gold import GoldConfig, observed_part
-from wordwing.learning.losses import gold_of, run_stage1
-from wordwing.learning.runtime.seeding import generator_of
-from wordwing.learning.stepping import adam, step
+from wordwing.learning.losses import GoldConfig, gold_of, observed_part, run_stage1
+from wordwing.learning.runtime.updates import adam, generator_of, optimizer_step
 from wordwing.model.ego import EgoView
 from wordwing.model.layers import each
 from wordwing.model.mapping import arena_cells, boundary_cells
@@ -64,7 +62,7 @@ def cloning_loss(stage2: Stage2, view: EgoView, setpoint: Tensor, stop: Tensor, 
 
 
 class Cloning:
-    """Teaches stage 2 of a network whose stage 1 stays as it is."""
+    """Clones stage 2 of a network; its stage 1 stays as it is."""
 
     def __init__(
         self, network: PolicyNetwork, source: ContextSource, config: CloningConfig, gold: GoldConfig, seed: int = 0
@@ -74,7 +72,7 @@ class Cloning:
         self.optimizer = adam(list(network.stage2.parameters()), config.learning_rate)
 
     def update(self) -> dict[str, Tensor]:
-        """Learn from one batch; returns figures to log, on the device."""
+        """Learn from one batch; returns metrics to log, on the device."""
         device = self.source.device
         generator = generator_of(device, self.seed, "cloning", self.updates)
         contexts = self.source.draw(generator)
@@ -87,10 +85,11 @@ class Cloning:
             view = self._view(contexts, seen, shown)
         decided = (contexts.setpoint.flatten(0, 1), contexts.stop.flatten(), contexts.known.flatten())
         losses = cloning_loss(self.network.stage2, view, *decided)
-        norm, skipped = step(self.optimizer, losses["stop"] + losses["velocity"], None, self.config.max_gradient_norm)
+        loss = losses["stop"] + losses["velocity"]
+        norm, skipped = optimizer_step(self.optimizer, loss, None, self.config.max_gradient_norm)
         self.updates += 1
-        figures = {f"cloning/{name}": loss.detach() for name, loss in losses.items()}
-        return figures | {"cloning/gradient_norm": norm, "cloning/skipped_updates": skipped}
+        metrics = {f"cloning/{name}": loss.detach() for name, loss in losses.items()}
+        return metrics | {"cloning/gradient_norm": norm, "cloning/skipped_updates": skipped}
 
     def _view(self, contexts: Contexts, seen: Stage1Output, shown: Tensor) -> EgoView:
         """What stage 2 gets in C contexts: gold where `shown` [C], else what stage 1 predicts."""

@@ -1,12 +1,12 @@
-"""Batches of contexts for Process A: E executions, K pictures of each, and all that is asked of them.
+"""Batches of contexts for Process A: E executions, K images of each, and all that is asked of them.
 
-Every picture makes a context: what has been seen so far, one more picture, and the gold distributions masked by what
-has been observed. A few pictures spread over the flight stand for all of them, since neighbours hardly differ; the map
+Every image makes a context: what has been seen so far, one more image, and the gold distributions masked by what has
+been observed. A few images spread over the flight stand for all of them, since neighbours hardly differ; the map
 between them is as if the camera had been slower.
 
-What ORACLE looked at betrays where it was going. So part of the executions are none of their instruction's own: the
-motion of another instruction's flight, from this start, or a look around on the spot. Gold is that of the instruction.
-And what a network has met often it knows by heart, so instructions come in other words and mirrored.
+Where ORACLE looked gives away where it was going. So some executions are not their instruction's own: the motion of
+another instruction's flight, from this start, or a look around on the spot. Gold is that of the instruction. And a
+network memorises what it has seen often, so instructions are paraphrased and mirrored.
 """
 
 from __future__ import annotations
@@ -21,23 +21,67 @@ from torch import Tensor
 from wordwing.camera import Camera
 from wordwing.frames import ARENA_HALF, Pose, in_start_frame, start_frame
 from wordwing.interface import FLIGHT_HEIGHT
-from wordwing.learning.augmentation import forgetful, mirrored_image, mirrored_points, mirrored_pose, turned
-from wordwing.learning.examples import Examples, ExampleSet
-from wordwing.learning.executions import Executions, LabExecutions
-from wordwing.learning.sayings import Sayings
+from wordwing.learning.executions import ExecutionSet
+from wordwing.learning.paraphrases import Paraphrases
+from wordwing.learning.training_data import Examples, ExampleSet
 from wordwing.model.layers import each
+from wordwing.model.text import Tokens
 from wordwing.sim.render import RenderConfig, Renderer
 from wordwing.sim.scene import PackedLayouts, SimScene
 
-ALIKE = 2
-"""Pictures of cage demonstrations for each execution of the cage in a batch."""
+UNKNOWN_WORD = 1
+"""Index of the unknown word in every vocabulary."""
+
+
+def rotated(examples: Examples, deviation: float, generator: torch.Generator) -> Examples:
+    """Examples [E] whose start frames are turned by normally distributed angles.
+
+    Maps, masks and gold are drawn in the start frame, so all of them turn by that one angle, and nothing is resampled.
+    """
+    start = examples.start
+    angle = deviation * torch.randn(len(examples), device=start.position.device, generator=generator)
+    return replace(examples, start=Pose.level(start.xy, start.yaw + angle, FLIGHT_HEIGHT))
+
+
+def with_unknown_words(tokens: Tokens, share: float, generator: torch.Generator) -> Tokens:
+    """Instructions [E] of which a share of the words is unknown."""
+    draw = torch.rand(tokens.words.shape, device=tokens.words.device, generator=generator)
+    lost = (draw < share) & (tokens.words > UNKNOWN_WORD)
+    return Tokens(torch.where(lost, UNKNOWN_WORD, tokens.words), tokens.lengths)
+
+
+def mirrored_points(points: Tensor, which: Tensor) -> Tensor:
+    """Points [E, ..., 2] (or 3) of the world, those of some executions [E] seen in a mirror along its x axis."""
+    sign = _signs(which, points.ndim)
+    return torch.cat([points[..., :1], points[..., 1:2] * sign, points[..., 2:]], dim=-1)
+
+
+def mirrored_pose(pose: Pose, which: Tensor) -> Pose:
+    """Poses [E, ...] of which some executions' [E] are seen in that mirror: a rotation R becomes M R M."""
+    sign = _signs(which, pose.quaternion.ndim)
+    w, x, y, z = pose.quaternion.split(1, dim=-1)
+    return Pose(mirrored_points(pose.position, which), torch.cat([w, x * sign, y, z * sign], dim=-1))
+
+
+def mirrored_image(image: Tensor, which: Tensor) -> Tensor:
+    """Images [E, K, H, W, 3], those of some executions [E] with left and right exchanged."""
+    return torch.where(which.view(-1, 1, 1, 1, 1), image.flip(-2), image)
+
+
+def _signs(which: Tensor, ndim: int) -> Tensor:
+    """[E, 1, ...] -1 where mirrored, else 1."""
+    return torch.where(which, -1.0, 1.0).view(-1, *[1] * (ndim - 1))
+
+
+CAGE_IMAGES = 2
+"""Images of cage demonstrations for each execution of the cage in a batch."""
 
 
 @dataclass(frozen=True)
 class ContextConfig:
     """Which contexts a batch has."""
 
-    pictures: int = 8
+    images: int = 8
     """Of each execution, K; the paper takes every one."""
     others: float = 0.4
     """Share of executions that are the motion of another instruction's flight."""
@@ -55,7 +99,7 @@ class ContextConfig:
 
 @dataclass(frozen=True)
 class Contexts:
-    """E executions of K pictures; those of `sim` come first, then those of the lab."""
+    """E executions of K images; those of `sim` come first, then those of the lab."""
 
     examples: Examples
     """[E], their start headings turned."""
@@ -65,7 +109,7 @@ class Contexts:
     """[E_sim, K, 72, 128, 3] uint8."""
     lab_image: Tensor
     """[E_lab, K, 72, 128, 3] uint8."""
-    alike_image: Tensor
+    cage_image: Tensor
     """[A, 72, 128, 3] uint8, of `sim`: from demonstrations of the cage, as the lab's are, to compare features with."""
     landmark: Tensor
     """[E, 40] int64, catalogue index of what stands around."""
@@ -76,7 +120,7 @@ class Contexts:
     clearing: Tensor
     """[E, 4, 2] places chosen at random, world frame, metres."""
     setpoint: Tensor
-    """[E, K, 2] forward m/s and yaw rate rad/s that ORACLE decided on; zero where nobody knows."""
+    """[E, K, 2] forward m/s and yaw rate rad/s that ORACLE decided on; zero where it is not known."""
     stop: Tensor
     """[E, K] bool, it decided to STOP."""
     known: Tensor
@@ -86,21 +130,21 @@ class Contexts:
 
 
 class FlightCamera:
-    """Draws what drones saw in `sim`: E worlds, K poses in each."""
+    """Renders what drones saw in `sim`: E worlds, K poses in each."""
 
-    def __init__(self, executions: int, pictures: int, device: torch.device) -> None:
-        self.shape = executions, pictures
+    def __init__(self, executions: int, images: int, device: torch.device) -> None:
+        self.shape = executions, images
         self.camera = Camera()
-        self.scene = SimScene(executions * pictures, device)
+        self.scene = SimScene(executions * images, device)
         self.renderer = Renderer(self.scene, self.camera, RenderConfig())
-        self._worlds = torch.arange(executions * pictures, device=device)
+        self._worlds = torch.arange(executions * images, device=device)
 
-    def draw(self, layouts: PackedLayouts, pose: Pose) -> Tensor:
+    def render(self, layouts: PackedLayouts, pose: Pose) -> Tensor:
         """[E, K, 72, 128, 3] uint8 from poses [E, K] in layouts [E]."""
-        executions, pictures = self.shape
-        self.scene.place(layouts.take(self._worlds // pictures), self._worlds)
+        executions, images = self.shape
+        self.scene.place(layouts.take(self._worlds // images), self._worlds)
         drone = Pose(pose.position.flatten(0, 1), pose.quaternion.flatten(0, 1))
-        return self.renderer.first_person(self.camera.pose(drone)).unflatten(0, (executions, pictures))
+        return self.renderer.first_person(self.camera.pose(drone)).unflatten(0, (executions, images))
 
 
 def transplant(pose: Pose, start: Pose, new_start: Pose) -> Pose:
@@ -120,17 +164,17 @@ def transplant(pose: Pose, start: Pose, new_start: Pose) -> Pose:
     return moved[rows, last]
 
 
-def look_around(start: Pose, pictures: int, generator: torch.Generator) -> Pose:
+def look_around(start: Pose, images: int, generator: torch.Generator) -> Pose:
     """[E, K] poses of drones that turn on the spot at starts [E], either way, by up to a full turn."""
     device = start.position.device
     angle = 2 * math.pi * (2 * torch.rand(len(start), 1, device=device, generator=generator) - 1)
-    yaw = start.yaw[:, None] + angle * torch.linspace(0, 1, pictures, device=device)
-    return Pose.level(start.xy[:, None].expand(-1, pictures, -1), yaw, FLIGHT_HEIGHT)
+    yaw = start.yaw[:, None] + angle * torch.linspace(0, 1, images, device=device)
+    return Pose.level(start.xy[:, None].expand(-1, images, -1), yaw, FLIGHT_HEIGHT)
 
 
 @dataclass(frozen=True)
 class Motions:
-    """Where E drones look from while they hear E instructions, and what was decided there."""
+    """Where E drones look from while they follow E instructions, and what was decided there."""
 
     example: Tensor
     """[E] int64."""
@@ -141,24 +185,9 @@ class Motions:
     stop: Tensor
     """[E, K] bool."""
     known: Tensor
-    """[E, K] bool, whether anybody knows what was decided."""
+    """[E, K] bool, whether it is known what was decided."""
     own: Tensor
     """[E] bool, the execution is that of its instruction."""
-
-    @classmethod
-    def flown(
-        cls, example: Tensor, executions: Executions, index: Tensor, pictures: int, generator: torch.Generator
-    ) -> tuple[Motions, Tensor]:
-        """Executions `index` [E] of examples [E] as they were flown; also returns the frames [E, K] that were taken."""
-        frames = executions.frames(index, pictures, generator)
-        own = torch.ones_like(index, dtype=torch.bool)
-        return cls(example, executions.at(index, frames), *executions.decisions(index, frames), own=own), frames
-
-
-def joined(parts: Sequence[Motions]) -> Motions:
-    """One after the other."""
-    whole: Motions = each(lambda *tensors: torch.cat(tensors), *parts)
-    return whole
 
 
 class ContextSource:
@@ -167,11 +196,11 @@ class ContextSource:
     def __init__(
         self,
         examples: ExampleSet,
-        executions: Executions,
-        lab: LabExecutions | None,
+        executions: ExecutionSet,
+        lab: ExecutionSet | None,
         config: ContextConfig,
         sizes: tuple[int, int, int],
-        sayings: Sayings | None = None,
+        paraphrases: Paraphrases | None = None,
     ) -> None:
         """Make batches from executions.
 
@@ -181,45 +210,45 @@ class ContextSource:
             lab: Flights of the lab; needed where the last size is not 0.
             config: What batches are like.
             sizes: Executions in a batch: any of `sim`, of the cage in `sim`, of the lab.
-            sayings: Other words for the examples; needed where some are mirrored.
+            paraphrases: Of the examples; needed where some are mirrored.
         """
-        if config.mirrored and sayings is None:
-            raise ValueError("a mirrored execution needs the words for it")
+        if config.mirrored and paraphrases is None:
+            raise ValueError("a mirrored execution needs mirrored instructions")
         self.examples, self.executions, self.lab, self.config = examples, executions, lab, config
-        self.sizes, self.sayings = sizes, sayings
+        self.sizes, self.paraphrases = sizes, paraphrases
         self.device = examples.device
         self.cage = examples.of("cage") if sizes[1] else None
         """[M] int64 examples of the cage, where they are needed."""
-        self.demonstrated = None if self.cage is None else executions.copy(self.cage)
+        self.cage_demonstrations = None if self.cage is None else executions[self.cage]
         """Of the cage, as they were in the beginning: what they show is like what the lab's show."""
-        self.chances = example_chances(examples, config.shares) if config.shares else None
+        self.probabilities = example_probabilities(examples, config.shares) if config.shares else None
         """[N] of each example to be drawn, where corpora have shares."""
-        self._drawing = FlightCamera(sizes[0] + sizes[1], config.pictures, self.device)
-        self._alike = FlightCamera(ALIKE * sizes[1], 1, self.device) if sizes[1] else None
+        self._camera = FlightCamera(sizes[0] + sizes[1], config.images, self.device)
+        self._cage_camera = FlightCamera(CAGE_IMAGES * sizes[1], 1, self.device) if sizes[1] else None
 
     @torch.no_grad()
     def draw(self, generator: torch.Generator) -> Contexts:
         """A batch."""
-        sim = motions = self.motions(generator)
+        sim = motions = self.sample_motions(generator)
         layouts = self.examples.layouts.take(self.examples.examples.layout[sim.example])
-        sim_image = self._drawing.draw(layouts, sim.pose)
+        sim_image = self._camera.render(layouts, sim.pose)
         lab_image = sim_image[:0]
-        alike_image = sim_image[:0, 0] if self._alike is None else self.alike(self._alike, generator)
+        cage_image = sim_image[:0, 0] if self._cage_camera is None else self.cage_images(self._cage_camera, generator)
         if self.lab is not None and self.sizes[2]:
-            recorded, lab_image = self._recorded(self.lab, generator)
-            motions = joined([sim, recorded])
+            recorded, lab_image = self._sample_lab(self.lab, generator)
+            motions = each(lambda *parts: torch.cat(parts), sim, recorded)
         flip = torch.rand(len(motions.example), device=self.device, generator=generator) < self.config.mirrored
-        examples = self._said(motions.example, flip, generator)
+        examples = self._augmented(motions.example, flip, generator)
         layouts = self.examples.layouts.take(examples.layout)
         slots = torch.arange(layouts.landmark.shape[1], device=self.device)
         places = (len(motions.example), 4, 2)
         setpoint = mirrored_points(motions.setpoint, flip)  # a yaw rate changes its sign as a y does
         return Contexts(
-            examples=turned(examples, self.config.rotation, generator),
+            examples=rotated(examples, self.config.rotation, generator),
             pose=mirrored_pose(motions.pose, flip),
             sim_image=mirrored_image(sim_image, flip[: len(sim_image)]),
             lab_image=mirrored_image(lab_image, flip[len(sim_image) :]),
-            alike_image=alike_image,
+            cage_image=cage_image,
             landmark=layouts.landmark,
             place=mirrored_points(layouts.place[..., :2], flip),
             present=slots < layouts.count[:, None],
@@ -230,11 +259,11 @@ class ContextSource:
             own=motions.own,
         )
 
-    def _said(self, index: Tensor, flip: Tensor, generator: torch.Generator) -> Examples:
-        """Examples `index` [E] as they are said and seen this time, some of them mirrored, [E] bool."""
+    def _augmented(self, index: Tensor, flip: Tensor, generator: torch.Generator) -> Examples:
+        """Examples `index` [E] paraphrased, with unknown words, and mirrored where `flip` [E] is true."""
         examples = self.examples.examples[index]
-        if self.sayings is not None:
-            tokens, mentioned = self.sayings.draw(index, flip, generator)
+        if self.paraphrases is not None:
+            tokens, mentioned = self.paraphrases.draw(index, flip, generator)
             examples = replace(
                 examples,
                 tokens=tokens,
@@ -243,29 +272,30 @@ class ContextSource:
                 points=mirrored_points(examples.points, flip),
             )
         if self.config.forgotten:
-            examples = replace(examples, tokens=forgetful(examples.tokens, self.config.forgotten, generator))
+            examples = replace(examples, tokens=with_unknown_words(examples.tokens, self.config.forgotten, generator))
         return examples
 
-    def motions(self, generator: torch.Generator) -> Motions:
+    def sample_motions(self, generator: torch.Generator) -> Motions:
         """Of a batch's drones in `sim`: examples of any corpus, then of the cage."""
-        if self.chances is None:
+        if self.probabilities is None:
             index = torch.randint(len(self.examples), self.sizes[:1], device=self.device, generator=generator)
         else:
-            index = self.chances.multinomial(self.sizes[0], replacement=True, generator=generator)
+            index = self.probabilities.multinomial(self.sizes[0], replacement=True, generator=generator)
         if self.cage is not None:
             chosen = torch.randint(len(self.cage), self.sizes[1:2], device=self.device, generator=generator)
             index = torch.cat([index, self.cage[chosen]])
-        return self.mixed(index, self.executions.frames(index, self.config.pictures, generator), generator)
+        return self.mix(index, self.executions.sample_frames(index, self.config.images, generator), generator)
 
-    def alike(self, camera: FlightCamera, generator: torch.Generator) -> Tensor:
+    def cage_images(self, camera: FlightCamera, generator: torch.Generator) -> Tensor:
         """[n, 72, 128, 3] uint8 of `sim`, from anywhere in demonstrations of the cage, one from each of n."""
-        assert self.demonstrated is not None
-        assert self.cage is not None
-        which, frame = self.demonstrated.anywhere(camera.shape[0], generator)
-        layouts = self.examples.layouts.take(self.examples.examples.layout[self.cage[which]])
-        return camera.draw(layouts, self.demonstrated.at(which, frame))[:, 0]
+        cage = self.cage_demonstrations
+        assert cage is not None
+        assert cage.example is not None
+        index, frame = cage.sample_poses(camera.shape[0], generator)
+        layouts = self.examples.layouts.take(self.examples.examples.layout[cage.example[index]])
+        return camera.render(layouts, cage.pose(index, frame))[:, 0]
 
-    def mixed(self, index: Tensor, frames: Tensor, generator: torch.Generator) -> Motions:
+    def mix(self, index: Tensor, frames: Tensor, generator: torch.Generator) -> Motions:
         """Examples `index` [E]: their own executions, motions of others among them, look-arounds.
 
         Args:
@@ -274,11 +304,11 @@ class ContextSource:
             generator: Of what is drawn.
         """
         config, executions, start = self.config, self.executions, self.examples.examples.start
-        own = executions.at(index, frames)
+        own = executions.pose(index, frames)
         other = index[torch.randperm(len(index), device=self.device, generator=generator)]
-        elsewhere = executions.at(other, executions.frames(other, config.pictures, generator))
+        elsewhere = executions.pose(other, executions.sample_frames(other, config.images, generator))
         foreign = transplant(elsewhere, start[other], start[index])
-        around = look_around(start[index], config.pictures, generator)
+        around = look_around(start[index], config.images, generator)
         draw = torch.rand(len(index), 1, 1, device=self.device, generator=generator)
         theirs, turning = draw < config.others, draw > 1 - config.look_arounds
 
@@ -289,17 +319,19 @@ class ContextSource:
             mixed(own.position, foreign.position, around.position),
             mixed(own.quaternion, foreign.quaternion, around.quaternion),
         )
-        return Motions(index, pose, *executions.decisions(index, frames), own=~(theirs | turning)[:, 0, 0])
+        return Motions(index, pose, *executions.oracle_actions(index, frames), own=~(theirs | turning)[:, 0, 0])
 
-    def _recorded(self, lab: LabExecutions, generator: torch.Generator) -> tuple[Motions, Tensor]:
-        """Demonstrations of the lab, and their pictures."""
-        chosen = torch.randint(len(lab), self.sizes[2:], device=self.device, generator=generator)
-        pictures = self.config.pictures
-        motions, frames = Motions.flown(lab.example[chosen], lab.executions, chosen, pictures, generator)
-        return motions, lab.pictures(chosen, frames)
+    def _sample_lab(self, lab: ExecutionSet, generator: torch.Generator) -> tuple[Motions, Tensor]:
+        """Executions of D^R as they were flown, and their images."""
+        assert lab.example is not None
+        index = torch.randint(len(lab), self.sizes[2:], device=self.device, generator=generator)
+        frames = lab.sample_frames(index, self.config.images, generator)
+        own = torch.ones_like(index, dtype=torch.bool)
+        motions = Motions(lab.example[index], lab.pose(index, frames), *lab.oracle_actions(index, frames), own=own)
+        return motions, lab.image(index, frames)
 
 
-def example_chances(examples: ExampleSet, shares: Sequence[float]) -> Tensor:
+def example_probabilities(examples: ExampleSet, shares: Sequence[float]) -> Tensor:
     """[N] how likely each example is if its corpus has one of these shares and all of a corpus are alike."""
     count = examples.examples.corpus.bincount(minlength=len(shares))
     share = torch.tensor(shares, dtype=torch.float32, device=examples.device)

@@ -1,97 +1,93 @@
-"""D^S and D^R: one execution for each instruction, as the poses that its drone had (paper: Learning).
+"""D^S and D^R: the executions that Process A learns from, one for each instruction (paper: Learning).
 
-`sim` pictures are drawn again from the poses, `lab` pictures were recorded. Demonstrations come first; rollouts of
-Process B take their place, but slowly, so that the random flights of an untrained stage 2 do not wipe them out.
+`sim` images are rendered again from the poses, `lab` images were recorded. D^S begins with demonstrations; rollouts of
+Process B replace them, but slowly, so that the random flights of an untrained stage 2 do not wipe them out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from wordwing.data.dataset import DERIVED
 from wordwing.data.demonstrations.archive import Demonstrations
+from wordwing.data.demonstrations.flying import fly_sim
 from wordwing.errors import WordwingError
-from wordwing.execution.packing import pack_pose, unpack_pose, unpack_setpoint
-from wordwing.frames import Pose
-from wordwing.learning.examples import ExampleSet
-from wordwing.learning.runtime.messages import Executed
+from wordwing.execution.packing import PackedExecutions, pack_pose
+from wordwing.learning.runtime.messages import Rollouts
+from wordwing.learning.training_data import DataConfig, ExampleSet, Say, TrainingData
+from wordwing.model.layers import each
 
 TURNOVERS = 10
 """How often all of D^S may be replaced while Process B learns."""
 
 
-class Executions:
-    """N executions of N instructions on a device."""
+@dataclass(eq=False)
+class ExecutionSet(PackedExecutions):
+    """N executions of training examples on one device."""
 
-    def __init__(
-        self, poses: Tensor, lengths: Tensor, setpoints: Tensor | None = None, stopped: Tensor | None = None
-    ) -> None:
-        """Keep packed poses.
+    example: Tensor | None = None
+    """[N] int64, which example each is of; by default execution n is of example n."""
+    images: Tensor | None = None
+    """[sum of lengths, 72, 128, 3] uint8 as recorded, execution by execution; None in `sim`."""
 
-        Args:
-            poses: [N, L, 6] int16, as `packing` has them, padded with anything.
-            lengths: [N] int64, poses of each; at least one.
-            setpoints: [N, L, 2] int16, flown from these poses, to clone ORACLE.
-            stopped: [N] bool, whether ORACLE decided to STOP at the last pose, as it does by default; else its steps
-                had run out there.
-        """
-        self.poses, self.lengths, self.setpoints = poses, lengths, setpoints
-        self.stopped = torch.ones_like(lengths, dtype=torch.bool) if stopped is None else stopped
-        self.rolled = torch.zeros_like(lengths, dtype=torch.bool)
-        """[N] whether it is a rollout."""
+    def __post_init__(self) -> None:
+        if self.example is None:
+            self.example = torch.arange(len(self), device=self.lengths.device)
+        self.is_rollout = torch.zeros_like(self.lengths, dtype=torch.bool)
+        """[N] whether it is a rollout of Process B."""
         self.merged = 0
-        """Rollouts that have been taken over so far."""
+        """Rollouts merged so far."""
+        self.first_image = torch.cumsum(self.lengths, 0) - self.lengths
+        """[N] int64, where the images of each execution begin."""
 
-    def __len__(self) -> int:
-        return len(self.lengths)
+    def __getitem__(self, index: Tensor) -> Self:
+        """Executions `index` [M], copied, without images."""
+        picked = super().__getitem__(index)
+        picked.example = None if self.example is None else self.example[index]
+        return picked
 
     @classmethod
-    def standing(cls, examples: ExampleSet, longest: int = 1) -> Executions:
-        """Of a policy that always stops: one pose each, the start; room for `longest` poses."""
-        poses = pack_pose(examples.examples.start)[:, None].repeat(1, longest, 1)
+    def standing(cls, examples: ExampleSet, room: int = 1) -> Self:
+        """ExecutionSet of a policy that always stops: one pose each, the start; room for `room` poses."""
+        poses = pack_pose(examples.examples.start)[:, None].repeat(1, room, 1)
         return cls(poses, torch.ones(len(examples), dtype=torch.int64, device=poses.device))
 
     @classmethod
-    def demonstrated(cls, examples: ExampleSet, demonstrations: Mapping[str, Demonstrations]) -> Executions:
-        """ORACLE's, of every dataset; room for as many poses as a rollout can have."""
-        longest = examples.max_steps + 1
-        rows = np.zeros((len(examples), longest, 8), np.int16)
-        lengths = np.zeros(len(examples), np.int64)
-        stopped = np.zeros(len(examples), bool)
-        first = 0
+    def from_demonstrations(cls, examples: ExampleSet, demonstrations: Mapping[str, Demonstrations]) -> Self:
+        """Take ORACLE's executions of every dataset; there is room for as many poses as a rollout can have."""
+        parts = []
         for name, ids in zip(examples.corpora, examples.ids, strict=True):
             given = demonstrations[name]
-            at = {one: number for number, one in enumerate(given.ids)}
-            try:
-                chosen = np.array([at[one] for one in ids])
-            except KeyError as missing:
-                raise WordwingError(f"{name}: there is no demonstration of the instruction {missing}") from None
-            count = np.minimum(given.decisions[chosen] + 1, longest)
-            begin = given.offsets[chosen]
-            at_most = np.minimum(np.arange(longest), count[:, None] - 1)  # [n, L]
-            rows[first : first + len(ids)] = given.rows[begin[:, None] + at_most]
-            lengths[first : first + len(ids)] = count
-            stopped[first : first + len(ids)] = given.stopped[chosen]
-            first += len(ids)
-        packed = torch.from_numpy(rows).to(examples.device)
-        poses, setpoints = packed[..., :6].contiguous(), packed[..., 6:].contiguous()
-        length, ended = (torch.from_numpy(array).to(examples.device) for array in (lengths, stopped))
-        return cls(poses, length, setpoints, ended)
+            number_of = {one: number for number, one in enumerate(given.ids)}
+            if missing := [one for one in ids if one not in number_of]:
+                raise WordwingError(f"{name}: there is no demonstration of the instruction {missing[0]!r}")
+            parts.append(given.packed([number_of[one] for one in ids], examples.max_steps + 1))
+        whole: PackedExecutions = each(lambda *tensors: torch.cat(tensors).to(examples.device), *parts)
+        return cls(whole.poses, whole.lengths, whole.setpoints, whole.stopped)
 
-    def copy(self, index: Tensor) -> Executions:
-        """Executions `index` [M] as they are now, whatever becomes of these."""
-        setpoints = None if self.setpoints is None else self.setpoints[index]
-        return Executions(self.poses[index], self.lengths[index], setpoints, self.stopped[index])
+    @classmethod
+    def from_lab(cls, examples: ExampleSet, demonstrations: Demonstrations, chosen: Sequence[int]) -> Self:
+        """Take flights `chosen` of the lab, with their images; each is of one of the cage's training instructions."""
+        at = dict(zip(examples.ids[examples.corpora.index("cage")], examples.of("cage").tolist(), strict=True))
+        names = [demonstrations.ids[number] for number in chosen]
+        if missing := [one for one in names if one not in at]:
+            raise WordwingError(f'cage: the lab flew the instruction "{missing[0]}", which is not among the examples')
+        packed = demonstrations.packed(chosen).to(examples.device)
+        images = torch.cat([demonstrations.images(number) for number in chosen]).to(examples.device)
+        example = torch.tensor([at[one] for one in names], device=examples.device)
+        return cls(packed.poses, packed.lengths, packed.setpoints, packed.stopped, example, images)
 
     @property
     def demonstrations_left(self) -> Tensor:
-        """[] share of the instructions whose execution is still the first one."""
-        return 1 - self.rolled.float().mean()
+        """[] share of the instructions whose execution has not been replaced."""
+        return 1 - self.is_rollout.float().mean()
 
-    def frames(self, index: Tensor, count: int, generator: torch.Generator) -> Tensor:
+    def sample_frames(self, index: Tensor, count: int, generator: torch.Generator) -> Tensor:
         """[E, count] int64: which poses of executions `index` [E] to look from, the first one always, in order.
 
         The flight is cut into equal parts and a pose is drawn from each; a short one gives some poses twice.
@@ -104,107 +100,106 @@ class Executions:
         later = 1 + (share / max(count - 1, 1) * (length - 1)).long()
         return torch.cat([torch.zeros_like(length), later.minimum(length - 1)], dim=1)
 
-    def anywhere(self, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Executions [count] int64 and one pose of each, [count, 1] int64, any of them."""
+    def sample_poses(self, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """ExecutionSet [count] int64 and the number of any pose of each, [count, 1] int64."""
         device = self.lengths.device
-        which = torch.randint(len(self), (count,), device=device, generator=generator)
+        index = torch.randint(len(self), (count,), device=device, generator=generator)
         share = torch.rand(count, 1, device=device, generator=generator)
-        return which, (share * self.lengths[which, None]).long()
+        return index, (share * self.lengths[index, None]).long()
 
-    def at(self, index: Tensor, frames: Tensor) -> Pose:
-        """[E, K] poses number `frames` [E, K] of executions `index` [E], world frame."""
-        return unpack_pose(self.poses[index[:, None], frames])
+    def image(self, index: Tensor, frames: Tensor) -> Tensor:
+        """[E, K, 72, 128, 3] uint8: recorded images number `frames` [E, K] of executions `index` [E]."""
+        if self.images is None:
+            raise ValueError("no images of these executions were recorded")
+        return self.images[self.first_image[index, None] + frames]
 
-    def decisions(self, index: Tensor, frames: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """What ORACLE decided at those poses.
+    def oracle_actions(self, index: Tensor, frames: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What ORACLE decided at poses number `frames` [E, K] of executions `index` [E].
 
         Returns:
             Setpoints [E, K, 2], m/s and rad/s; whether it was STOP, [E, K] bool; and whether this is known, [E, K]
-            bool: of rollouts and of drones that never flew it is not, nor where ORACLE's steps had run out.
+            bool: it is not for rollouts and for drones that never flew, nor where ORACLE's steps had run out.
         """
         last = frames == self.lengths[index, None] - 1
         if self.setpoints is None:
-            nobody = torch.zeros_like(last)
-            return torch.zeros(*frames.shape, 2, device=frames.device), nobody, nobody
-        flown = unpack_setpoint(self.setpoints[index[:, None], frames])
-        known = ~self.rolled[index, None] & (self.stopped[index, None] | ~last)
+            unknown = torch.zeros_like(last)
+            return torch.zeros(*frames.shape, 2, device=frames.device), unknown, unknown
+        flown = self.setpoint(index, frames)
+        stopped = True if self.stopped is None else self.stopped[index, None]
+        known = ~self.is_rollout[index, None] & (stopped | ~last)
         return torch.stack([flown.forward, flown.yaw_rate], dim=-1) * known[..., None], last & known, known
 
-    def merge(self, executed: Executed) -> int:
-        """Put rollouts in the place of what was there; returns how many.
+    def merge(self, rollouts: Rollouts) -> int:
+        """MERGE of Algorithm 2: put rollouts in the place of what was there; returns how many.
 
-        No more than ten turnovers of the whole set in all of B's updates, evenly: the rest of a message is dropped.
+        At most ten turnovers of the whole set are merged over all of Process B's training, evenly; the rest of a
+        message is dropped.
         """
         # Of an instruction that was flown twice the last flight counts; two rows written to one place might be mixed.
-        newest = {example: row for row, example in enumerate(executed.index.tolist())}
-        allowed = int(TURNOVERS * executed.progress * len(self)) - self.merged
+        newest = {example: row for row, example in enumerate(rollouts.example.tolist())}
+        allowed = int(TURNOVERS * rollouts.progress * len(self)) - self.merged
         count = max(0, min(allowed, len(newest)))
-        if count == 0:
-            return 0
-        chosen = torch.tensor(list(newest.values())[:count])
-        index, lengths = executed.index[chosen], executed.lengths[chosen].clamp(max=self.poses.shape[1])
-        first = (torch.cumsum(executed.lengths, 0) - executed.lengths)[chosen]
-        steps = torch.arange(self.poses.shape[1]).minimum(lengths[:, None] - 1)  # [M, L]
-        rows = executed.rows[first[:, None] + steps]
-        device = self.poses.device
-        index = index.to(device)
-        self.poses[index] = rows.to(device)
-        self.lengths[index] = lengths.to(device)
-        self.rolled[index] = True
-        self.merged += count
+        if count:
+            self._replace(rollouts, torch.tensor(list(newest.values())[:count]))
+            self.merged += count
         return count
 
-    def replaced(self) -> Executed:
-        """All rollouts that are in the set now, to be kept; `restore` takes them back."""
-        index = self.rolled.nonzero()[:, 0]
-        lengths = self.lengths[index]
-        part = torch.arange(self.poses.shape[1], device=index.device) < lengths[:, None]
-        return Executed(index.cpu(), self.poses[index][part].cpu(), lengths.cpu(), progress=1.0)
+    def rollouts(self) -> Rollouts:
+        """All rollouts that are in the set now, on the CPU, to be saved; `restore` takes them back."""
+        example = self.is_rollout.nonzero()[:, 0]
+        return Rollouts(example.cpu(), PackedExecutions(self.poses[example], self.lengths[example]).to("cpu"), 1.0)
 
-    def restore(self, executed: Executed, merged: int) -> None:
-        """Go on from what `replaced` gave, of which `merged` had been taken over."""
-        self.merged = -len(self) * TURNOVERS  # this time nothing is dropped
-        self.merge(executed)
+    def restore(self, rollouts: Rollouts, merged: int) -> None:
+        """Resume with the rollouts that were saved, after `merged` had been merged."""
+        if len(rollouts.example):
+            self._replace(rollouts, torch.arange(len(rollouts.example)))
         self.merged = merged
 
+    def _replace(self, rollouts: Rollouts, rows: Tensor) -> None:
+        """Put rollouts `rows` [M] in the place of what was there; longer ones are cut off."""
+        room, device = self.poses.shape[1], self.poses.device
+        example, lengths = rollouts.example[rows].to(device), rollouts.executions.lengths[rows].clamp(max=room)
+        steps = torch.arange(room).minimum(lengths[:, None] - 1)  # [M, room]
+        self.poses[example] = rollouts.executions.poses[rows[:, None], steps].to(device)
+        self.lengths[example] = lengths.to(device)
+        self.is_rollout[example] = True
 
-class LabExecutions:
-    """D^R: what the lab's camera recorded, on a device."""
 
-    def __init__(self, example: Tensor, executions: Executions, images: Tensor) -> None:
-        """Keep flights.
+def initial_executions(data: TrainingData, config: DataConfig, say: Say = lambda sentence: None) -> ExecutionSet:
+    """What D^S begins with."""
+    examples = data.examples
+    if config.first == "standing":
+        return ExecutionSet.standing(examples, examples.max_steps + 1)
+    demonstrations = {}
+    for dataset, part in zip(data.datasets, data.training, strict=True):
+        file = dataset.folder / DERIVED / "sim-train.npz"
+        if file.is_file():
+            demonstrations[dataset.name] = Demonstrations.load(file, dataset)
+        else:
+            say(f"flying ORACLE along {len(part)} paths of {dataset.name}")
+            demonstrations[dataset.name] = fly_sim(dataset, part, examples.device)
+    return ExecutionSet.from_demonstrations(examples, demonstrations)
 
-        Args:
-            example: [N] int64, which example each flight is of.
-            executions: N of them.
-            images: [sum of lengths, 72, 128, 3] uint8, flight by flight.
-        """
-        self.example, self.executions, self.images = example, executions, images
-        self.first = torch.cumsum(executions.lengths, 0) - executions.lengths
-        """[N] int64, where each flight's pictures begin."""
 
-    @classmethod
-    def recorded(cls, examples: ExampleSet, demonstrations: Demonstrations, chosen: Sequence[int]) -> LabExecutions:
-        """Flights of the lab.
-
-        Args:
-            examples: The cage's training instructions are among them.
-            demonstrations: The flights, each of one of these instructions.
-            chosen: Which flights.
-        """
-        at = dict(zip(examples.ids[examples.corpora.index("cage")], examples.of("cage").tolist(), strict=True))
-        names = [demonstrations.ids[number] for number in chosen]
-        if missing := [one for one in names if one not in at]:
-            raise WordwingError(f'cage: the lab flew the instruction "{missing[0]}", which is not among the examples')
-        images = [demonstrations.images(number) for number in chosen]
-        device = examples.device
-        packed = demonstrations.packed(chosen).to(device)
-        executions = Executions(packed.poses, packed.lengths, packed.setpoints, packed.stopped)
-        return cls(torch.tensor([at[one] for one in names], device=device), executions, torch.cat(images).to(device))
-
-    def __len__(self) -> int:
-        return len(self.example)
-
-    def pictures(self, index: Tensor, frames: Tensor) -> Tensor:
-        """[E, K, 72, 128, 3] uint8: pictures number `frames` [E, K] of flights `index` [E]."""
-        return self.images[self.first[index, None] + frames]
+def lab_executions(data: TrainingData, config: DataConfig, say: Say = lambda sentence: None) -> ExecutionSet | None:
+    """D^R, or None where a run learns from `sim` only."""
+    if config.lab == "none":
+        return None
+    cage = next((dataset for dataset in data.datasets if dataset.name == "cage"), None)
+    if cage is None:
+        raise WordwingError(
+            "the lab's demonstrations are of the cage; add it to data.corpora, or take --ablate sim-only"
+        )
+    file = cage.folder / DERIVED / "lab-train.npz"
+    if not file.is_file():
+        raise WordwingError(
+            f"{file}: the lab's demonstrations are not there; wordwing data demonstrate {cage.folder} --domain lab "
+            "flies them, in about five minutes, and --ablate sim-only learns without them"
+        )
+    say("reading the lab's images")
+    recorded = Demonstrations.load(file, cage, "lab")
+    known = set(data.examples.ids[data.examples.corpora.index("cage")])
+    chosen = [int(number) for number in recorded.subset(config.lab) if recorded.ids[number] in known]
+    if not chosen:
+        raise WordwingError(f"{file}: none of its flights is of a training instruction; data.limit leaves them out")
+    return ExecutionSet.from_lab(data.examples, recorded, chosen)

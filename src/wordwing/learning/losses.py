@@ -1,4 +1,8 @@
-"""L_SL: what stage 1 is asked for in every context (paper: Process A; Auxiliary Objectives).
+"""L_SL: gold visitation distributions f*, and the losses of stage 1 (paper: Process A; Auxiliary Objectives).
+
+Gold: each point of the demonstrated path, and its end, is blurred by a Gaussian whose mass in every cell is exact. What
+the blur carries out of the arena or off the map is spread over the rest, never called unobserved: it is nowhere. Then
+what lies on ground that the drone has not observed yet becomes p_oob.
 
 The divergence from gold is taken as cross-entropy against gold, KL(gold ‖ predicted) and a constant: the paper's
 KL(predicted ‖ gold) is infinite wherever a prediction leaves the support of gold. Every term is a mean over the
@@ -7,21 +11,88 @@ contexts of an execution, then over executions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from wordwing.frames import start_frame
+from wordwing.frames import Pose, start_frame
 from wordwing.learning.contexts import Contexts
-from wordwing.learning.gold import GoldConfig, gold_visitation, observed_part
 from wordwing.model.discriminator import Discriminator, wasserstein
 from wordwing.model.grid import START_GRID
 from wordwing.model.layers import each
+from wordwing.model.mapping import arena_cells
 from wordwing.model.policy import PolicyNetwork, PolicyState
 from wordwing.model.stage1 import AuxiliaryHeads, Stage1Output
 from wordwing.model.visitation import Visitation, cross_entropy
+
+
+@dataclass(frozen=True)
+class GoldConfig:
+    """How sure the gold distributions are."""
+
+    blur: float = 1.0
+    """Standard deviation, cells of 0.147 m; a third of it in the authors' software."""
+
+
+def gold_visitation(points: Tensor, start: Pose, config: GoldConfig, phases: int = 1) -> Visitation:
+    """What a path asks for when all has been observed; p_oob is zero.
+
+    Args:
+        points: [N, P, 2] along N paths, first to last, world frame, metres.
+        start: [N] start poses, world frame.
+        config: The blur.
+        phases: Equal parts of the points, in order, that the trajectory is also wanted for; 1 for none.
+    """
+    frame = start_frame(start)[:, None]
+    points = frame.unapply(torch.nn.functional.pad(points, (0, 1)))[..., :2]  # [N, P, 2] start frame
+    inside = START_GRID.contains(points)
+    # In double: near 1 a distribution function has no digits for the tails in single, and autocast leaves it alone.
+    along = _cell_masses(points.double(), config.blur * START_GRID.cell)  # [N, P, 2, 64]
+    weights = inside.double()[..., None]
+    trajectory = torch.einsum("npi,npj->nij", along[:, :, 0] * weights, along[:, :, 1])
+    # A path that leaves the map ends, for the map, where it left.
+    order = torch.arange(points.shape[1], device=points.device)
+    last = torch.where(inside, order, 0).amax(1)  # [N]
+    end = along[torch.arange(len(points), device=points.device), last]  # [N, 2, 64]
+    goal = end[:, 0, :, None] * end[:, 1, None, :]
+    arena = arena_cells(start)
+    none = points.new_zeros(len(points), 2)
+    gold = Visitation(_normalised(trajectory * arena), _normalised(goal * arena), none)
+    if phases == 1:
+        return gold
+    rows, columns = ((along[:, :, k] * weights).unflatten(1, (phases, -1)) for k in (0, 1))
+    parts = torch.einsum("nkpi,nkpj->nkij", rows, columns) * arena[:, None]  # [N, phases, 64, 64]
+    # A phase that lies off the map is, for the map, where the path left it.
+    lost = parts.sum((2, 3), keepdim=True) == 0
+    ordered = torch.where(lost, gold.goal[:, None], _normalised(parts))
+    return replace(gold, phases=ordered, phases_unobserved=none.new_zeros(len(none), phases))
+
+
+def observed_part(gold: Visitation, observed: Tensor) -> Visitation:
+    """What of it a drone can know that has observed cells [N, 64, 64]; the rest becomes p_oob."""
+    trajectory, goal = gold.trajectory * observed, gold.goal * observed
+    lost = torch.stack([gold.trajectory - trajectory, gold.goal - goal], dim=1).sum((2, 3))
+    known = Visitation(trajectory, goal, gold.unobserved + lost)
+    if gold.phases is None or gold.phases_unobserved is None:
+        return known
+    phases = gold.phases * observed[:, None]
+    hidden = gold.phases_unobserved + (gold.phases - phases).sum((2, 3))
+    return replace(known, phases=phases, phases_unobserved=hidden)
+
+
+def _cell_masses(points: Tensor, deviation: float) -> Tensor:
+    """[..., 2, 64] how much of a Gaussian around each point falls into each row, and into each column."""
+    steps = torch.arange(START_GRID.cells + 1, dtype=points.dtype, device=points.device)
+    edges = START_GRID.half - steps * START_GRID.cell  # downwards, as rows go
+    below = torch.special.ndtr((edges - points[..., None]) / deviation)  # [..., 2, 65]
+    return below[..., :-1] - below[..., 1:]
+
+
+def _normalised(masses: Tensor) -> Tensor:
+    return (masses / masses.sum((-2, -1), keepdim=True).clamp(min=1e-100)).float()
+
 
 CLEARANCE = 0.47
 """Ground is empty where no landmark stands closer, metres."""
@@ -69,9 +140,9 @@ def run_stage1(network: PolicyNetwork, contexts: Contexts, state: PolicyState) -
 
 def gold_of(contexts: Contexts, config: GoldConfig, phases: int = 1) -> Visitation:
     """f* of C contexts, before it is masked by what has been observed."""
-    pictures = contexts.pose.position.shape[1]
+    images = contexts.pose.position.shape[1]
     whole = gold_visitation(contexts.examples.points, contexts.examples.start, config, phases)
-    repeated: Visitation = each(lambda tensor: tensor.repeat_interleave(pictures, 0), whole)
+    repeated: Visitation = each(lambda tensor: tensor.repeat_interleave(images, 0), whole)
     return repeated
 
 
@@ -110,11 +181,11 @@ def losses(
     gold: GoldConfig,
 ) -> Losses:
     """Compare what stage 1 makes of the contexts with what was meant and with what stands around."""
-    executions, pictures = contexts.pose.position.shape[:2]
+    executions, images = contexts.pose.position.shape[:2]
     support = network.stage1.support(output.observed)
     wanted = observed_part(gold_of(contexts, gold, network.config.stage1.phases), support)
     divergence = cross_entropy(output.scores, support, wanted)  # [C, 2]
-    divergence = divergence.unflatten(0, (executions, pictures)).mean(1)  # [E, 2]
+    divergence = divergence.unflatten(0, (executions, images)).mean(1)  # [E, 2]
     recognised, grounded = _auxiliary(heads, contexts, output)
     spoken = heads.mention_logits(instruction_embedding).float()
     mention = functional.binary_cross_entropy_with_logits(
@@ -124,8 +195,8 @@ def losses(
 
 
 def _auxiliary(heads: AuxiliaryHeads, contexts: Contexts, output: Stage1Output) -> tuple[Tensor, Tensor]:
-    """L_percept and L_ground [E]: name what the newest picture shows, landmarks and a few empty places."""
-    executions, pictures = contexts.pose.position.shape[:2]
+    """L_percept and L_ground [E]: name what the newest image shows, landmarks and a few empty places."""
+    executions, images = contexts.pose.position.shape[:2]
     places = torch.cat([contexts.place, contexts.clearing], dim=1)  # [E, 44, 2] world frame
     frame = start_frame(contexts.examples.start)[:, None]
     places = frame.unapply(functional.pad(places, (0, 1)))[..., :2]  # start frame
@@ -136,16 +207,16 @@ def _auxiliary(heads: AuxiliaryHeads, contexts: Contexts, output: Stage1Output) 
     kind = torch.cat([contexts.landmark, torch.full_like(empty[..., 0], heads.empty_class, dtype=torch.int64)], dim=1)
     named = functional.pad(contexts.examples.mentioned, (0, 1)).gather(1, kind)  # [E, 44] bool
 
-    places = places.repeat_interleave(pictures, 0)  # [C, 44, 2]
+    places = places.repeat_interleave(images, 0)  # [C, 44, 2]
     shown = START_GRID.sample(output.in_view[:, None].float(), places)[:, 0] > 0.5
-    shown = shown & exists.repeat_interleave(pictures, 0)
+    shown = shown & exists.repeat_interleave(images, 0)
 
     def mean(logits: Tensor, label: Tensor) -> Tensor:
         each_place = functional.cross_entropy(
-            logits.float().flatten(0, 1), label.repeat_interleave(pictures, 0).flatten(), reduction="none"
+            logits.float().flatten(0, 1), label.repeat_interleave(images, 0).flatten(), reduction="none"
         ).unflatten(0, shown.shape)
         found = torch.where(shown, each_place, 0.0).sum(1) / shown.sum(1).clamp(min=1)  # [C]
-        return found.unflatten(0, (executions, pictures)).mean(1)
+        return found.unflatten(0, (executions, images)).mean(1)
 
     recognised = mean(heads.object_logits(output.semantic_map, places), kind)
     return recognised, mean(heads.grounding_logits(output.grounding_map, places), named.long())
@@ -173,15 +244,15 @@ def supervised_loss(
     parts = losses(network, heads, contexts, state.kernels.instruction_embedding, output, config.gold)
     sim, lab = len(contexts.sim_image), len(contexts.lab_image)
     loss = parts.weighted(config.sim, slice(0, sim))
-    statistics = {f"supervised/{name}": getattr(parts, name)[:sim].mean() for name in Losses.__dataclass_fields__}
+    metrics = {f"supervised/{name}": getattr(parts, name)[:sim].mean() for name in Losses.__dataclass_fields__}
     if lab:
         loss = loss + parts.weighted(config.lab, slice(sim, None))
-        statistics |= {f"supervised/lab_{name}": getattr(parts, name)[sim:].mean() for name in ("trajectory", "goal")}
+        metrics |= {f"supervised/lab_{name}": getattr(parts, name)[sim:].mean() for name in ("trajectory", "goal")}
         if config.wasserstein:
             recorded = output.image_features[sim * contexts.pose.position.shape[1] :]
-            alike = network.stage1.encode_images(contexts.alike_image, "sim")
-            distance = wasserstein(discriminator, alike, recorded)
+            cage = network.stage1.encode_images(contexts.cage_image, "sim")
+            distance = wasserstein(discriminator, cage, recorded)
             loss = loss + config.wasserstein * distance
-            statistics["supervised/wasserstein"] = distance
-    statistics["supervised/loss"] = loss
-    return loss, {name: value.detach() for name, value in statistics.items()}
+            metrics["supervised/wasserstein"] = distance
+    metrics["supervised/loss"] = loss
+    return loss, {name: value.detach() for name, value in metrics.items()}

@@ -1,8 +1,8 @@
-"""The intrinsic reward of finished flights, in one batched call (paper: Reward Function).
+"""The intrinsic reward of complete flights, in one batched call (paper: Reward Function).
 
-It knows what the drone predicted and where it flew, never where it should have flown. What differs from the authors'
+It knows what the drone predicted and where it flew, never where it should have rollouts. What differs from the authors'
 software: distances are metres, not cells; the path begins at the start; cells that were not observed do not count; the
-first decision is paid for its step towards d^p as any other; exploration is paid in time.
+first decision is rewarded for its step towards d^p as any other; exploration is rewarded in time.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from wordwing.learning.emd import Method, SparseMap, dirac_emd, emd, visited_weights
+from wordwing.interface import MAX_FORWARD, MAX_YAW_RATE
+from wordwing.learning.emd import Method, dirac_emd, emd, visited_weights
+from wordwing.learning.rollouts import RolloutBuffer
 
-FORWARD_RANGE, MOST_YAW_RATE = (-0.5, 1.7), 2.0
+FORWARD_RANGE, YAW_RATE_RANGE = (-0.5, 1.7), 2.0
 """What may be sampled without a penalty, m/s and rad/s (paper: Action Range)."""
 
-MOST_EXCESS = 2.0
+MAX_ACTION_PENALTY = 2.0
 """One action is penalised for no more than this, m/s and rad/s together."""
 
 CHUNK = 16_384
@@ -44,26 +46,6 @@ class RewardConfig:
     one_plan: bool = False
     """Whether both distances of the visitation reward are from the plan of that decision. In the paper the first is
     from the plan before, so that a plan which grows when more is seen costs those who look."""
-
-
-@dataclass(frozen=True)
-class Flown:
-    """R finished flights of 1 to D decisions, in the start frame; what stands in the padding does not matter."""
-
-    mask: Tensor
-    """[R, D] bool: the decisions of a flight, first to last, then padding."""
-    position: Tensor
-    """[R, D + 1, 2] metres: before the first decision and after each; after STOP where the drone comes to rest."""
-    trajectory: SparseMap
-    """[R, D] d^p over observed cells, as predicted before each decision."""
-    stop_distance: Tensor
-    """[R, D] metres, `stop_emd` of the goal predicted before the decision and the position after it."""
-    unobserved: Tensor
-    """[R, D] p_oob of the goal, as predicted before each decision."""
-    action: Tensor
-    """[R, D, 2] forward m/s and yaw rate rad/s as sampled, before any limit."""
-    stop: Tensor
-    """[R, D] bool: the decision was STOP, and no action was sampled."""
 
 
 @dataclass(frozen=True)
@@ -94,73 +76,77 @@ class Rewards:
         return {name: torch.where(whole > 0, size / whole, 0.0) for name, size in sizes.items()}
 
 
-def rewards(flown: Flown, config: RewardConfig, method: Method = "auto") -> Rewards:
-    """Pay every decision of some flights.
+def rewards(rollouts: RolloutBuffer, config: RewardConfig, method: Method = "auto") -> Rewards:
+    """Reward every decision of some flights.
 
     A flight's end costs the same whatever brought it about: STOP, too many steps or the arena's edge. Else never
-    stopping would pay.
+    stopping would be worth it.
 
     Args:
-        flown: The flights.
+        rollouts: Complete flights.
         config: Weights.
         method: How to solve the transport problems, see `emd`.
     """
-    mask, unobserved = flown.mask, flown.unobserved.float()
+    mask, unobserved = rollouts.mask, rollouts.unobserved.float()
     end = mask & ~functional.pad(mask[:, 1:], (0, 1))
-    before, after = visitation_distances(flown, config.one_plan, method)
+    before, after = visitation_distances(rollouts, config.one_plan, method)
     return Rewards(
         visitation=config.visitation * torch.where(mask, before - after, 0.0),
-        stop=-config.stop * torch.where(end, flown.stop_distance, 0.0),
-        exploration=config.exploration * discoveries(flown),
+        stop=-config.stop * torch.where(end, rollouts.stop_distance, 0.0),
+        exploration=config.exploration * exploration_reward(rollouts),
         unobserved=-config.unobserved * torch.where(end, unobserved, 0.0),
-        action=-config.action * torch.where(mask & ~flown.stop, excess(flown.action), 0.0),
+        action=-config.action * torch.where(mask & ~rollouts.stop, action_penalty(rollouts.action), 0.0),
         step=-config.step * mask.float(),
     )
 
 
-def visitation_distances(flown: Flown, one_plan: bool = False, method: Method = "auto") -> tuple[Tensor, Tensor]:
+def visitation_distances(
+    rollouts: RolloutBuffer, one_plan: bool = False, method: Method = "auto"
+) -> tuple[Tensor, Tensor]:
     """-φ_v before and after each decision, [R, D] metres; they mean nothing in the padding.
 
     After decision t: the distance of the path up to position t + 1 from d^p as predicted at t. Before it: the distance
     after the decision before, so that over a flight the rewards add up; before the first: from the start alone.
 
     Args:
-        flown: The flights.
+        rollouts: Complete flights.
         one_plan: Before decision t is the distance of the path up to position t from d^p as predicted at t instead.
         method: How to solve the transport problems, see `emd`.
     """
-    after = _distances(flown, 2, method)
+    position = functional.pad(rollouts.position, (0, 0, 1, 0))  # [R, D + 1, 2]: a flight begins at the origin
+    flight, decision = rollouts.mask.nonzero(as_tuple=True)
+
+    def distances(ahead: int) -> Tensor:
+        """[R, D] metres from d^p as predicted at t to the first t + `ahead` positions."""
+        distance = torch.zeros_like(rollouts.mask, dtype=torch.float32)
+        for chunk in zip(flight.split(CHUNK), decision.split(CHUNK), strict=True):
+            path = position[chunk[0]]  # [C, D + 1, 2]
+            weights = visited_weights(path, chunk[1] + ahead)
+            distance[chunk] = emd(path, weights, rollouts.trajectory[chunk], method)
+        return distance
+
+    after = distances(2)
     if one_plan:
-        return _distances(flown, 1, method), after
-    first = dirac_emd(flown.position[:, 0], flown.trajectory[:, 0])
+        return distances(1), after
+    first = dirac_emd(position[:, 0], rollouts.trajectory[:, 0])
     return torch.cat([first[:, None], after[:, :-1]], dim=1), after
 
 
-def _distances(flown: Flown, ahead: int, method: Method) -> Tensor:
-    """[R, D] metres from d^p as predicted at t to the first t + `ahead` positions."""
-    flight, decision = flown.mask.nonzero(as_tuple=True)
-    distance = torch.zeros_like(flown.mask, dtype=torch.float32)
-    for chunk in zip(flight.split(CHUNK), decision.split(CHUNK), strict=True):
-        position = flown.position[chunk[0]]  # [C, D + 1, 2]
-        weights = visited_weights(position, chunk[1] + ahead)
-        distance[chunk] = emd(position, weights, flown.trajectory[chunk], method)
-    return distance
-
-
-def discoveries(flown: Flown) -> Tensor:
+def exploration_reward(rollouts: RolloutBuffer) -> Tensor:
     """[R, D] how much each decision raised the belief that the goal has been observed, max over t' ≤ t of 1 - p_oob.
 
     The action at t decides what the drone has seen when it predicts at t + 1, and is paid for that: E(t + 1) - E(t), or
     nothing if the flight ends there. By the paper's indices the same payment comes two decisions later, in the authors'
     software one; paid in time it adds up to as much, and to the credit of the decision that earned it.
     """
-    belief = (1 - flown.unobserved.float()).cummax(1).values
-    return functional.pad(torch.where(flown.mask[:, 1:], belief.diff(dim=1), 0.0), (0, 1))
+    belief = (1 - rollouts.unobserved.float()).cummax(1).values
+    return functional.pad(torch.where(rollouts.mask[:, 1:], belief.diff(dim=1), 0.0), (0, 1))
 
 
-def excess(action: Tensor) -> Tensor:
-    """[...] how far actions [..., 2] lie beyond what may be sampled, m/s and rad/s together, at most 2."""
-    forward, yaw_rate = action.unbind(-1)
+def action_penalty(action: Tensor) -> Tensor:
+    """[...] how far sampled actions [..., 2], shares of the limits, exceed their range, m/s and rad/s, at most 2."""
+    limits = torch.tensor([MAX_FORWARD, MAX_YAW_RATE], device=action.device)
+    forward, yaw_rate = (action * limits).unbind(-1)
     low, high = FORWARD_RANGE
-    beyond = (low - forward).relu() + (forward - high).relu() + (yaw_rate.abs() - MOST_YAW_RATE).relu()
-    return beyond.clamp(max=MOST_EXCESS)
+    beyond = (low - forward).relu() + (forward - high).relu() + (yaw_rate.abs() - YAW_RATE_RANGE).relu()
+    return beyond.clamp(max=MAX_ACTION_PENALTY)

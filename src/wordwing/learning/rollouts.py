@@ -1,8 +1,8 @@
-"""Flights of the policy in training: velocities and STOP are drawn, and everything that PPO needs is kept.
+"""Rollouts of the policy in training: velocities and STOP are sampled, and all that PPO needs is kept.
 
-R flights in N worlds, R ≥ N: a world whose flight has ended begins the next one, until all have been flown. Records lie
-in [R, D] tensors, flight by flight. All flights are whole: each ends by STOP, with its last allowed decision, or by
-leaving the arena (there is no safety rule in training, as in the paper).
+R flights in N worlds, R ≥ N: a world whose flight has ended begins the next one, until all have been flown. Every
+flight is complete: it ends by STOP, with its last allowed decision, or by leaving the arena (there is no safety rule in
+training, as in the paper).
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from wordwing.devices import compile_once, precision
-from wordwing.execution.packing import pack_pose
+from wordwing.execution.packing import PackedExecutions, pack_pose
+from wordwing.execution.runner import execute
 from wordwing.frames import ARENA_HALF, Pose, start_frame
-from wordwing.interface import MAX_FORWARD, MAX_YAW_RATE, Observation
+from wordwing.interface import Action, Observation
 from wordwing.learning.emd import SparseMap, stop_emd
-from wordwing.learning.examples import Examples, ExampleSet
-from wordwing.learning.ppo import log_probability, sample
-from wordwing.learning.rewards import Flown
-from wordwing.learning.runtime.messages import Executed
+from wordwing.learning.ppo import log_prob, sample_action
+from wordwing.learning.runtime.messages import Rollouts
+from wordwing.learning.training_data import ExampleSet
 from wordwing.model.ego import EgoView
 from wordwing.model.layers import each
 from wordwing.model.policy import Beliefs, PolicyNetwork, PolicyState
@@ -31,73 +32,54 @@ from wordwing.model.stage2 import Control, ValueNetwork, to_setpoint
 from wordwing.sim.dynamics import ANSWERS
 from wordwing.sim.simulator import Simulator
 
-REFILL = 4
-"""Decisions between two looks for worlds that are free; each look waits for the device."""
+REFILL_EVERY = 4
+"""Control periods between two checks for free worlds; each check waits for the device."""
 
 
 @dataclass(frozen=True)
-class Records:
-    """Decisions: [N] of one moment, or [R, D] of whole flights."""
-
-    view: EgoView
-    """What stage 2 saw."""
-    action: Tensor
-    """[..., 2] sampled forward velocity and yaw rate: shares, not clipped."""
-    stop: Tensor
-    """[...] bool, decided to STOP."""
-    log_probability: Tensor
-    """[...] of the decision."""
-    value: Tensor
-    """[...] expected return."""
-    trajectory: SparseMap
-    """[...] d^p before the decision."""
-    stop_distance: Tensor
-    """[...] metres from where the decision led to the goal as it was believed, the mean over d^g."""
-    position: Tensor
-    """[..., 2] where the decision led, start frame, metres; after STOP where the drone comes to rest."""
-    pose: Tensor
-    """[..., 6] int16 packed poses before the decision, world frame."""
-    left: Tensor
-    """[...] bool, it led out of the arena."""
-    strayed: Tensor
-    """[...] bool, it led too far from the demonstrated path, where that ends a flight."""
-
-
-@dataclass(frozen=True)
-class Rollouts:
-    """R flights of up to D decisions."""
+class RolloutBuffer:
+    """R flights of up to D decisions; beyond `length` is padding."""
 
     example: Tensor
-    """[R] int64, which instruction each followed."""
-    records: Records
-    """[R, D]."""
+    """[R] int64, which instruction each follows."""
     length: Tensor
     """[R] int64, decisions of each flight."""
+    view: EgoView
+    """[R, D] what stage 2 saw."""
+    action: Tensor
+    """[R, D, 2] sampled forward velocity and yaw rate: shares of the limits, not clipped."""
+    stop: Tensor
+    """[R, D] bool, decided STOP."""
+    log_prob: Tensor
+    """[R, D] of the decision."""
+    value: Tensor
+    """[R, D] expected return."""
+    trajectory: SparseMap
+    """[R, D] d^p over observed cells, as predicted before the decision."""
+    stop_distance: Tensor
+    """[R, D] metres, `stop_emd` of the goal predicted before the decision and the position after it."""
+    position: Tensor
+    """[R, D, 2] after the decision, start frame, metres; after STOP where the drone comes to rest."""
+    pose: Tensor
+    """[R, D, 6] int16 packed poses before the decision, world frame."""
+    left_arena: Tensor
+    """[R, D] bool, the decision led out of the arena."""
+    strayed: Tensor
+    """[R, D] bool, it led too far from the demonstrated path, where that ends a flight."""
 
     @property
     def mask(self) -> Tensor:
         """[R, D] bool, where there was a decision."""
-        return torch.arange(self.records.stop.shape[1], device=self.length.device) < self.length[:, None]
+        return torch.arange(self.stop.shape[1], device=self.length.device) < self.length[:, None]
 
     @property
-    def flown(self) -> Flown:
-        """What rewards are computed from."""
-        records = self.records
-        first = torch.zeros_like(records.position[:, :1])  # a flight begins at the origin of its start frame
-        limits = torch.tensor([MAX_FORWARD, MAX_YAW_RATE], device=first.device)
-        return Flown(
-            mask=self.mask,
-            position=torch.cat([first, records.position], dim=1),
-            trajectory=records.trajectory,
-            stop_distance=records.stop_distance,
-            unobserved=records.view.unobserved[..., 1],
-            action=records.action * limits,
-            stop=records.stop,
-        )
+    def unobserved(self) -> Tensor:
+        """[R, D] p_oob of the goal, as predicted before each decision."""
+        return self.view.unobserved[..., 1]
 
-    def executed(self, progress: float) -> Executed:
-        """The flights as Process A wants them, on the CPU; `progress` is the share of B's updates that is done."""
-        return Executed(self.example.cpu(), self.records.pose[self.mask].cpu(), self.length.cpu(), progress)
+    def message(self, progress: float) -> Rollouts:
+        """The executions that Process A gets; `progress` is the share of Process B's training that is done."""
+        return Rollouts(self.example.cpu(), PackedExecutions(self.pose, self.length).to("cpu"), progress)
 
 
 class Collector:
@@ -111,37 +93,30 @@ class Collector:
         worlds: int,
         compiled: bool = False,
         gold_distance: float | None = None,
-        unlike: float = 0.0,
+        dynamics_randomization: float = 0.0,
     ) -> None:
         """Prepare N worlds.
 
         Args:
-            network: Flies; on the examples' device.
-            value_network: Says what it expects.
+            network: The policy; on the examples' device.
+            value_network: Predicts returns.
             examples: What may be flown.
             worlds: N.
-            compiled: Whether to let torch compile the network, which takes half a minute.
+            compiled: Whether torch compiles the network, which takes half a minute.
             gold_distance: Flights end farther than this from the demonstrated path, metres, as in the authors'
                 software; by default nothing about the demonstration enters.
-            unlike: How different the drones are: each flight's answers setpoints by parameters that are up to 1 +
-                `unlike` times the simulator's, or its fraction.
+            dynamics_randomization: r: in each flight the parameters by which the drone answers setpoints are
+                multiplied by factors from 1 / (1 + r) to 1 + r.
         """
         self.network, self.value_network, self.examples = network, value_network, examples
-        self.worlds = worlds
-        self.gold_distance = gold_distance
-        self.unlike = unlike
+        self.worlds, self.gold_distance, self.dynamics_randomization = worlds, gold_distance, dynamics_randomization
         self.device = examples.device
         self.simulator = Simulator(worlds, self.device)
         self._forward: Callable[..., tuple[PolicyState, Beliefs]] = compile_once(network) if compiled else network
 
     @torch.no_grad()
-    def fly(self, index: Tensor, generator: torch.Generator) -> Rollouts:
-        """Fly examples `index` [R], R at least N.
-
-        Args:
-            index: [R] int64 on the device.
-            generator: Of what is drawn, on the device.
-        """
+    def collect(self, index: Tensor, generator: torch.Generator) -> RolloutBuffer:
+        """Fly examples `index` [R] int64 on the device, R at least N, with the generator's samples."""
         count = len(index)
         if count < self.worlds:
             raise ValueError(f"{count} flights are too few for {self.worlds} worlds")
@@ -153,20 +128,19 @@ class Collector:
         length = torch.zeros_like(index)
         state, observation = self._begin(index[: self.worlds], generator)
         begun = self.worlds
-        book: Records | None = None
+        buffer: dict[str, Any] = {}
         for step in itertools.count():
-            if step % REFILL == 0 and step:
+            free = flight[:0]
+            if step and step % REFILL_EVERY == 0:
                 free = (flight == count).nonzero()[:, 0]
                 if begun == count and len(free) == self.worlds:
                     break
                 free = free[: count - begun]
-                if len(free):
-                    flight[free] = torch.arange(begun, begun + len(free), device=self.device)
-                    decision[free] = 0
-                    begun += len(free)
-                    state, observation = self._begin(index[flight[free]], generator, free, state)
-                else:
-                    observation = self.simulator.observe()
+            if len(free):
+                flight[free] = torch.arange(begun, begun + len(free), device=self.device)
+                decision[free] = 0
+                begun += len(free)
+                state, observation = self._begin(index[flight[free]], generator, free, state)
             elif step:
                 observation = self.simulator.observe()
             # Compiled code is for one layout in memory; a state comes in several.
@@ -174,17 +148,20 @@ class Collector:
             with precision(self.device):
                 state, beliefs = self._forward(state, observation.image, observation.pose, "sim")
             flying = flight < count
-            made, ended = self._decide(state, beliefs, observation.pose, index[flight], decision, flying, generator)
-            if book is None:
-                book = _empty(made, (count + 1, self.examples.max_steps))
-            each(lambda page, line: page.index_put_((flight, decision), line), book, made)  # noqa: B023
+            made = self._decide(state, beliefs, observation.pose, index[flight], flying, generator)
+            room = (count + 1, self.examples.max_steps)
+            for name, values in made.items():
+                if name not in buffer:
+                    buffer[name] = each(lambda row: row.new_zeros(room + row.shape[1:]), values)  # noqa: B023
+                each(lambda rows, row: rows.index_put_((flight, decision), row), buffer[name], values)  # noqa: B023
             length[flight] = decision + 1
-            on = flying & ~ended
-            flight = torch.where(on, flight, count)
-            decision = torch.where(on, decision + 1, 0)
-        assert book is not None
-        records: Records = each(lambda page: page[:count], book)
-        return Rollouts(index[:count], records, length[:count])
+            ended = made["stop"] | made["left_arena"] | made["strayed"]
+            ended = ended | (decision + 1 >= self.examples.examples.steps[index[flight]])
+            flies_on = flying & ~ended
+            flight = torch.where(flies_on, flight, count)
+            decision = torch.where(flies_on, decision + 1, 0)
+        kept = {name: each(lambda rows: rows[:count], rows) for name, rows in buffer.items()}
+        return RolloutBuffer(index[:count], length[:count], **kept)
 
     def _begin(
         self,
@@ -194,10 +171,10 @@ class Collector:
         state: PolicyState | None = None,
     ) -> tuple[PolicyState, Observation]:
         """Begin flights of examples `index` [M] in worlds [M], by default in all."""
-        if self.unlike:
+        if self.dynamics_randomization:
             which = torch.arange(self.worlds, device=self.device) if worlds is None else worlds
-            drawn = torch.rand(len(which), len(ANSWERS), device=self.device, generator=generator)
-            self.simulator.drones.vary(which, (1 + self.unlike) ** (2 * drawn - 1))
+            uniform = torch.rand(len(which), len(ANSWERS), device=self.device, generator=generator)
+            self.simulator.drones.vary(which, (1 + self.dynamics_randomization) ** (2 * uniform - 1))
         chosen = self.examples.examples[index]
         observation = self.simulator.reset(self.examples.layouts.take(chosen.layout), chosen.start, worlds)
         with precision(self.device):
@@ -210,53 +187,40 @@ class Collector:
         beliefs: Beliefs,
         pose: Pose,
         index: Tensor,
-        decision: Tensor,
         flying: Tensor,
         generator: torch.Generator,
-    ) -> tuple[Records, Tensor]:
-        """Draw decisions of N drones and carry them out; also returns whose flight is over, [N] bool.
+    ) -> dict[str, Any]:
+        """Sample actions of N drones at poses [N], world frame, and fly them; returns a row [N] of the buffer.
 
         Args:
-            state: What is remembered.
-            beliefs: What is believed.
-            pose: [N] world frame.
+            state: Of the policy.
+            beliefs: Of the policy.
+            pose: World frame.
             index: [N] examples.
-            decision: [N] how many were made before in these flights.
             flying: [N] bool, the others hover.
-            generator: Of what is drawn.
+            generator: Of the samples.
         """
-        chosen = self.examples.examples[index]
         control: Control = each(lambda tensor: tensor.float(), beliefs.control)
-        action, stop = sample(control, generator)
+        action, stop = sample_action(control, generator)
         # Evaluation counts from where a drone comes to rest, and so does the stop reward.
         rest = self.simulator.drones.rest()
-        self.simulator.step(to_setpoint(action).where(flying & ~stop))
+        execute(self.simulator, Action(to_setpoint(action), stop), flying, safety=False)
         led_to = torch.where(stop[:, None], rest, self.simulator.pose.xy)  # world frame
-        position = start_frame(state.start).unapply(torch.nn.functional.pad(led_to, (0, 1)))[:, :2]
-        left = ~stop & (led_to.abs() > ARENA_HALF).any(1)
-        records = Records(
-            view=beliefs.view,
-            action=action,
-            stop=stop,
-            log_probability=log_probability(control, action, stop),
-            value=self.value_network(beliefs.view),
-            trajectory=SparseMap.of(beliefs.visitation.trajectory),
-            stop_distance=stop_emd(beliefs.visitation.goal, position),
-            position=position,
-            pose=pack_pose(pose, checked=False),  # a check would wait for the device
-            left=left,
-            strayed=self._strayed(chosen, led_to),
-        )
-        return records, stop | left | records.strayed | (decision + 1 >= chosen.steps)
-
-    def _strayed(self, examples: Examples, position: Tensor) -> Tensor:
-        """[N] bool, whether positions [N, 2] (world frame) are too far from the demonstrated paths."""
-        if self.gold_distance is None:
-            return torch.zeros_like(examples.layout, dtype=torch.bool)
-        return (examples.points - position[:, None]).norm(dim=-1).amin(1) > self.gold_distance
-
-
-def _empty(records: Records, rooms: tuple[int, int]) -> Records:
-    """Room for records like those of one moment."""
-    made: Any = each(lambda tensor: tensor.new_zeros(rooms + tensor.shape[1:]), records)
-    return made
+        position = start_frame(state.start).unapply(functional.pad(led_to, (0, 1)))[:, :2]
+        strayed = torch.zeros_like(stop)
+        if self.gold_distance is not None:
+            points = self.examples.examples.points[index]
+            strayed = (points - led_to[:, None]).norm(dim=-1).amin(1) > self.gold_distance
+        return {
+            "view": beliefs.view,
+            "action": action,
+            "stop": stop,
+            "log_prob": log_prob(control, action, stop),
+            "value": self.value_network(beliefs.view),
+            "trajectory": SparseMap.of(beliefs.visitation.trajectory),
+            "stop_distance": stop_emd(beliefs.visitation.goal, position),
+            "position": position,
+            "pose": pack_pose(pose, checked=False),  # a check would wait for the device
+            "left_arena": ~stop & (led_to.abs() > ARENA_HALF).any(1),
+            "strayed": strayed,
+        }

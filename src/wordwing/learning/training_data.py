@@ -1,31 +1,203 @@
-"""Everything that both processes learn from, loaded and put on a device."""
+"""What both processes learn from, on one device: instructions, their starts, their gold paths and the layouts.
+
+An example is an instruction without its execution; `executions` has those. Nothing here is copied to the host again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from wordwing.data.corpora import CORPORA, corpus
-from wordwing.data.dataset import DERIVED, Dataset
-from wordwing.data.demonstrations.archive import Demonstrations
-from wordwing.data.demonstrations.flying import fly_sim
+from wordwing.data.dataset import Dataset
 from wordwing.data.schema import Instruction
 from wordwing.errors import WordwingError
+from wordwing.frames import Pose
+from wordwing.interface import FLIGHT_HEIGHT
 from wordwing.language.tokenizer import Vocabulary
-from wordwing.learning.examples import ExampleSet, example_set, read_instructions, vocabulary_of
-from wordwing.learning.executions import Executions, LabExecutions
-from wordwing.learning.runtime.config import DataConfig
-from wordwing.learning.sayings import Sayings, sayings_of
+from wordwing.model.layers import each
+from wordwing.model.text import Tokens
+from wordwing.sim.scene import PackedLayouts
+from wordwing.world.catalogue import catalogue
+from wordwing.world.layout import Layout
+from wordwing.world.paths import Floats, path_length, points_along
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """What is learned from."""
+
+    corpora: tuple[str, ...] = ("cage", "field")
+    """Names of corpora, or folders of datasets."""
+    segments: tuple[int, ...] = (1, 2)
+    """How many segments instructions have."""
+    limit: int | None = None
+    """Only the first so many training instructions of each corpus."""
+    min_word_count: int = 2
+    """How often a word must occur in training instructions to be in the vocabulary. Typing mistakes that are in it are
+    not repaired."""
+    wordings: int = 1
+    """Texts of each generated training instruction, the paraphrases included; what people wrote is not paraphrased."""
+    lab: Literal["all", "half", "tenth", "none"] = "all"
+    """Which of the lab's demonstrations; without any, there is no discriminator either."""
+    first: Literal["demonstrations", "standing"] = "demonstrations"
+    """What D^S begins with: ORACLE's flights, or those of a policy that always stops."""
+    dev: int = 100
+    """Dev instructions of each corpus that are flown to choose the best policy."""
+    seed: int = 0
+    """Of the corpora."""
+
+
+POINTS = 64
+"""Even points that stand for a path; some 5 cm apart on a long one."""
+
+
+@dataclass(frozen=True)
+class Examples:
+    """N instructions."""
+
+    tokens: Tokens
+    """[N]."""
+    start: Pose
+    """[N] world frame, level, at flight height."""
+    points: Tensor
+    """[N, 64, 2] along the demonstrated paths, world frame, metres."""
+    layout: Tensor
+    """[N] int64, which of the packed layouts is around."""
+    mentioned: Tensor
+    """[N, 89] bool, kinds of landmarks that the words are aligned with, in the catalogue's order."""
+    steps: Tensor
+    """[N] int64, most decisions that a flight is given."""
+    corpus: Tensor
+    """[N] int64, which dataset it is of."""
+
+    def __len__(self) -> int:
+        return len(self.layout)
+
+    def __getitem__(self, index: Tensor | slice) -> Examples:
+        """Some of them."""
+        return each(lambda tensor: tensor[index], self)
+
+
+@dataclass(frozen=True)
+class ExampleSet:
+    """Examples of one or several datasets, and what they refer to."""
+
+    examples: Examples
+    layouts: PackedLayouts
+    ids: tuple[tuple[str, ...], ...]
+    """Of each dataset's instructions, in order."""
+    corpora: tuple[str, ...]
+    """Names of the datasets."""
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    @property
+    def device(self) -> torch.device:
+        """Where everything is."""
+        return self.examples.points.device
+
+    @property
+    def max_steps(self) -> int:
+        """Most decisions that any flight is given."""
+        return int(self.examples.steps.max())
+
+    def of(self, corpus: str) -> Tensor:
+        """[M] int64 indices of one dataset's examples."""
+        if corpus not in self.corpora:
+            raise WordwingError(f"there are no examples of {corpus}; there are some of {', '.join(self.corpora)}")
+        return (self.examples.corpus == self.corpora.index(corpus)).nonzero()[:, 0]
+
+
+def read_instructions(
+    dataset: Dataset, split: str, limit: int | None = None, counts: tuple[int, ...] = (1, 2)
+) -> list[Instruction]:
+    """The first instructions of a split, all of them by default."""
+    found = list(islice(dataset.instructions(split, counts), limit))
+    if not found:
+        raise WordwingError(f"{dataset.folder}: the split {split} has no instructions to learn from")
+    return found
+
+
+def vocabulary_of(instructions: Sequence[Sequence[Instruction]], min_count: int) -> Vocabulary:
+    """The words that training instructions have in them at least `min_count` times, of all datasets together.
+
+    Pairs only say again what single segments say; if they counted, hardly any word would be rare enough to be unknown.
+    """
+    counted = ([one for one in part if one.segments == 1] or part for part in instructions)
+    return Vocabulary.of([one.segment.instruction for part in counted for one in part], min_count)
+
+
+def even_points(paths: Sequence[Floats]) -> Tensor:
+    """Paths [P, 2] as points [N, 64, 2] at even distances, both ends included."""
+    return torch.from_numpy(
+        np.stack([points_along(path, np.linspace(0, path_length(path), POINTS)) for path in paths]).astype(np.float32)
+    )
+
+
+def example_set(
+    datasets: Sequence[Dataset],
+    instructions: Sequence[Sequence[Instruction]],
+    vocabulary: Vocabulary,
+    device: torch.device | str = "cpu",
+    tick: Callable[[int], None] = lambda count: None,
+) -> ExampleSet:
+    """Put instructions of some datasets on a device.
+
+    Args:
+        datasets: Where they are from.
+        instructions: Those of each dataset.
+        vocabulary: The words that are known.
+        device: Where to.
+        tick: Told how many have been read since it was last told.
+    """
+    kinds = {entry.name: index for index, entry in enumerate(catalogue())}
+    layouts: list[Layout] = []
+    known: dict[tuple[object, ...], int] = {}
+    layout, mentioned, steps, corpus = [], [], [], []
+    for number, (dataset, part) in enumerate(zip(datasets, instructions, strict=True)):
+        alignment = dataset.alignment
+        for one in part:
+            key = (number, one.layout, one.window)
+            if key not in known:
+                known[key] = len(layouts)
+                layouts.append(dataset.layout(one.layout, one.window))
+            row = np.zeros(len(kinds), bool)
+            row[[kinds[name] for name in alignment.mentioned(one.segment.instruction)]] = True
+            layout.append(known[key])
+            mentioned.append(row)
+            steps.append(dataset.steps)
+            corpus.append(number)
+            tick(1)
+    segments = [one.segment for part in instructions for one in part]
+    xy = torch.tensor([segment.start_xy for segment in segments], dtype=torch.float32)
+    yaw = torch.tensor([segment.start_yaw for segment in segments], dtype=torch.float32)
+    examples = Examples(
+        tokens=Tokens.encode([segment.instruction for segment in segments], vocabulary, device),
+        start=Pose.level(xy, yaw, FLIGHT_HEIGHT).to(device),
+        points=even_points([segment.path for segment in segments]).to(device),
+        layout=torch.tensor(layout, device=device),
+        mentioned=torch.from_numpy(np.stack(mentioned)).to(device),
+        steps=torch.tensor(steps, device=device),
+        corpus=torch.tensor(corpus, device=device),
+    )
+    ids = tuple(tuple(one.id for one in part) for part in instructions)
+    return ExampleSet(examples, PackedLayouts.pack(layouts, device), ids, tuple(dataset.name for dataset in datasets))
+
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Material:
-    """What a run learns from and is examined on."""
+class TrainingData:
+    """What a run learns from and is evaluated on."""
 
     datasets: list[Dataset]
     training: list[list[Instruction]]
@@ -54,9 +226,9 @@ def open_datasets(config: DataConfig, say: Say = lambda sentence: None) -> list[
     return datasets
 
 
-def load_material(
+def load_training_data(
     config: DataConfig, device: torch.device, say: Say = lambda sentence: None, known: Vocabulary | None = None
-) -> Material:
+) -> TrainingData:
     """Read datasets.
 
     Args:
@@ -67,58 +239,12 @@ def load_material(
     """
     datasets = open_datasets(config, say)
     training = [read_instructions(dataset, "train", config.limit, config.segments) for dataset in datasets]
-    vocabulary = vocabulary_of(training, config.heard)
+    vocabulary = vocabulary_of(training, config.min_word_count)
     if known is not None:
         vocabulary = known.extended(vocabulary)
     say(f"preparing {sum(map(len, training))} instructions")
     examples = example_set(datasets, training, vocabulary, device)
-    return Material(datasets, training, vocabulary, examples, [_dev(dataset, config) for dataset in datasets])
-
-
-def first_executions(material: Material, config: DataConfig, say: Say = lambda sentence: None) -> Executions:
-    """What D^S begins with."""
-    if config.first == "standing":
-        return Executions.standing(material.examples, material.examples.max_steps + 1)
-    demonstrations = {
-        dataset.name: _demonstrations(dataset, part, material.examples.device, say)
-        for dataset, part in zip(material.datasets, material.training, strict=True)
-    }
-    return Executions.demonstrated(material.examples, demonstrations)
-
-
-def lab_executions(material: Material, config: DataConfig, say: Say = lambda sentence: None) -> LabExecutions | None:
-    """D^R, or None where a run learns from `sim` only."""
-    if config.lab == "none":
-        return None
-    cage = next((dataset for dataset in material.datasets if dataset.name == "cage"), None)
-    if cage is None:
-        raise WordwingError(
-            "the lab's demonstrations are of the cage; add it to data.corpora, or take --ablate sim-only"
-        )
-    file = cage.folder / DERIVED / "lab-train.npz"
-    if not file.is_file():
-        raise WordwingError(
-            f"{file}: the lab's demonstrations are not there; wordwing data demonstrate {cage.folder} --domain lab "
-            "flies them, in about five minutes, and --ablate sim-only learns without them"
-        )
-    say("reading the lab's pictures")
-    recorded = Demonstrations.load(file, cage, "lab")
-    known = set(material.examples.ids[material.examples.corpora.index("cage")])
-    chosen = [int(number) for number in recorded.subset(config.lab) if recorded.ids[number] in known]
-    if not chosen:
-        raise WordwingError(f"{file}: none of its flights is of a training instruction; data.limit leaves them out")
-    return LabExecutions.recorded(material.examples, recorded, chosen)
-
-
-def other_sayings(
-    material: Material, config: DataConfig, mirrored: bool, say: Say = lambda sentence: None
-) -> Sayings | None:
-    """What else Process A hears of the examples, or None where nothing; mirrored flights have words of their own."""
-    if config.wordings == 1 and not mirrored:
-        return None
-    say("putting instructions into other words")
-    datasets, device = material.datasets, material.examples.device
-    return sayings_of(datasets, material.training, material.vocabulary, device, config.wordings, config.seed)
+    return TrainingData(datasets, training, vocabulary, examples, [_dev(dataset, config) for dataset in datasets])
 
 
 def _dev(dataset: Dataset, config: DataConfig) -> list[Instruction]:
@@ -126,11 +252,3 @@ def _dev(dataset: Dataset, config: DataConfig) -> list[Instruction]:
     found = read_instructions(dataset, split, None, config.segments)
     order = np.random.default_rng(0).permutation(len(found))[: config.dev]
     return [found[number] for number in sorted(order)]
-
-
-def _demonstrations(dataset: Dataset, part: list[Instruction], device: torch.device, say: Say) -> Demonstrations:
-    file = dataset.folder / DERIVED / "sim-train.npz"
-    if file.is_file():
-        return Demonstrations.load(file, dataset)
-    say(f"flying ORACLE along {len(part)} paths of {dataset.name}")
-    return fly_sim(dataset, part, device)

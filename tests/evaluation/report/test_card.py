@@ -11,7 +11,7 @@ from wordwing.errors import WordwingError
 from wordwing.evaluation.report.card import model_card, pack
 from wordwing.evaluation.report.summary import flight_table
 from wordwing.language.tokenizer import Vocabulary
-from wordwing.learning.runtime.cards import MADE, MEASURED, how_made
+from wordwing.learning.recipes.cards import MADE, MEASURED, how_made
 from wordwing.model.checkpoint import CARD, load_network
 
 TRAINED = (

@@ -10,7 +10,7 @@ from PIL import Image
 
 from wordwing.errors import WordwingError
 from wordwing.evaluation.report.curves import Log, Run, draw_curves, panels, save_curves, smoothed
-from wordwing.learning.runtime.logs import Logbook
+from wordwing.learning.runtime.logs import MetricLog
 
 
 def begun(folder: Path, corpora: tuple[str, ...] = ("cage",), gold_distance: float | None = None) -> Path:
@@ -28,7 +28,7 @@ def begun(folder: Path, corpora: tuple[str, ...] = ("cage",), gold_distance: flo
 
 def taught(folder: Path) -> None:
     """What Process A logs."""
-    book = Logbook(folder / "log-a")
+    book = MetricLog(folder / "log-a")
     for step in (10, 20, 30):
         executions = {"executions/demonstrations_left": 1.0, "executions/length": 9.0}
         losses = {"supervised/trajectory": 4.0, "supervised/goal": 50 / step, "supervised/object": 1.0}
@@ -38,7 +38,7 @@ def taught(folder: Path) -> None:
 
 def flown(folder: Path) -> None:
     """What Process B logs."""
-    book = Logbook(folder / "log-b")
+    book = MetricLog(folder / "log-b")
     for step in (1, 2):
         ends = {"charts/stopped": 0.5, "charts/left_arena": 0.125, "charts/episodic_length": 12.0}
         amounts = {"charts/flights": 48.0 * step, "charts/global_step": 600.0 * step}
@@ -84,7 +84,7 @@ def test_without_any_minutes_the_clock_on_the_wall_counts():
 
 def test_what_is_not_a_number_leaves_a_gap(tmp_path):
     folder = begun(tmp_path / "run")
-    book = Logbook(folder / "log-a")
+    book = MetricLog(folder / "log-a")
     for step, loss in ((1, 2.0), (2, float("nan")), (3, 1.0)):
         book.scalars({"supervised/goal": loss, "charts/minutes": step}, step)
     book.close()
@@ -130,7 +130,7 @@ def test_flights_are_compared_with_the_demonstrations_only_where_those_are_what_
 
 def test_each_corpus_has_its_curve_with_the_text_and_without(tmp_path):
     folder = begun(tmp_path / "run", corpora=("/data/cage", "/data/yard"))
-    book = Logbook(folder / "log-a")
+    book = MetricLog(folder / "log-a")
     names = [f"look_around/{corpus}_within{kind}" for corpus in ("cage", "yard") for kind in ("", "_without_text")]
     book.scalars({"charts/minutes": 2.0, **dict(zip(names, (0.5, 0.25, 0.75, 0.125), strict=True))}, 7)
     book.close()
@@ -212,7 +212,7 @@ def test_a_running_mean_keeps_a_straight_line_and_skips_gaps():
 
 def test_names_are_written_as_they_are_not_as_formulas(tmp_path):
     folder = begun(tmp_path / "run$\\bad$", corpora=("a$\\bad$", "cage"))
-    book = Logbook(folder / "log-a")
+    book = MetricLog(folder / "log-a")
     names = [f"look_around/{corpus}_within" for corpus in ("a$\\bad$", "cage")]
     book.scalars({"charts/minutes": 2.0, **dict.fromkeys(names, 0.5)}, 7)
     book.close()

@@ -15,7 +15,7 @@ from wordwing.evaluation.report.tables import render_table
 from wordwing.frames import ARENA_SIZE
 from wordwing.interface import FLIGHT_HEIGHT
 from wordwing.language.tokenizer import Vocabulary
-from wordwing.learning.runtime.cards import MADE, how_made
+from wordwing.learning.recipes.cards import MADE, how_made
 from wordwing.model.checkpoint import CARD, load_network, read_card, save_network
 from wordwing.world.catalogue import catalogue
 

@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors import torch as safetensors
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from wordwing.errors import WordwingError, shown
@@ -40,6 +40,8 @@ KEY = "wordwing"
 """Of the description in the first shard's metadata."""
 
 SHARD = re.compile(r"state-([1-9][0-9]*)-of-([1-9][0-9]*)\.safetensors")
+
+Tensors = dict[str, Tensor]
 
 _Piece = tuple[str, int, int]
 """A tensor's name, and from where to where a shard has it, in its flattened elements."""
@@ -114,7 +116,7 @@ def tidy(folder: str | Path) -> None:
     _remove_leftovers(folder)
 
 
-def flatten_optimiser(optimizer: Optimizer, prefix: str = "optimiser") -> dict[str, Tensor]:
+def flatten_optimizer(optimizer: Optimizer, prefix: str = "optimiser") -> dict[str, Tensor]:
     """What an optimiser like Adam remembers, as copies on the CPU.
 
     Learning rates and other settings are not in it; parameters that it never moved have nothing to be kept.
@@ -131,14 +133,14 @@ def flatten_optimiser(optimizer: Optimizer, prefix: str = "optimiser") -> dict[s
     }
 
 
-def restore_optimiser(optimizer: Optimizer, tensors: Mapping[str, Tensor], prefix: str = "optimiser") -> None:
-    """Let an optimiser go on from what `flatten_optimiser` gave.
+def restore_optimizer(optimizer: Optimizer, tensors: Mapping[str, Tensor], prefix: str = "optimiser") -> None:
+    """Let an optimiser go on from what `flatten_optimizer` gave.
 
     Memory that it has already is overwritten in place, so that captured CUDA graphs see it.
 
     Args:
         optimizer: Over the same parameters in the same order; they may be on another device.
-        tensors: Those of `flatten_optimiser`, among any others.
+        tensors: Those of `flatten_optimizer`, among any others.
         prefix: As it was given there.
     """
     parameters = list(_parameters(optimizer))
@@ -187,6 +189,25 @@ def unsqueeze(squeezed: Tensor) -> NDArray[np.int16]:
     apart = np.frombuffer(zlib.decompress(packed[16:]), np.uint8).reshape(columns, 2, rows)
     differences = np.ascontiguousarray(apart.transpose(0, 2, 1)).view("<i2").reshape(columns, rows)
     return np.ascontiguousarray(np.cumsum(differences, axis=1, dtype=np.int16).T)
+
+
+def module_tensors(modules: Mapping[str, nn.Module]) -> Tensors:
+    """What modules have learned, under their names."""
+    return {
+        f"{name}.{key}": tensor.detach()
+        for name, module in modules.items()
+        for key, tensor in module.state_dict().items()
+    }
+
+
+def restore_modules(modules: Mapping[str, nn.Module], tensors: Tensors) -> None:
+    """Load what `module_tensors` gave, found among any other tensors, into modules."""
+    for name, module in modules.items():
+        found = {key.removeprefix(f"{name}."): value for key, value in tensors.items() if key.startswith(f"{name}.")}
+        try:
+            module.load_state_dict(found)
+        except RuntimeError:
+            raise WordwingError(f"the saved state is of another network: its {name} does not fit") from None
 
 
 def _parameters(optimizer: Optimizer) -> list[tuple[Tensor, dict[str, Any]]]:

@@ -29,7 +29,7 @@ class Display:
     - `phase`: "warm-up", "learning" or "waiting"
     - `done` and `total`: updates
     - `rates`: by unit, {"contexts/s": 15000.0}
-    - `figures`: the newest ones, {"loss": 0.12, "success": 0.4}
+    - `metrics`: the newest ones, {"loss": 0.12, "success": 0.4}
     - `message`: a sentence that stays on the screen
     - `time`: when it said so, seconds since 1970
     """
@@ -123,7 +123,7 @@ class _Process:
         self.phase = "starting"
         self.heard = False
         self.done, self.total = 0.0, 0.0
-        self.rates = self.figures = ""
+        self.rates = self.metrics = ""
         self._message = ""
         self._spoke = time.time()
         self._since: tuple[float, float] | None = None
@@ -136,7 +136,7 @@ class _Process:
         self.heard, self.phase, self.done, self.total = True, phase, done, total
         self._spoke = _number(said.get("time")) or time.time()
         self.rates = ", ".join(f"{_short(rate)} {unit}" for unit, rate in _entries(said.get("rates")))
-        self.figures = ", ".join(f"{name} {_short(figure)}" for name, figure in _entries(said.get("figures")))
+        self.metrics = ", ".join(f"{name} {_short(figure)}" for name, figure in _entries(said.get("metrics")))
         message = str(said.get("message") or "")
         news = message if message != self._message else ""
         self._message = message or self._message
@@ -169,7 +169,7 @@ class _Process:
             f"{self.done:,.0f}/{self.total:,.0f}" if self.total else "",
             f"{_span(left)} left" if left is not None else "",
             self.rates,
-            self.figures,
+            self.metrics,
         )
 
 

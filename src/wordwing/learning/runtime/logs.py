@@ -1,4 +1,4 @@
-"""Curves, pictures and texts of a run, for TensorBoard and, the curves, as lines of JSON for plots.
+"""Metrics and images of a run, for TensorBoard and, the metrics, as lines of JSON for plots.
 
 Everything is written at once, in the calling thread. TensorBoard's own writer has a queue and a thread: what is in the
 queue is lost with a killed process, and a full disk ends in the thread's traceback.
@@ -7,6 +7,7 @@ queue is lost with a killed process, and a full disk ends in the thread's traceb
 from __future__ import annotations
 
 import errno
+import io
 import json
 import math
 import time
@@ -36,24 +37,23 @@ EVENTS = "events.out.tfevents."
 """How names of TensorBoard's files begin; the time follows, and they are read in the order of their names."""
 
 
-class Logbook:
-    """The records of one process."""
+class MetricLog:
+    """The log of one process."""
 
     def __init__(self, folder: str | Path, start_step: int = -1) -> None:
-        """Open a folder's logbook, or begin one.
+        """Open a folder's log, or begin one.
 
         Args:
             folder: Of this process alone.
-            start_step: Step of the checkpoint that is gone on from: what was logged of later steps is forgotten.
-                By default all is.
+            start_step: Step of the checkpoint that the process resumes from: later steps are cut off. By default all
+                are.
         """
         self._folder = Path(folder)
         self._lines_path = self._folder / SCALARS
         self._events_path = self._folder / EVENTS
-        self._start_step = start_step
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            self._cut()
+            self._cut(start_step)
             self._events_path = self._next_events()
             self._lines: BinaryIO = open(self._lines_path, "ab")  # noqa: SIM115
             self._events: BinaryIO = open(self._events_path, "ab")  # noqa: SIM115
@@ -63,29 +63,29 @@ class Logbook:
         # TensorBoard forgets what earlier files have of this step and later ones.
         self._write_event(Event(step=start_step + 1, session_log=SessionLog(status=SessionLog.START)))
 
-    def scalars(self, values: Mapping[str, float | Tensor], step: int) -> None:
+    def scalars(self, values: Mapping[str, float | Tensor], step: int) -> dict[str, float]:
         """Log numbers.
 
         Args:
             values: By name, as TensorBoard groups them: "losses/value_loss". Tensors of one number are fetched from
                 their device together. NaN and infinity are null in JSON.
             step: Of all of them.
+
+        Returns:
+            The numbers that were logged.
         """
         numbers = _fetched(values)
         row = {name: number if math.isfinite(number) else None for name, number in numbers.items()}
         self._write(self._lines, self._lines_path, _line({"step": step, "time": round(time.time(), 3), **row}))
         entries = [Summary.Value(tag=name, simple_value=number) for name, number in numbers.items()]
         self._write_event(Event(step=step, summary=Summary(value=entries)))
+        return numbers
 
-    def picture(self, name: str, image: NDArray[np.uint8], step: int) -> None:
-        """Log a picture, [H, W, 3] uint8."""
+    def image(self, name: str, image: NDArray[np.uint8], step: int) -> None:
+        """Log an image, [H, W, 3] uint8."""
         if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
-            raise ValueError(f"a picture is [H, W, 3] uint8, not {list(image.shape)} {image.dtype}")
+            raise ValueError(f"an image is [H, W, 3] uint8, not {list(image.shape)} {image.dtype}")
         self._write_event(Event(step=step, summary=summary.image(name, image, dataformats="HWC")))
-
-    def text(self, name: str, text: str) -> None:
-        """Log a text, Markdown, at the step that this logbook was opened at."""
-        self._write_event(Event(step=self._start_step + 1, summary=summary.text(name, text)))
 
     def close(self) -> None:
         """Close the files; everything is in them already."""
@@ -95,9 +95,9 @@ class Logbook:
 
     def _write_event(self, event: Event) -> None:
         event.wall_time = time.time()
-        record = _Record()
+        record = io.BytesIO()
         RecordWriter(record).write(event.SerializeToString())
-        self._write(self._events, self._events_path, bytes(record))
+        self._write(self._events, self._events_path, record.getvalue())
 
     def _write(self, file: BinaryIO, path: Path, data: bytes) -> None:
         try:
@@ -107,11 +107,11 @@ class Logbook:
             self.close()
             raise _complaint(path, error) from None
 
-    def _cut(self) -> None:
+    def _cut(self, start_step: int) -> None:
         """Forget lines of later steps, and what a killed process left of a line."""
         if not self._lines_path.exists():
             return
-        kept = [_line(row) for row in _rows(self._lines_path) if row["step"] <= self._start_step]
+        kept = [_line(row) for row in _rows(self._lines_path) if row["step"] <= start_step]
         with replacing(self._lines_path) as temporary:
             temporary.write_bytes(b"".join(kept))
 
@@ -123,15 +123,8 @@ class Logbook:
 
 
 def read_scalars(folder: str | Path) -> list[dict[str, Any]]:
-    """The rows that a folder's logbook has: "step", "time" (seconds since 1970) and numbers, or None, by name."""
+    """The rows of a folder's log: "step", "time" (seconds since 1970) and numbers, or None, by name."""
     return list(_rows(Path(folder) / SCALARS))
-
-
-class _Record(bytearray):
-    """A record of TensorBoard's, in memory: it can only be written to the disk whole."""
-
-    def write(self, data: bytes) -> None:
-        self.extend(data)
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -163,6 +156,6 @@ def _fetched(values: Mapping[str, float | Tensor]) -> dict[str, float]:
 def _complaint(path: Path, error: OSError) -> WordwingError:
     if error.errno == errno.ENOSPC:
         return WordwingError(
-            f"{path}: the disk is full; make room and run the same command again, it goes on from its last checkpoint"
+            f"{path}: the disk is full; make room and run the same command again, it resumes from its last checkpoint"
         )
     return unwritable(path, error)

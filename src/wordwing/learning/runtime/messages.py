@@ -1,7 +1,7 @@
-"""What Process A and Process B send to each other: stage-1 parameters one way, executions the other (paper: SuReAL).
+"""What Process A and Process B send to each other: stage-1 parameters one way, rollouts the other (paper: SuReAL).
 
 Nothing else knows how messages travel. Between processes of one machine every message is a file, written under another
-name and renamed: a process that is killed while it writes leaves no half message and no lock behind.
+name and renamed: a process that is killed while it writes leaves neither half a message nor a lock behind.
 """
 
 from __future__ import annotations
@@ -24,85 +24,93 @@ from safetensors import torch as safetensors
 from torch import Tensor
 
 from wordwing.errors import WordwingError
+from wordwing.execution.packing import PackedExecutions
 from wordwing.files import replacing
 
 MAX_UNREAD = 64
-"""Messages with executions that wait for a slow Process A; when there are more, the oldest are dropped."""
+"""Messages with rollouts that wait for a slow Process A; when there are more, the oldest are dropped."""
 
 PARAMETERS = "parameters.safetensors"
 
-EXECUTED = re.compile(r"executed-([0-9]+)\.safetensors")
+ROLLOUTS = re.compile(r"rollouts-([0-9]+)\.safetensors")
 
 
 @dataclass(frozen=True)
 class Parameters:
     """Stage-1 parameters on their way from Process A to Process B."""
 
-    update: int
+    version: int
     """How many updates of Process A made them."""
     weights: dict[str, Tensor]
     """By name, as a `state_dict` has them; received on the CPU."""
 
 
 @dataclass(frozen=True)
-class Executed:
-    """M rollouts on their way from Process B to Process A."""
+class Rollouts:
+    """M rollouts on their way from Process B to Process A, on the CPU."""
 
-    index: Tensor
-    """[M] int64, which instructions were followed."""
-    rows: Tensor
-    """[sum of lengths, 6] int16, world frame, poses as `wordwing.execution.packing` packs them."""
-    lengths: Tensor
-    """[M] int64, how many poses each rollout has."""
+    example: Tensor
+    """[M] int64, which examples were flown."""
+    executions: PackedExecutions
+    """M executions; setpoints are left out."""
     progress: float
-    """Share of Process B's updates that were done, from 0 to 1."""
+    """Share of Process B's training that was done, from 0 to 1."""
+
+    def __post_init__(self) -> None:
+        poses, lengths = self.executions.poses, self.executions.lengths
+        if self.example.dtype != torch.int64 or lengths.dtype != torch.int64 or poses.dtype != torch.int16:
+            raise ValueError("its numbers are of other kinds")
+        if self.example.dim() != 1 or self.example.shape != lengths.shape or poses.shape[::2] != (len(lengths), 6):
+            raise ValueError("its shapes do not fit")
+        if (lengths < 1).any() or (lengths > poses.shape[1]).any() or not 0 <= self.progress <= 1:
+            raise ValueError("its numbers do not fit")
 
 
 class Link(Protocol):
     """How messages travel; no call waits for the other side."""
 
     def send_parameters(self, parameters: Parameters) -> None:
-        """Process A: give B new parameters; those that B has not taken yet are replaced."""
+        """Process A: send B new parameters; those that B has not taken yet are replaced."""
 
     def newest_parameters(self, after: int) -> Parameters | None:
-        """Process B: the newest parameters, if they are of a later update than `after`."""
+        """Process B: the newest parameters, if they are of a later version than `after`."""
 
-    def send_executed(self, executed: Executed) -> None:
-        """Process B: give A rollouts."""
+    def send_rollouts(self, rollouts: Rollouts) -> None:
+        """Process B: send A rollouts."""
 
-    def take_executed(self) -> list[Executed]:
+    def take_rollouts(self) -> list[Rollouts]:
         """Process A: all rollouts that were not taken yet, in the order in which they were sent."""
 
 
 class DirectLink:
-    """Inside one process."""
+    """Carries messages inside one process."""
 
     def __init__(self) -> None:
         self._parameters: Parameters | None = None
-        self._executed: deque[Executed] = deque(maxlen=MAX_UNREAD)
+        self._rollouts: deque[Rollouts] = deque(maxlen=MAX_UNREAD)
 
     def send_parameters(self, parameters: Parameters) -> None:
-        """Give B new parameters, as they are now."""
-        self._parameters = Parameters(parameters.update, _copies(parameters.weights))
+        """Send B new parameters, as they are now."""
+        self._parameters = Parameters(parameters.version, _copies(parameters.weights))
 
     def newest_parameters(self, after: int) -> Parameters | None:
-        """The newest parameters, if they are of a later update than `after`."""
+        """The newest parameters, if they are of a later version than `after`."""
         newest = self._parameters
-        return newest if newest is not None and newest.update > after else None
+        return newest if newest is not None and newest.version > after else None
 
-    def send_executed(self, executed: Executed) -> None:
-        """Give A rollouts."""
-        self._executed.append(Executed(**_tensors(executed), progress=executed.progress))
+    def send_rollouts(self, rollouts: Rollouts) -> None:
+        """Send A rollouts."""
+        self._rollouts.append(_from_tensors(_to_tensors(rollouts), rollouts.progress))
 
-    def take_executed(self) -> list[Executed]:
+    def take_rollouts(self) -> list[Rollouts]:
         """All rollouts that were not taken yet."""
-        taken = list(self._executed)
-        self._executed.clear()
+        taken = list(self._rollouts)
+        self._rollouts.clear()
         return taken
 
 
 class FolderLink:
-    """Between two processes that see the same folder; each kind of message has one sender and one receiver.
+    """Carries messages between two processes that see the same folder; each kind has one sender and one receiver.
 
     A message that cannot be read is dropped with a warning, so that it does not end the training.
     """
@@ -112,86 +120,86 @@ class FolderLink:
         self._cleared: set[str] = set()
         self._number = 0
         self._file: tuple[int, ...] | None = None
-        self._update = 0
+        self._version = 0
 
     def send_parameters(self, parameters: Parameters) -> None:
-        """Give B new parameters; raises a `WordwingError` if the disk is full."""
-        self._clear("parameters")
-        self._write(PARAMETERS, _copies(parameters.weights), {"update": str(parameters.update)})
+        """Send B new parameters; raises a `WordwingError` if the disk is full."""
+        self._write(PARAMETERS, _copies(parameters.weights), {"version": str(parameters.version)})
 
     def newest_parameters(self, after: int) -> Parameters | None:
-        """The newest parameters, if they are of a later update than `after`; asking costs next to nothing."""
+        """The newest parameters, if they are of a later version than `after`; asking costs next to nothing."""
         path = self._folder / PARAMETERS
         file: tuple[int, ...] = ()
         try:
             status = path.stat()
             file = (status.st_ino, status.st_mtime_ns, status.st_size)
-            if file == self._file and self._update <= after:
+            if file == self._file and self._version <= after:
                 return None
             weights, metadata = _read(path)
-            self._file, self._update = file, int(metadata["update"])
+            self._file, self._version = file, int(metadata["version"])
         except FileNotFoundError:
             return None
         except _UNREADABLE as error:
             if file != self._file:
                 _warn(path, error)
-            self._file, self._update = file, after
+            self._file, self._version = file, after
             return None
-        return Parameters(self._update, weights) if self._update > after else None
+        return Parameters(self._version, weights) if self._version > after else None
 
-    def send_executed(self, executed: Executed) -> None:
-        """Give A rollouts; raises a `WordwingError` if the disk is full."""
-        tensors = _tensors(executed)
-        self._clear("executed")
+    def send_rollouts(self, rollouts: Rollouts) -> None:
+        """Send A rollouts; raises a `WordwingError` if the disk is full."""
         waiting = self._waiting()
         self._number = max([self._number, *waiting]) + 1
-        name = f"executed-{self._number:09d}.safetensors"
-        self._write(name, tensors, {"progress": repr(float(executed.progress))})
+        name = f"rollouts-{self._number:09d}.safetensors"
+        self._write(name, _to_tensors(rollouts), {"progress": repr(float(rollouts.progress))})
         for number in sorted(waiting)[: max(0, len(waiting) + 1 - MAX_UNREAD)]:
-            with suppress(OSError):
-                waiting[number].unlink(missing_ok=True)
+            _unlink(waiting[number])
 
-    def take_executed(self) -> list[Executed]:
+    def take_rollouts(self) -> list[Rollouts]:
         """All rollouts that were not taken yet, in order."""
         taken = []
         for _number, path in sorted(self._waiting().items()):
             try:
                 tensors, metadata = _read(path)
-                progress = float(metadata["progress"])
-                _check(**tensors, progress=progress)
-                taken.append(Executed(**tensors, progress=progress))
+                taken.append(_from_tensors(tensors, float(metadata["progress"])))
             except FileNotFoundError:  # B has dropped it just now
                 continue
             except _UNREADABLE as error:
                 _warn(path, error)
-            with suppress(OSError):
-                path.unlink(missing_ok=True)
+            _unlink(path)
         return taken
 
     def _waiting(self) -> dict[int, Path]:
-        """Files with executions, by number."""
+        """Files with rollouts, by number."""
         try:
             names = os.listdir(self._folder)
         except OSError:
             return {}
-        return {int(match[1]): self._folder / name for name in names if (match := EXECUTED.fullmatch(name))}
+        return {int(match[1]): self._folder / name for name in names if (match := ROLLOUTS.fullmatch(name))}
 
-    def _write(self, name: str, tensors: Mapping[str, Tensor], metadata: dict[str, str]) -> None:
-        data = safetensors.save(dict(tensors), metadata)
-        with replacing(self._folder / name, durable=False) as temporary:
-            temporary.write_bytes(data)
-
-    def _clear(self, kind: str) -> None:
-        """Remove what a killed sender of this kind left half written."""
+    def _write(self, name: str, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
+        """Write a message; the first of its kind removes what a killed sender left half written."""
+        kind = re.split(r"\W", name)[0]
         if kind not in self._cleared:
             self._cleared.add(kind)
             for path in self._folder.glob(f".{kind}-*"):
-                with suppress(OSError):
-                    path.unlink(missing_ok=True)
+                _unlink(path)
+        data = safetensors.save(tensors, metadata)
+        with replacing(self._folder / name, durable=False) as temporary:
+            temporary.write_bytes(data)
 
 
-class Pulse:
-    """A process's sign of life, `a.json` or `b.json` beside the messages: what it is doing, for whoever watches."""
+def clear_exchange(folder: Path) -> None:
+    """Remove messages and heartbeats, also those of older versions, and nothing else that may lie beside them."""
+    for pattern in ("parameters.*", "rollouts-*", "executed-*", "[ab].json", ".parameters-*", ".rollouts-*", ".[ab]-*"):
+        for path in folder.glob(pattern):
+            _unlink(path)
+    with suppress(OSError):
+        folder.rmdir()
+
+
+class Heartbeat:
+    """A process's status, `a.json` or `b.json` beside the messages, for the process that watches it."""
 
     def __init__(
         self, folder: str | Path, name: str, every: float = 1.0, clock: Callable[[], float] = time.monotonic
@@ -199,12 +207,11 @@ class Pulse:
         self._path = Path(folder) / f"{name}.json"
         self._every, self._clock = every, clock
         self._last = -float("inf")
-        for path in (self._path, *self._path.parent.glob(f".{name}-*.json")):  # an earlier run's
-            with suppress(OSError):
-                path.unlink(missing_ok=True)
+        for path in (self._path, *self._path.parent.glob(f".{name}-*.json")):  # of an earlier run
+            _unlink(path)
 
     def beat(self, fields: Mapping[str, Any], force: bool = False) -> None:
-        """Write what is going on, at most once a second; between, this costs nothing and looks at no tensor.
+        """Write the status, at most once a second; between, this costs nothing and reads no tensor.
 
         Args:
             fields: What `runtime.display` shows; tensors of one number may be among the numbers. The time is added to
@@ -226,8 +233,8 @@ class Pulse:
                 file.truncate()
 
 
-def read_pulse(folder: str | Path, name: str) -> dict[str, Any] | None:
-    """What a process wrote last; nothing if it has not begun."""
+def read_heartbeat(folder: str | Path, name: str) -> dict[str, Any] | None:
+    """The status that a process wrote last; None if it has not started."""
     try:
         fields = json.loads((Path(folder) / f"{name}.json").read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -238,11 +245,19 @@ def read_pulse(folder: str | Path, name: str) -> dict[str, Any] | None:
 _UNREADABLE = (OSError, SafetensorError, KeyError, TypeError, ValueError, RuntimeError)
 
 
-def _tensors(executed: Executed) -> dict[str, Tensor]:
-    """Copies of what a message holds, checked by the sender, who can say where a mistake comes from."""
-    tensors = _copies({"index": executed.index, "rows": executed.rows, "lengths": executed.lengths})
-    _check(**tensors, progress=executed.progress)
-    return tensors
+def _to_tensors(rollouts: Rollouts) -> dict[str, Tensor]:
+    lengths = rollouts.executions.lengths
+    return _copies({"example": rollouts.example, "rows": rollouts.executions.rows(), "lengths": lengths})
+
+
+def _from_tensors(tensors: Mapping[str, Tensor], progress: float) -> Rollouts:
+    """What `_to_tensors` was given; raises a ValueError if it does not fit together."""
+    rows, lengths = tensors["rows"], tensors["lengths"]
+    if rows.dim() != 2 or lengths.dtype != torch.int64 or rows.shape[1] != 6 or int(lengths.sum()) != len(rows):
+        raise ValueError("its shapes do not fit")
+    if not len(lengths):
+        return Rollouts(tensors["example"], PackedExecutions(rows.new_zeros(0, 1, 6), lengths), progress)
+    return Rollouts(tensors["example"], PackedExecutions.from_rows(rows, lengths), progress)
 
 
 def _copies(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -260,14 +275,9 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     return tensors, header["__metadata__"]
 
 
-def _check(index: Tensor, rows: Tensor, lengths: Tensor, progress: float) -> None:
-    """Raise a ValueError if a message does not fit together."""
-    if index.dtype != torch.int64 or lengths.dtype != torch.int64 or rows.dtype != torch.int16:
-        raise ValueError("its numbers are of other kinds")
-    if index.dim() != 1 or index.shape != lengths.shape or rows.dim() != 2 or rows.shape[1] != 6:
-        raise ValueError("its shapes do not fit")
-    if (lengths < 1).any() or int(lengths.sum()) != len(rows) or not 0 <= progress <= 1:
-        raise ValueError("its numbers do not fit")
+def _unlink(path: Path) -> None:
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
 
 
 def _warn(path: Path, error: BaseException) -> None:

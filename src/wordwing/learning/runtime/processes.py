@@ -1,142 +1,158 @@
-"""What Process A and Process B have in common: where they work, what they count, how they are kept."""
+"""How work is carried out: saved now and then and when interrupted, in this process or in child processes."""
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import signal
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-
-import torch
-from torch import Tensor, nn
+from typing import Any
 
 from wordwing.errors import WordwingError
-from wordwing.learning.runtime.config import RunConfig
-from wordwing.learning.runtime.messages import Link
-from wordwing.learning.runtime.starting import begin_with
-from wordwing.learning.training_data import Material, Say
-from wordwing.model.policy import PolicyNetwork
+from wordwing.interrupts import Deferred, blocked
+from wordwing.learning.runtime.display import Display
+from wordwing.learning.runtime.messages import Heartbeat, clear_exchange, read_heartbeat
+from wordwing.learning.runtime.runs import enough_memory
+from wordwing.pool import die_with
 
-Tensors = dict[str, Tensor]
+PATIENCE = 60.0
+"""Seconds that Process A is given to end after Process B has, and each of them to save after Ctrl-C."""
 
-HOPELESS = 50
-"""So many updates in a row that had to be left out end a run: it would not get better."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a process works."""
-
-    folder: Path
-    device: torch.device
-    link: Link
-    compiled: bool = False
-    say: Say = lambda sentence: None
-    command: str = "wordwing train sureal"
-    """That was typed."""
-    breakable: Callable[[], AbstractContextManager[None]] = nullcontext
-    """Around work that may be broken off, because it changes nothing that is saved."""
+SAVING = "saving what has been learned; Ctrl-C again ends at once, without it"
 
 
-class Clock:
-    """Seconds that a process has worked, over all of its lives."""
+def run_until_done(
+    step: Callable[[], bool],
+    save: Callable[[], None],
+    show: Callable[[], None],
+    save_seconds: float,
+    interrupt: Deferred,
+) -> None:
+    """Work until there is nothing left; save now and then, and when interrupted.
 
-    def __init__(self) -> None:
-        self._before = 0.0
-        self._since = time.monotonic()
+    Args:
+        step: Does the next piece of work; returns whether there is more. Everything can be saved between two pieces.
+        save: Writes a checkpoint.
+        show: Shows how far it is.
+        save_seconds: Between two checkpoints.
+        interrupt: Ends it early, with KeyboardInterrupt.
+    """
+    saved = time.monotonic()
 
-    @property
-    def seconds(self) -> float:
-        """So far."""
-        return self._before + time.monotonic() - self._since
+    def work() -> bool:
+        nonlocal saved
+        more = step()
+        show()
+        if time.monotonic() - saved > save_seconds:
+            save()
+            saved = time.monotonic()
+        return more
 
-    def go_on(self, seconds: float) -> None:
-        """Go on from a saved time."""
-        self._before, self._since = seconds, time.monotonic()
-
-
-class Meter:
-    """How fast counts grow, over the last while."""
-
-    def __init__(self) -> None:
-        self._at, self._count = time.monotonic(), 0.0
-        self.rate = 0.0
-
-    def read(self, count: float) -> float:
-        """Counts a second since it was last read."""
-        now = time.monotonic()
-        if now > self._at:
-            self.rate = (count - self._count) / (now - self._at)
-        self._at, self._count = now, count
-        return self.rate
-
-    def go_on(self, count: float) -> None:
-        """Begin anew from a saved count, which says nothing about how fast it was reached."""
-        self._at, self._count = time.monotonic(), count
-
-
-class Skips:
-    """Updates that were left out because something was not a number; counted on the device, where nobody waits."""
-
-    def __init__(self, device: torch.device) -> None:
-        self._total = torch.zeros((), device=device)
-        self._row = torch.zeros((), device=device)
-        self._longest = torch.zeros((), device=device)
-
-    def count(self, skipped: Tensor, hopeless: Tensor | None = None) -> None:
-        """One more update.
-
-        Args:
-            skipped: [] bool, or how many if it was made of several.
-            hopeless: [] bool, whether nothing was learned; by default if any was left out.
-        """
-        lost = (skipped > 0) if hopeless is None else hopeless
-        self._total = self._total + skipped
-        self._row = (self._row + 1) * lost
-        self._longest = self._longest.maximum(self._row)
-
-    @property
-    def total(self) -> Tensor:
-        """[] how many so far."""
-        return self._total
-
-    def go_on(self, total: float) -> None:
-        """Go on from a saved total."""
-        self._total = torch.full_like(self._total, total)
-
-    def check(self, folder: Path) -> None:
-        """Raise a `WordwingError` if there were so many in a row that there is no hope; waits for the device."""
-        if float(self._longest) >= HOPELESS:
-            raise WordwingError(
-                f"{folder}: {HOPELESS} updates in a row were left out because their loss was not a number; "
-                "a smaller learning rate may help, in another --out"
-            )
+    more = work()  # which may take minutes to compile; until then there is nothing to save
+    with interrupt:
+        while more:
+            try:
+                more = work()
+            except KeyboardInterrupt:
+                if not interrupt.came:
+                    raise
+            if interrupt.came:
+                save()
+                raise KeyboardInterrupt
+        save()
 
 
-def new_network(config: RunConfig, material: Material, device: torch.device) -> PolicyNetwork:
-    """A network to begin with; the same for the same seed."""
-    torch.manual_seed(config.seed)
-    network = PolicyNetwork(config.model, len(material.vocabulary))
-    if config.start is not None:
-        begin_with(network, config.start)
-    return network.to(device)
+def run_processes(targets: Mapping[str, Callable[..., None]], exchange: Path, display: Display, *given: Any) -> None:
+    """Run Process A and Process B as children to their end; raises a `WordwingError` if one of them vanishes.
 
-
-def module_tensors(modules: Mapping[str, nn.Module]) -> Tensors:
-    """What modules have learned, under their names."""
-    return {
-        f"{name}.{key}": tensor.detach()
-        for name, module in modules.items()
-        for key, tensor in module.state_dict().items()
+    Args:
+        targets: "a" and "b": functions of a heartbeat, this process's id and `given`, found in their modules by name.
+        exchange: Folder of messages and heartbeats.
+        display: Shows how far they are.
+        given: Can be pickled.
+    """
+    clear_exchange(exchange)  # stale messages of a previous run must not be taken for new ones
+    context = multiprocessing.get_context("spawn")
+    processes: dict[str, BaseProcess] = {
+        name: context.Process(target=_child, args=(name, target, exchange, os.getpid(), *given))
+        for name, target in targets.items()
     }
+    try:
+        with Deferred(partial(display.say, SAVING)) as interrupt:
+            with blocked():
+                for process in processes.values():
+                    process.start()
+            _watch(processes, exchange, display, interrupt)
+    finally:
+        _end(processes.values())
+    clear_exchange(exchange)
 
 
-def restore_modules(modules: Mapping[str, nn.Module], tensors: Tensors) -> None:
-    """Give modules back what `module_tensors` took, found among any other tensors."""
-    for name, module in modules.items():
-        found = {key.removeprefix(f"{name}."): value for key, value in tensors.items() if key.startswith(f"{name}.")}
-        try:
-            module.load_state_dict(found)
-        except RuntimeError:
-            raise WordwingError(f"the saved state is of another network: its {name} does not fit") from None
+def _watch(
+    processes: Mapping[str, BaseProcess], exchange: Path, display: Display, interrupt: Deferred | None = None
+) -> None:
+    """Wait until both processes have ended well, or have saved everything because of Ctrl-C."""
+    ended: float | None = None
+    while True:
+        alive = any(process.is_alive() for process in processes.values())
+        display.show(read_heartbeat(exchange, "a"), read_heartbeat(exchange, "b"))
+        for name, process in processes.items():
+            if process.exitcode not in (None, 0):
+                raise _vanished(name, process.exitcode or 0, exchange)
+        if not alive:
+            return
+        if interrupt is not None and interrupt.came:
+            for name in ("b", "a"):  # so that Process A has all that Process B has sent
+                processes[name].terminate()
+                processes[name].join(PATIENCE)
+            raise KeyboardInterrupt
+        if processes["b"].exitcode == 0:
+            ended = ended or time.monotonic()
+            if time.monotonic() - ended > PATIENCE:
+                return
+        time.sleep(0.25)
+
+
+def _vanished(name: str, code: int, exchange: Path) -> WordwingError:
+    """Why one of the processes is gone: its own error, if it left one."""
+    error = (read_heartbeat(exchange, name) or {}).get("error")
+    if error:
+        return WordwingError(str(error))
+    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
+    return WordwingError(f"Process {name.upper()} {how}; the same command resumes from the last checkpoint")
+
+
+def _end(processes: Iterable[BaseProcess]) -> None:
+    """Make sure that no process is left."""
+    started = [process for process in processes if process.pid is not None]
+    for process in started:
+        process.terminate()
+    for process in started:
+        process.join(10)
+        process.kill()
+        process.join()
+
+
+def _child(name: str, target: Callable[..., None], exchange: Path, parent: int, *given: Any) -> None:
+    """What one child process does; Ctrl-C does not reach it, its parent's SIGTERM does."""
+
+    def leave(*_: object) -> None:
+        raise SystemExit(128 + signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, leave)
+    die_with(parent)
+    heartbeat = Heartbeat(exchange, name)
+    try:
+        with enough_memory():
+            target(heartbeat, parent, *given)
+    except WordwingError as error:
+        heartbeat.beat({"phase": "failed", "error": str(error)}, force=True)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        raise SystemExit(128 + signal.SIGTERM) from None
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # nothing is left to be done

@@ -17,17 +17,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from wordwing.errors import WordwingError
 from wordwing.files import locked, read_json, replacing
-from wordwing.learning.process_b import BEST, POLICY
 from wordwing.learning.runtime.checkpoints import tidy
-from wordwing.learning.runtime.config import RunConfig
 
 RUN, EXCHANGE = "run.json", "exchange"
+
+BEST, POLICY = "best", "policy"
+"""Folders of the policy that flew dev instructions best, and of the last one."""
+
 MAX_SETTINGS = 1_000_000
 """Largest run.json that is read, bytes."""
 
@@ -35,8 +37,8 @@ STATES = {"both": "state", "a": "state-a", "b": "state-b"}
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Where a run is and how it is carried out; what it learns is up to its `RunConfig`."""
+class RunSettings:
+    """Where a run is and how it is carried out; what it learns is up to its configuration."""
 
     folder: Path
     device: torch.device
@@ -49,13 +51,26 @@ class Settings:
     """All of the command that decides what is learned."""
 
     @property
-    def said(self) -> str:
+    def full_command(self) -> str:
         """The command as a model card has it."""
         return self.typed or f"wordwing train {self.command}"
 
 
+class Configuration(Protocol):
+    """What a run learns, as `run.json` keeps it."""
+
+    def to_json(self) -> dict[str, Any]:
+        """All settings."""
+        ...
+
+    @staticmethod
+    def renamed(found: dict[str, Any]) -> dict[str, Any]:
+        """The settings of an older version by their new names."""
+        ...
+
+
 @contextmanager
-def opened(settings: Settings, config: RunConfig) -> Iterator[bool]:
+def opened(settings: RunSettings, config: Configuration) -> Iterator[bool]:
     """The folder of a run, which only one command may write to at a time.
 
     Complains if it is another run's. Yields whether the run is finished.
@@ -86,7 +101,7 @@ def enough_memory() -> Iterator[None]:
         raise
 
 
-def _keep_config(settings: Settings, config: RunConfig) -> bool:
+def _keep_config(settings: RunSettings, config: Configuration) -> bool:
     """Write `run.json`, or complain that the folder holds another run; returns whether it was there."""
     path = settings.folder / RUN
     wanted = {"command": settings.command, "synchronous": settings.synchronous, **config.to_json()}
@@ -96,10 +111,10 @@ def _keep_config(settings: Settings, config: RunConfig) -> bool:
             found = read_json(path, MAX_SETTINGS, "run.json")
         except WordwingError:
             raise WordwingError(f"{path}: this cannot be read; a new run needs another --out") from None
-        if found == wanted:
-            return True
         if not isinstance(found, dict) or "command" not in found:
             raise WordwingError(f"{path}: this is not of a training run; a new run needs another --out")
+        if (found := config.renamed(found)) == wanted:
+            return True
         # Whoever has mistyped a setting, and has nothing to lose yet, does not have to clean up first.
         if there:
             raise WordwingError(

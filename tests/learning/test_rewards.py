@@ -11,26 +11,58 @@ from torch import Tensor
 
 from wordwing.learning import rewards as reward
 from wordwing.learning.emd import SparseMap, emd
-from wordwing.learning.rewards import Flown, RewardConfig, Rewards, rewards
+from wordwing.learning.rewards import RewardConfig, Rewards, rewards
+from wordwing.learning.rollouts import RolloutBuffer
+from wordwing.model.ego import EgoView
 
 CELL = 4.7 / 32
 LENGTHS = (6, 1, 4, 2)
 CONFIG = RewardConfig(visitation=2.0, stop=3.0, exploration=5.0, unobserved=7.0, action=11.0, step=0.13)
 
 
+LIMITS = torch.tensor([0.7, 1.0])
+"""m/s and rad/s, of which actions are shares."""
+
+
+def rollouts(lengths, position, trajectory, stop_distance, unobserved, action, stop) -> RolloutBuffer:
+    """Flights whose actions are in m/s and rad/s; what rewards do not look at is empty."""
+    rows = unobserved.shape
+    view = EgoView(torch.zeros(*rows, 0), torch.zeros(*rows, 0), torch.stack([unobserved * 0, unobserved], -1))
+    return RolloutBuffer(
+        example=torch.arange(len(lengths)),
+        length=torch.tensor(lengths),
+        view=view,
+        action=action / LIMITS,
+        stop=stop,
+        log_prob=torch.zeros(rows),
+        value=torch.zeros(rows),
+        trajectory=trajectory,
+        stop_distance=stop_distance,
+        position=position,
+        pose=torch.zeros(*rows, 6, dtype=torch.int16),
+        left_arena=torch.zeros_like(stop),
+        strayed=torch.zeros_like(stop),
+    )
+
+
+def path_of(flown: RolloutBuffer, row: int) -> list[list[float]]:
+    """Where a flight has been, from the origin on."""
+    return [[0.0, 0.0], *flown.position[row].tolist()]
+
+
 @pytest.fixture
-def flown(rng) -> Flown:
+def flown(rng) -> RolloutBuffer:
     """Flights of 6, 1, 4 and 2 decisions; what stands in the padding is no number."""
     flights, most = len(LENGTHS), max(LENGTHS)
 
     def padded(values: np.ndarray) -> Tensor:
         for row, length in enumerate(LENGTHS):
-            values[row, length + values.shape[1] - most :] = math.nan
+            values[row, length:] = math.nan
         return torch.from_numpy(values).float()
 
-    return Flown(
-        mask=torch.arange(most) < torch.tensor(LENGTHS)[:, None],
-        position=padded(rng.uniform(-0.3, 0.3, (flights, most + 1, 2)).cumsum(1)),
+    return rollouts(
+        LENGTHS,
+        position=padded(rng.uniform(-0.3, 0.3, (flights, most, 2)).cumsum(1)),
         trajectory=SparseMap(
             torch.from_numpy(rng.integers(0, 4096, (flights, most, 12)).astype(np.int16)),
             padded(rng.dirichlet(np.ones(12), (flights, most))),
@@ -56,14 +88,12 @@ def transport(points: list[list[float]], cells: SparseMap) -> float:
     return float(ot.emd2(np.array(mass) / sum(mass), likely / likely.sum(), cost))
 
 
-def standing(decisions: int, cells: SparseMap) -> Flown:
+def standing(decisions: int, cells: SparseMap) -> RolloutBuffer:
     """A flight that stays where it is and knows all from the start, in two decisions' padding."""
     shape = (1, decisions + 2)
-    mask = torch.zeros(shape, dtype=torch.bool)
-    mask[:, :decisions] = True
-    return Flown(
-        mask=mask,
-        position=torch.full((1, decisions + 3, 2), 0.4),
+    return rollouts(
+        [decisions],
+        position=torch.zeros(*shape, 2),
         trajectory=SparseMap(cells.index.expand(*shape, -1), cells.weight.expand(*shape, -1)),
         stop_distance=torch.full(shape, 0.5),
         unobserved=torch.full(shape, 0.25),
@@ -80,7 +110,7 @@ def a_plan(rng) -> SparseMap:
 def test_the_visitation_reward_is_the_reduction_of_the_distance_decision_by_decision(flown):
     found = rewards(flown, CONFIG).visitation
     for row, length in enumerate(LENGTHS):
-        path = flown.position[row].tolist()
+        path = path_of(flown, row)
         distance = transport(path[:1], flown.trajectory[row, 0])
         for t in range(length):
             before, distance = distance, transport(path[: t + 2], flown.trajectory[row, t])
@@ -90,7 +120,7 @@ def test_the_visitation_reward_is_the_reduction_of_the_distance_decision_by_deci
 def test_with_one_plan_both_distances_are_from_the_plan_of_the_decision(flown):
     found = rewards(flown, replace(CONFIG, one_plan=True)).visitation
     for row, length in enumerate(LENGTHS):
-        path = flown.position[row].tolist()
+        path = path_of(flown, row)
         for t in range(length):
             before, after = (transport(path[: t + points], flown.trajectory[row, t]) for points in (1, 2))
             assert found[row, t].item() == pytest.approx(2.0 * (before - after), abs=1e-5)
@@ -99,7 +129,7 @@ def test_with_one_plan_both_distances_are_from_the_plan_of_the_decision(flown):
 def test_visitation_rewards_add_up_to_what_the_whole_flight_gained(flown):
     found = rewards(flown, CONFIG).visitation.sum(1)
     for row, length in enumerate(LENGTHS):
-        path = flown.position[row].tolist()
+        path = path_of(flown, row)
         first = transport(path[:1], flown.trajectory[row, 0])
         last = transport(path[: length + 1], flown.trajectory[row, length - 1])
         assert found[row].item() == pytest.approx(2.0 * (first - last), abs=1e-5)
@@ -142,7 +172,7 @@ def test_exploration_pays_each_decision_for_what_the_next_prediction_knows_bette
 )
 def test_actions_beyond_their_range_cost_by_how_far_and_at_most_two(rng, forward, yaw_rate, penalty):
     flight = standing(1, a_plan(rng))
-    flight.action[0, :] = torch.tensor([forward, yaw_rate])
+    flight.action[0, :] = torch.tensor([forward, yaw_rate]) / LIMITS
     assert rewards(flight, CONFIG).action[0].tolist() == pytest.approx([-11 * penalty, 0, 0], abs=1e-5)
 
 
@@ -211,8 +241,9 @@ def test_only_decisions_cost_transport_problems_and_few_at_once(flown, monkeypat
 
 
 def test_half_precision_beliefs_are_paid_in_single(flown):
-    coarse = replace(flown, unobserved=flown.unobserved.bfloat16())
-    found, expected = rewards(coarse, CONFIG), rewards(replace(coarse, unobserved=coarse.unobserved.float()), CONFIG)
+    halved = replace(flown.view, unobserved=flown.view.unobserved.bfloat16())
+    found = rewards(replace(flown, view=halved), CONFIG)
+    expected = rewards(replace(flown, view=replace(halved, unobserved=halved.unobserved.float())), CONFIG)
     assert torch.equal(found.total, expected.total)
     assert {term.dtype for term in found.terms.values()} == {torch.float32}
 

@@ -9,8 +9,8 @@ import torch
 
 from wordwing.devices import device_title
 from wordwing.errors import WordwingError
-from wordwing.learning.runtime.config import RunConfig
-from wordwing.learning.training_data import Material
+from wordwing.learning.recipes.config import RunConfig
+from wordwing.learning.training_data import TrainingData
 from wordwing.model.checkpoint import policy_folder, read_card
 from wordwing.release import release
 
@@ -31,19 +31,19 @@ class Work:
 
 
 def card(
-    command: str, config: RunConfig, material: Material, device: torch.device, work: Work, marks: Mapping[str, float]
+    command: str, config: RunConfig, data: TrainingData, device: torch.device, work: Work, marks: Mapping[str, float]
 ) -> str:
     """Markdown.
 
     Args:
         command: What was typed.
         config: Settings of the run.
-        material: What it learned from.
+        data: What it learned from.
         device: Where.
         work: How much.
-        marks: Figures of its examination, by name.
+        marks: Figures of its evaluator, by name.
     """
-    for name, dataset in zip(config.data.corpora, material.datasets, strict=True):
+    for name, dataset in zip(config.data.corpora, data.datasets, strict=True):
         command = command.replace(name, dataset.name)  # where a dataset lies is nobody's business
     if config.start is not None:
         command = command.replace(config.start, policy_folder(config.start).name)
@@ -54,7 +54,7 @@ def card(
         "",
         f"- command: `{command}`",
         f"- version: wordwing {release()}; seed {config.seed}, of the corpora {config.data.seed}",
-        *(f"- data: {_amount(material, number)}" for number in range(len(material.datasets))),
+        *(f"- data: {_amount(data, number)}" for number in range(len(data.datasets))),
         f"- lab: {_lab(config)}",
         f"- hardware: {device_title(device, torch.get_num_threads())}; {work.minutes:.1f} minutes",
         f"- stage 1: {work.updates:,} supervised updates of {contexts_of(config):,} contexts",
@@ -81,11 +81,11 @@ def contexts_of(config: RunConfig) -> int:
     """Contexts that an update of Process A learns from."""
     supervised = config.supervised
     both = 0 if config.data.lab == "none" else 2 * supervised.common
-    return (supervised.executions + both) * supervised.contexts.pictures
+    return (supervised.executions + both) * supervised.contexts.images
 
 
-def _amount(material: Material, number: int) -> str:
-    dataset, count = material.datasets[number], len(material.training[number])
+def _amount(data: TrainingData, number: int) -> str:
+    dataset, count = data.datasets[number], len(data.training[number])
     return f"{dataset.name}, {count:,} {dataset.meta['text']} instructions, in `sim`"
 
 

@@ -7,7 +7,7 @@ import torch
 from small_policy import small_network
 from wordwing.camera import Camera
 from wordwing.frames import Pose
-from wordwing.learning.naming import LinearProbe, features_at, see_landmarks, sightings, take_pictures
+from wordwing.learning.probing import LinearProbe, features_at, see_landmarks, sightings, take_pictures
 from wordwing.world.catalogue import landmark
 from wordwing.world.layout import Layout, Placement
 
@@ -61,7 +61,7 @@ def test_the_feature_of_a_landmark_is_bilinear_between_those_around_it(rng):
 class Painter:
     """Eyes that see of each picture its red, and where they look: row, column and domain."""
 
-    def see(self, image, domain):
+    def encode_images(self, image, domain):
         row, column = torch.meshgrid(torch.arange(18.0), torch.arange(32.0), indexing="ij")
         planes = torch.stack([row, column, torch.full_like(row, domain == "lab")]).expand(len(image), -1, -1, -1)
         return torch.cat([planes, image[:, ::4, ::4, 0].float()[:, None]], dim=1)

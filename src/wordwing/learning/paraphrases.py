@@ -18,12 +18,13 @@ from wordwing.data.dataset import Dataset
 from wordwing.data.schema import Instruction, Paragraph
 from wordwing.language.tokenizer import UNKNOWN, Vocabulary, mirrored, tokenize
 from wordwing.language.writing.writer import Persona, Writer
+from wordwing.learning.training_data import DataConfig, Say, TrainingData
 from wordwing.model.text import Tokens
 from wordwing.world.catalogue import catalogue
 
 
 @dataclass(frozen=True)
-class Sayings:
+class Paraphrases:
     """M ways of saying N instructions, those of one instruction in a row, the first as it stands in the dataset."""
 
     tokens: Tokens
@@ -55,14 +56,14 @@ class Sayings:
         return Tokens(words, lengths), self.mentioned[row]
 
 
-def sayings_of(
+def paraphrase(
     datasets: Sequence[Dataset],
     instructions: Sequence[Sequence[Instruction]],
     vocabulary: Vocabulary,
     device: torch.device | str = "cpu",
     wordings: int = 1,
     seed: int = 0,
-) -> Sayings:
+) -> Paraphrases:
     """Put training instructions into words again.
 
     Args:
@@ -89,13 +90,24 @@ def sayings_of(
     rows = torch.arange(len(words)).repeat_interleave(torch.tensor([len(row) for row in mentioned]))
     table[rows, torch.tensor([kind for row in mentioned for kind in row], dtype=torch.int64)] = True
     count = torch.tensor(counts, device=device)
-    return Sayings(
+    return Paraphrases(
         tokens=_encoded(words, vocabulary, device),
         mirrored=_encoded([mirrored(row) for row in words], vocabulary, device),
         mentioned=table.to(device),
         first=count.cumsum(0) - count,
         count=count,
     )
+
+
+def training_paraphrases(
+    data: TrainingData, config: DataConfig, mirrored: bool, say: Say = lambda sentence: None
+) -> Paraphrases | None:
+    """What else Process A hears of the examples, or None where nothing; mirrored flights have words of their own."""
+    if config.wordings == 1 and not mirrored:
+        return None
+    say("putting instructions into other words")
+    datasets, device = data.datasets, data.examples.device
+    return paraphrase(datasets, data.training, data.vocabulary, device, config.wordings, config.seed)
 
 
 def _reworded(dataset: Dataset, others: int, rng: np.random.Generator) -> dict[str, list[str]]:

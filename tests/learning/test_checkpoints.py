@@ -16,10 +16,10 @@ from wordwing import files
 from wordwing.errors import WordwingError
 from wordwing.learning.runtime import checkpoints as state
 from wordwing.learning.runtime.checkpoints import (
-    flatten_optimiser,
+    flatten_optimizer,
     is_saved,
     load_state,
-    restore_optimiser,
+    restore_optimizer,
     save_state,
     squeeze,
     unsqueeze,
@@ -346,7 +346,7 @@ def test_a_restored_adam_goes_on_as_the_saved_one_does(tmp_path, fused, warm):
     model = network()
     adam = torch.optim.Adam(groups(model), lr=1e-2, fused=fused, amsgrad=True)
     train(model, adam, 5)
-    tensors = {**model.state_dict(), **flatten_optimiser(adam, "adam"), "adam2.0.exp_avg": torch.ones(99)}
+    tensors = {**model.state_dict(), **flatten_optimizer(adam, "adam"), "adam2.0.exp_avg": torch.ones(99)}
     save_state(tmp_path, tensors, {})
     loaded, _meta = load_state(tmp_path)
     other = network()
@@ -354,7 +354,7 @@ def test_a_restored_adam_goes_on_as_the_saved_one_does(tmp_path, fused, warm):
     if warm:  # what it remembers then is overwritten
         train(other, resumed, 3)
     other.load_state_dict({name: loaded[name] for name in other.state_dict()})
-    restore_optimiser(resumed, loaded, "adam")
+    restore_optimizer(resumed, loaded, "adam")
     train(model, adam, 4)
     train(other, resumed, 4)
     for name, tensor in model.state_dict().items():
@@ -364,9 +364,9 @@ def test_a_restored_adam_goes_on_as_the_saved_one_does(tmp_path, fused, warm):
 def test_an_adam_is_flattened_by_the_order_of_its_parameters():
     model = network()
     adam = torch.optim.Adam(groups(model), lr=1e-2)
-    assert flatten_optimiser(adam) == {}
+    assert flatten_optimizer(adam) == {}
     train(model, adam, 2)
-    flat = flatten_optimiser(adam, "b.adam")
+    flat = flatten_optimizer(adam, "b.adam")
     assert set(flat) == {f"b.adam.{n}.{key}" for n in range(4) for key in ("step", "exp_avg", "exp_avg_sq")}
     assert flat["b.adam.0.exp_avg"].shape == (1, 5)
     assert flat["b.adam.2.exp_avg_sq"].shape == (5, 3)
@@ -379,8 +379,8 @@ def test_restoring_nothing_makes_an_adam_forget():
     model = network()
     adam = torch.optim.Adam(groups(model), lr=1e-2)
     train(model, adam, 2)
-    restore_optimiser(adam, {})
-    assert flatten_optimiser(adam) == {}
+    restore_optimizer(adam, {})
+    assert flatten_optimizer(adam) == {}
     train(model, adam, 1)
 
 
@@ -389,20 +389,20 @@ def test_the_memory_of_a_warm_adam_is_overwritten_in_place():
     adam = torch.optim.Adam(groups(model), lr=1e-2)
     train(model, adam, 2)
     places = [value.data_ptr() for entry in adam.state.values() for value in entry.values()]
-    kept = {name: tensor + 1 for name, tensor in flatten_optimiser(adam).items()}
-    restore_optimiser(adam, kept)
+    kept = {name: tensor + 1 for name, tensor in flatten_optimizer(adam).items()}
+    restore_optimizer(adam, kept)
     assert [value.data_ptr() for entry in adam.state.values() for value in entry.values()] == places
-    assert_same(flatten_optimiser(adam), kept)
+    assert_same(flatten_optimizer(adam), kept)
 
 
 def test_an_adam_of_another_network_is_refused():
     model = network()
     adam = torch.optim.Adam(model.parameters())
     train(model, adam, 1)
-    flat = flatten_optimiser(adam)
+    flat = flatten_optimizer(adam)
     for other in (nn.Linear(3, 5), nn.Sequential(nn.Linear(4, 5), nn.Linear(5, 1))):
         with pytest.raises(WordwingError, match="another network"):
-            restore_optimiser(torch.optim.Adam(other.parameters()), flat)
+            restore_optimizer(torch.optim.Adam(other.parameters()), flat)
 
 
 @pytest.mark.parametrize("shape", [(0, 6), (1, 6), (5, 1), (1000, 6), (7, 0)])

@@ -1,4 +1,4 @@
-"""Going on from a policy: its network, its words and what it has learned, for other data or for longer."""
+"""The network that a run starts with: a new one, or that of a policy, for other data or for longer training."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import torch
 
 from wordwing.errors import WordwingError
 from wordwing.language.tokenizer import Vocabulary
-from wordwing.learning.runtime.config import RunConfig
+from wordwing.learning.recipes.config import RunConfig
+from wordwing.learning.training_data import TrainingData
 from wordwing.model.checkpoint import load_network
 from wordwing.model.policy import PolicyNetwork
 
@@ -14,13 +15,22 @@ EMBEDDING = "stage1.text.words.weight"
 """A row for each word."""
 
 
-def known_words(config: RunConfig) -> Vocabulary | None:
-    """The words of the policy that a run goes on from."""
+def initial_vocabulary(config: RunConfig) -> Vocabulary | None:
+    """The vocabulary of the policy that a run starts from."""
     return None if config.start is None else load_network(config.start)[1]
 
 
-def begin_with(network: PolicyNetwork, policy: str) -> None:
-    """Take a policy's weights over; words that it does not know come behind its own, and are still to be learned.
+def new_network(config: RunConfig, data: TrainingData, device: torch.device) -> PolicyNetwork:
+    """The network that a run starts with; the same for the same seed."""
+    torch.manual_seed(config.seed)
+    network = PolicyNetwork(config.model, len(data.vocabulary))
+    if config.start is not None:
+        load_weights(network, config.start)
+    return network.to(device)
+
+
+def load_weights(network: PolicyNetwork, policy: str) -> None:
+    """Load a policy's weights; words that it does not know come behind its own, and are still to be learned.
 
     Args:
         network: Of a run whose vocabulary begins with the policy's.
@@ -34,6 +44,6 @@ def begin_with(network: PolicyNetwork, policy: str) -> None:
     unfit = sorted(name for name in shapes | others if shapes.get(name) != others.get(name))
     if unfit:
         raise WordwingError(
-            f"{policy}: its network is not this run's, which therefore cannot begin with it ({unfit[0]} does not fit)"
+            f"{policy}: its network is not this run's, which therefore cannot start from it ({unfit[0]} does not fit)"
         )
     network.load_state_dict(weights)

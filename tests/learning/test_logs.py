@@ -12,8 +12,8 @@ from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from wordwing.errors import WordwingError
-from wordwing.learning.runtime import logs as logbook
-from wordwing.learning.runtime.logs import Logbook, read_scalars
+from wordwing.learning.runtime import logs as metric_log
+from wordwing.learning.runtime.logs import MetricLog, read_scalars
 
 
 def board(folder):
@@ -32,12 +32,12 @@ def lines(folder):
 
 
 def test_scalars_are_found_by_tensorboard_and_as_lines(tmp_path):
-    book = Logbook(tmp_path / "run" / "a")
-    book.scalars({"losses/value_loss": 0.5, "charts/SPS": 1200, "losses/entropy": torch.tensor([0.25])}, 0)
-    book.scalars({"losses/value_loss": torch.tensor(0.75, requires_grad=True)}, 10)
+    log = MetricLog(tmp_path / "run" / "a")
+    log.scalars({"losses/value_loss": 0.5, "charts/SPS": 1200, "losses/entropy": torch.tensor([0.25])}, 0)
+    log.scalars({"losses/value_loss": torch.tensor(0.75, requires_grad=True)}, 10)
     folder = tmp_path / "run" / "a"
     assert curve(folder, "losses/value_loss") == [(0, 0.5), (10, 0.75)], "before it is closed"
-    book.close()
+    log.close()
     assert curve(folder, "charts/SPS") == [(0, 1200.0)]
     assert curve(folder, "losses/entropy") == [(0, 0.25)]
     first, second = lines(folder)
@@ -53,17 +53,17 @@ def test_tensors_are_fetched_together(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.Tensor, "tolist", lambda tensor: fetched.append(tensor) or tolist(tensor))
     monkeypatch.setattr(torch.Tensor, "item", None)
     monkeypatch.setattr(torch.Tensor, "__float__", None)
-    book = Logbook(tmp_path)
+    log = MetricLog(tmp_path)
     values = {"a": torch.tensor(1), "b": 2.0, "c": torch.tensor(3.5, dtype=torch.float16), "d": torch.tensor(True)}
-    book.scalars(values, 1)
+    log.scalars(values, 1)
     assert len(fetched) == 1
     [row] = lines(tmp_path)
     assert [row[name] for name in "abcd"] == [1.0, 2.0, 3.5, 1.0]
 
 
 def test_what_is_no_number_is_null_in_lines(tmp_path):
-    book = Logbook(tmp_path)
-    book.scalars({"a": float("nan"), "b": torch.tensor(float("inf")), "c": -math.inf, "d": 1.0}, 1)
+    log = MetricLog(tmp_path)
+    log.scalars({"a": float("nan"), "b": torch.tensor(float("inf")), "c": -math.inf, "d": 1.0}, 1)
     text = (tmp_path / "scalars.jsonl").read_text()
     [row] = lines(tmp_path)
     assert [row[name] for name in "abcd"] == [None, None, None, 1.0]
@@ -74,81 +74,78 @@ def test_what_is_no_number_is_null_in_lines(tmp_path):
 
 
 def test_numbers_beyond_single_precision_are_logged(tmp_path):
-    book = Logbook(tmp_path)
-    book.scalars({"a": 1e300}, 1)
+    log = MetricLog(tmp_path)
+    log.scalars({"a": 1e300}, 1)
     assert lines(tmp_path)[0]["a"] == 1e300
     assert curve(tmp_path, "a") == [(1, math.inf)]
 
 
-def test_a_resumed_book_forgets_what_came_after_its_checkpoint(tmp_path):
-    book = Logbook(tmp_path)
+def test_a_resumed_log_forgets_what_came_after_its_checkpoint(tmp_path):
+    log = MetricLog(tmp_path)
     for step in (0, 5, 10, 15):
-        book.scalars({"loss": float(step)}, step)
-    book = Logbook(tmp_path, start_step=5)  # the process before was killed: it has not closed its own
+        log.scalars({"loss": float(step)}, step)
+    log = MetricLog(tmp_path, start_step=5)  # the process before was killed: it has not closed its own
     assert [row["step"] for row in lines(tmp_path)] == [0, 5]
     assert curve(tmp_path, "loss") == [(0, 0.0), (5, 5.0)]
     for step in (7, 12):
-        book.scalars({"loss": -float(step)}, step)
-    book.close()
-    book = Logbook(tmp_path, start_step=7)
-    book.scalars({"loss": 0.5}, 8)
-    book.close()
+        log.scalars({"loss": -float(step)}, step)
+    log.close()
+    log = MetricLog(tmp_path, start_step=7)
+    log.scalars({"loss": 0.5}, 8)
+    log.close()
     expected = [(0, 0.0), (5, 5.0), (7, -7.0), (8, 0.5)]
     assert curve(tmp_path, "loss") == expected
     assert [(row["step"], row["loss"]) for row in lines(tmp_path)] == expected
-    Logbook(tmp_path).close()
+    MetricLog(tmp_path).close()
     assert lines(tmp_path) == []
     assert "loss" not in board(tmp_path).Tags()["scalars"] or curve(tmp_path, "loss") == []
 
 
 def test_half_a_line_of_a_killed_process_is_cut_off(tmp_path):
-    book = Logbook(tmp_path)
-    book.scalars({"loss": 1.0}, 1)
-    book.close()
+    log = MetricLog(tmp_path)
+    log.scalars({"loss": 1.0}, 1)
+    log.close()
     with open(tmp_path / "scalars.jsonl", "a") as file:
         file.write('{"step": 2, "lo')
     assert [row["step"] for row in read_scalars(tmp_path)] == [1]
-    book = Logbook(tmp_path, start_step=5)
-    book.scalars({"loss": 6.0}, 6)
+    log = MetricLog(tmp_path, start_step=5)
+    log.scalars({"loss": 6.0}, 6)
     assert [(row["step"], row["loss"]) for row in lines(tmp_path)] == [(1, 1.0), (6, 6.0)]
 
 
 def test_half_an_event_of_a_killed_process_hides_nothing_that_follows(tmp_path):
-    book = Logbook(tmp_path)
-    book.scalars({"loss": 1.0}, 1)
-    book.scalars({"loss": 2.0}, 2)
-    book.close()
+    log = MetricLog(tmp_path)
+    log.scalars({"loss": 1.0}, 1)
+    log.scalars({"loss": 2.0}, 2)
+    log.close()
     [events] = tmp_path.glob("events*")
     os.truncate(events, events.stat().st_size - 7)
-    book = Logbook(tmp_path, start_step=1)
-    book.scalars({"loss": 3.0}, 2)
+    log = MetricLog(tmp_path, start_step=1)
+    log.scalars({"loss": 3.0}, 2)
     assert curve(tmp_path, "loss") == [(1, 1.0), (2, 3.0)]
 
 
-def test_pictures_and_texts_are_found_by_tensorboard(tmp_path, rng):
-    book = Logbook(tmp_path, start_step=6)
+def test_images_are_found_by_tensorboard(tmp_path, rng):
+    log = MetricLog(tmp_path, start_step=6)
     image = rng.integers(0, 256, (9, 14, 3), dtype=np.uint8)
-    book.picture("beliefs/dev", image, 7)
-    book.text("settings", "rate: **0.1**")
-    book.close()
+    log.image("beliefs/dev", image, 7)
+    log.close()
     found = board(tmp_path)
-    [picture] = found.Images("beliefs/dev")
-    assert picture.step == 7
-    (tmp_path / "picture.png").write_bytes(picture.encoded_image_string)
-    np.testing.assert_array_equal(np.asarray(Image.open(tmp_path / "picture.png")), image)
-    [text] = found.Tensors("settings/text_summary")
-    assert text.tensor_proto.string_val[0] == b"rate: **0.1**"
+    [logged] = found.Images("beliefs/dev")
+    assert logged.step == 7
+    (tmp_path / "image.png").write_bytes(logged.encoded_image_string)
+    np.testing.assert_array_equal(np.asarray(Image.open(tmp_path / "image.png")), image)
 
 
 @pytest.mark.parametrize("image", [np.zeros((4, 4), np.uint8), np.zeros((4, 4, 3)), np.zeros((4, 4, 4), np.uint8)])
-def test_what_is_no_picture_is_refused(tmp_path, image):
-    with pytest.raises(ValueError, match="a picture is"):
-        Logbook(tmp_path).picture("a", image, 0)
+def test_what_is_no_image_is_refused(tmp_path, image):
+    with pytest.raises(ValueError, match="an image is"):
+        MetricLog(tmp_path).image("a", image, 0)
 
 
 def test_there_is_no_thread(tmp_path):
     before = threading.active_count()
-    Logbook(tmp_path).scalars({"a": 1.0}, 1)
+    MetricLog(tmp_path).scalars({"a": 1.0}, 1)
     assert threading.active_count() == before
 
 
@@ -158,38 +155,38 @@ def fill_up(monkeypatch, part):
     def open_on_full_disk(path, mode):
         return open("/dev/full" if part in path.name else path, mode)
 
-    monkeypatch.setattr(logbook, "open", open_on_full_disk, raising=False)
+    monkeypatch.setattr(metric_log, "open", open_on_full_disk, raising=False)
 
 
 @pytest.mark.parametrize("part", ["scalars", "events"])
 def test_a_full_disk_is_one_sentence(tmp_path, monkeypatch, part):
     fill_up(monkeypatch, part)
 
-    def log():
-        book = Logbook(tmp_path)
+    def write():
+        log = MetricLog(tmp_path)
         try:
-            book.scalars({"loss": 1.0}, 1)
+            log.scalars({"loss": 1.0}, 1)
         finally:
-            book.close()
+            log.close()
 
     with pytest.raises(
         WordwingError, match=rf"{part}.*: the disk is full; make room and run the same command"
     ) as found:
-        log()
+        write()
     assert "\n" not in str(found.value)
 
 
 FULL = """
 import sys
 from wordwing.errors import WordwingError
-from wordwing.learning.runtime import logs as logbook
-book = logbook.Logbook(sys.argv[1])
-book.scalars({"loss": 1.0}, 1)
+from wordwing.learning.runtime import logs as metric_log
+log = metric_log.MetricLog(sys.argv[1])
+log.scalars({"loss": 1.0}, 1)
 for name in ("_lines", "_events"):
-    getattr(book, name).close()
-    setattr(book, name, open("/dev/full", "wb"))
+    getattr(log, name).close()
+    setattr(log, name, open("/dev/full", "wb"))
 try:
-    book.picture("a", __import__("numpy").zeros((64, 64, 3), "uint8"), 2)
+    log.image("a", __import__("numpy").zeros((64, 64, 3), "uint8"), 2)
 except WordwingError as error:
     sys.exit(f"wordwing: {error}")
 """
@@ -206,6 +203,6 @@ def test_a_full_disk_leaves_no_traceback_on_the_screen(tmp_path):
 def test_a_folder_that_cannot_be_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(WordwingError, match="not a directory"):
-        Logbook(tmp_path / "file" / "a")
+        MetricLog(tmp_path / "file" / "a")
     with pytest.raises(WordwingError, match="there is no such file"):
         read_scalars(tmp_path / "none")

@@ -8,13 +8,13 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from wordwing.errors import WordwingError
-from wordwing.learning.runtime.config import RunConfig
+from wordwing.learning.recipes.config import RunConfig
 from wordwing.model.checkpoint import RANGES, wrong_switches
 
 ZERO_TOO = {
     "seed",
     "data.seed",
-    "supervised.late_pictures",
+    "supervised.late_images",
     "schedule.warm_up",
     "schedule.cloned",
     "schedule.updates_each",
@@ -25,10 +25,10 @@ AT_MOST = {
     "data.wordings": 100,
     "supervised.executions": 10_000,
     "supervised.common": 10_000,
-    "supervised.contexts.pictures": 1000,
-    "supervised.late_pictures": 1000,
+    "supervised.contexts.images": 1000,
+    "supervised.late_images": 1000,
     "supervised.discriminator_updates": 1000,
-    "supervised.discriminator_pictures": 10_000,
+    "supervised.discriminator_images": 10_000,
     "reinforcement.flights": 1_000_000,
     "reinforcement.worlds": 100_000,
     "reinforcement.ppo.updates": 100_000,
@@ -65,11 +65,11 @@ SHARES = {
     "supervised.learning_rate",
     "supervised.weight_decay",
     "supervised.average",
-    "reinforcement.unlike",
+    "reinforcement.dynamics_randomization",
     "reinforcement.ppo.late_entropy",
     "reinforcement.ppo.learning_rate",
     "reinforcement.ppo.discount",
-    "reinforcement.ppo.gae",
+    "reinforcement.ppo.gae_lambda",
     "cloning.gold",
     "cloning.learning_rate",
 }

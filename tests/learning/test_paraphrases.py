@@ -1,35 +1,35 @@
 import torch
 
 from wordwing.language.tokenizer import mirrored, tokenize
-from wordwing.learning.sayings import sayings_of
+from wordwing.learning.paraphrases import paraphrase
 
 WORDINGS = 4
 
 
 def said(run, wordings=WORDINGS, seed=0):
-    material = run.material
-    return sayings_of(material.datasets, material.training, material.vocabulary, "cpu", wordings, seed)
+    data = run.data
+    return paraphrase(data.datasets, data.training, data.vocabulary, "cpu", wordings, seed)
 
 
 def words(run, tokens, row: int) -> list[str]:
-    return [run.material.vocabulary.words[index] for index in tokens.words[row, : tokens.lengths[row]].tolist()]
+    return [run.data.vocabulary.words[index] for index in tokens.words[row, : tokens.lengths[row]].tolist()]
 
 
 def test_the_first_saying_is_the_dataset_s_and_generated_instructions_have_others(run):
-    sayings = said(run)
+    paraphrases = said(run)
     number = different = 0
-    for dataset, part in zip(run.material.datasets, run.material.training, strict=True):
+    for dataset, part in zip(run.data.datasets, run.data.training, strict=True):
         for one in part:
-            first, count = int(sayings.first[number]), int(sayings.count[number])
+            first, count = int(paraphrases.first[number]), int(paraphrases.count[number])
             assert count == (1 if dataset.name == "house" else WORDINGS)
-            texts = [words(run, sayings.tokens, row) for row in range(first, first + count)]
-            known = run.material.vocabulary
+            texts = [words(run, paraphrases.tokens, row) for row in range(first, first + count)]
+            known = run.data.vocabulary
             wanted = [known.repair(word) for word in tokenize(one.segment.instruction)]
             assert texts[0] == [word if word in known else "<unk>" for word in wanted]
             different += len({tuple(text) for text in texts}) > 1
             number += 1
-    assert number == len(sayings.first)
-    assert different > 0.9 * int((sayings.count > 1).sum())
+    assert number == len(paraphrases.first)
+    assert different > 0.9 * int((paraphrases.count > 1).sum())
 
 
 def test_the_same_seed_says_the_same_and_another_does_not(run):
@@ -39,31 +39,31 @@ def test_the_same_seed_says_the_same_and_another_does_not(run):
 
 
 def test_a_drawn_saying_is_one_of_the_instruction_s_own_with_the_landmarks_it_names(run):
-    sayings = said(run)
-    example = torch.arange(len(sayings.first)).repeat(3)
+    paraphrases = said(run)
+    example = torch.arange(len(paraphrases.first)).repeat(3)
     flip = torch.arange(len(example)) % 2 == 0
-    tokens, mentioned = sayings.draw(example, flip, torch.Generator().manual_seed(3))
+    tokens, mentioned = paraphrases.draw(example, flip, torch.Generator().manual_seed(3))
     assert tokens.words.dtype == torch.int64
     others = 0
     for place, number in enumerate(example.tolist()):
-        first, count = int(sayings.first[number]), int(sayings.count[number])
-        table = sayings.mirrored if flip[place] else sayings.tokens
+        first, count = int(paraphrases.first[number]), int(paraphrases.count[number])
+        table = paraphrases.mirrored if flip[place] else paraphrases.tokens
         own = [row for row in range(first, first + count) if words(run, table, row) == words(run, tokens, place)]
         assert own
-        assert any(torch.equal(sayings.mentioned[row], mentioned[place]) for row in own)
+        assert any(torch.equal(paraphrases.mentioned[row], mentioned[place]) for row in own)
         others += own[0] > first
-    assert others > 0.4 * int((sayings.count > 1).sum())
+    assert others > 0.4 * int((paraphrases.count > 1).sum())
 
 
 def test_mirrored_sayings_are_the_instructions_in_a_mirror(run):
-    sayings = said(run, wordings=1)
-    vocabulary = run.material.vocabulary
-    instructions = [one for part in run.material.training for one in part]
-    assert len(instructions) == len(sayings.count) == len(sayings.mentioned)
+    paraphrases = said(run, wordings=1)
+    vocabulary = run.data.vocabulary
+    instructions = [one for part in run.data.training for one in part]
+    assert len(instructions) == len(paraphrases.count) == len(paraphrases.mentioned)
     swapped = 0
     for row, one in enumerate(instructions):
         wanted = [vocabulary.repair(word) for word in mirrored(tokenize(one.segment.instruction))]
-        found = words(run, sayings.mirrored, row)
+        found = words(run, paraphrases.mirrored, row)
         assert found == [word if word in vocabulary else "<unk>" for word in wanted]
-        swapped += found != words(run, sayings.tokens, row)
+        swapped += found != words(run, paraphrases.tokens, row)
     assert swapped > 5

@@ -1,4 +1,4 @@
-"""Marks against metrics by hand, intervals against scipy, and first looks with and without the text."""
+"""FlightMetrics against metrics by hand, intervals against scipy, and first looks with and without the text."""
 
 import math
 from dataclasses import replace
@@ -14,8 +14,8 @@ from wordwing.execution.execution import Execution
 from wordwing.execution.runner import fly, start_poses
 from wordwing.frames import Pose
 from wordwing.language.meaning.judge import judge
-from wordwing.learning.evaluator import Examination, Marks, mean_interval
-from wordwing.learning.gold import GoldConfig, gold_visitation
+from wordwing.learning.evaluator import Evaluator, FlightMetrics, mean_interval
+from wordwing.learning.losses import GoldConfig, gold_visitation
 from wordwing.policies.baselines import Average, Stop
 from wordwing.policies.learned import LearnedPolicy
 from wordwing.policies.oracle import Oracle
@@ -27,18 +27,18 @@ CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module")
-def examination(run) -> Examination:
-    return Examination(run.material, CPU)
+def evaluator(run) -> Evaluator:
+    return Evaluator(run.data, CPU)
 
 
 @pytest.fixture(scope="module")
-def average(examination) -> dict[str, Marks]:
-    return examination.average()
+def average(evaluator) -> dict[str, FlightMetrics]:
+    return evaluator.average
 
 
 @pytest.fixture(scope="module")
-def stopped(examination) -> dict[str, Marks]:
-    return examination.fly(Stop())
+def stopped(evaluator) -> dict[str, FlightMetrics]:
+    return evaluator.fly(Stop())
 
 
 def flight_along(path: np.ndarray, gold: np.ndarray) -> Execution:
@@ -55,25 +55,25 @@ def evenly(path: np.ndarray, count: int) -> np.ndarray:
     return np.stack([np.interp(at, along, path[:, axis]) for axis in (0, 1)], axis=1)
 
 
-def test_marks_of_flights_beside_behind_and_at_the_start_of_the_demonstration():
+def test_metrics_of_flights_beside_behind_and_at_the_start_of_the_demonstration():
     gold = np.array([[0.0, 0.0], [1.0, 0.0]])
     beside = flight_along(gold + np.array([0.0, 0.3]), gold)
     beyond = flight_along(np.array([[0.0, 0.0], [2.0, 0.0]]), gold)
     nowhere = flight_along(np.zeros((2, 2)), gold)
     edge = flight_along(gold + np.array([0.0, 0.46999]), gold)
-    marks = Marks.of([beside, beyond, nowhere, edge])
+    flown = FlightMetrics.of([beside, beyond, nowhere, edge])
     # moved by 0.3 m; stretched to twice its length, by half a metre on average; all mass from one point to a line
-    assert marks.emd == pytest.approx([0.3, 0.5, 0.5, 0.47], abs=1e-3)
-    assert marks.distance == pytest.approx([0.3, 1.0, 1.0, 0.47], abs=1e-4)
-    assert marks.success == 0.5
+    assert flown.emd == pytest.approx([0.3, 0.5, 0.5, 0.47], abs=1e-3)
+    assert flown.distance == pytest.approx([0.3, 1.0, 1.0, 0.47], abs=1e-4)
+    assert flown.success == 0.5
 
 
-def test_flights_are_marked_as_those_of_the_evaluation(examination, run):
-    marks = examination.fly(Average(0.4, 0.3, 7))
-    assert set(marks) == {"cage", "field", "house"}
-    for dataset, part in zip(run.material.datasets, run.material.dev, strict=True):
+def test_metrics_of_flights_are_those_of_the_evaluation(evaluator, run):
+    found = evaluator.fly(Average(0.4, 0.3, 7))
+    assert set(found) == {"cage", "field", "house"}
+    for dataset, part in zip(run.data.datasets, run.data.dev, strict=True):
         tasks = [dataset.task(one) for one in part]
-        given = marks[dataset.name]
+        given = found[dataset.name]
         assert len(given.emd) == len(given.distance) == len(tasks)
         for number in (0, len(tasks) - 1):
             [flight] = fly(Average(0.4, 0.3, 7), Simulator(1, draw=False), [tasks[number]])
@@ -84,7 +84,7 @@ def test_flights_are_marked_as_those_of_the_evaluation(examination, run):
 
 
 def test_who_stops_at_once_is_as_far_away_as_the_path_is(stopped, run):
-    for dataset, part in zip(run.material.datasets, run.material.dev, strict=True):
+    for dataset, part in zip(run.data.datasets, run.data.dev, strict=True):
         for number, one in enumerate(part):
             task = dataset.task(one)
             away = np.hypot(*(evenly(task.gold_path, 2000) - task.start_xy).T)
@@ -106,36 +106,36 @@ def test_flights_are_given_as_many_steps_as_their_dataset_has(run):
             self.decided[-1] += 1
             return super().act(observation)
 
-    alone = replace(run.material, dev=[part[:1] for part in run.material.dev])
-    Examination(alone, CPU).fly(Endless(0.0, 0.5, 1000))
+    alone = replace(run.data, dev=[part[:1] for part in run.data.dev])
+    Evaluator(alone, CPU).fly(Endless(0.0, 0.5, 1000))
     assert Endless.decided == [50, 50, 70]
 
 
-def test_figures_are_means_over_flights_and_then_over_corpora(examination):
-    marks = {
-        "cage": Marks(np.array([0.1, 0.3, 0.5]), np.array([0.2, 0.4, 0.9])),
-        "field": Marks(np.array([1.0]), np.array([2.0])),
+def test_metrics_are_means_over_flights_and_then_over_corpora(evaluator):
+    flown = {
+        "cage": FlightMetrics(np.array([0.1, 0.3, 0.5]), np.array([0.2, 0.4, 0.9])),
+        "field": FlightMetrics(np.array([1.0]), np.array([2.0])),
     }
-    figures = examination.figures(marks)
-    assert figures["dev/cage_success"] == pytest.approx(2 / 3)
-    assert figures["dev/cage_emd"] == pytest.approx(0.3)
-    assert figures["dev/cage_distance"] == pytest.approx(0.5)
-    assert figures["dev/field_success"] == 0
-    assert figures["dev/success"] == pytest.approx(1 / 3)
-    assert figures["dev/emd"] == pytest.approx(0.65)
+    metrics = evaluator.metrics(flown)
+    assert metrics["dev/cage_success"] == pytest.approx(2 / 3)
+    assert metrics["dev/cage_emd"] == pytest.approx(0.3)
+    assert metrics["dev/cage_distance"] == pytest.approx(0.5)
+    assert metrics["dev/field_success"] == 0
+    assert metrics["dev/success"] == pytest.approx(1 / 3)
+    assert metrics["dev/emd"] == pytest.approx(0.65)
 
 
-def test_what_was_followed_is_logged_beside_oracles_share_where_meanings_are_known(examination, run):
-    figures = examination.figures(examination.fly(Oracle()))
-    known = [dataset.name for dataset, part in zip(run.material.datasets, run.material.dev, strict=True)
+def test_what_was_followed_is_logged_beside_oracles_share_where_meanings_are_known(evaluator, run):
+    metrics = evaluator.metrics(evaluator.fly(Oracle()))
+    known = [dataset.name for dataset, part in zip(run.data.datasets, run.data.dev, strict=True)
              if part[0].segment.meaning]  # fmt: skip
     assert known == ["cage", "field"]  # people's sentences have none
-    assert "dev/house_followed" not in figures
+    assert "dev/house_followed" not in metrics
     shares = []
     for name in known:
         dataset, part = next(
             (dataset, part)
-            for dataset, part in zip(run.material.datasets, run.material.dev, strict=True)
+            for dataset, part in zip(run.data.datasets, run.data.dev, strict=True)
             if dataset.name == name
         )
         done = []
@@ -144,13 +144,13 @@ def test_what_was_followed_is_logged_beside_oracles_share_where_meanings_are_kno
             scores = judge(one.segment.meaning, flight.path, one.segment.start_yaw, dataset.layout(one.layout)).clauses
             done.append(min(scores) >= 0.5)
         shares.append(np.mean(done))
-        assert figures[f"dev/{name}_followed"] == figures[f"dev/{name}_followed_by_oracle"] == shares[-1] > 0.5
-    assert figures["dev/followed"] == figures["dev/followed_by_oracle"] == pytest.approx(np.mean(shares))
+        assert metrics[f"dev/{name}_followed"] == metrics[f"dev/{name}_followed_by_oracle"] == shares[-1] > 0.5
+    assert metrics["dev/followed"] == metrics["dev/followed_by_oracle"] == pytest.approx(np.mean(shares))
 
 
-def test_who_stays_follows_less_than_oracle(examination, stopped):
-    figures = examination.figures(stopped)
-    assert figures["dev/followed"] < figures["dev/followed_by_oracle"]
+def test_who_stays_follows_less_than_oracle(evaluator, stopped):
+    metrics = evaluator.metrics(stopped)
+    assert metrics["dev/followed"] < metrics["dev/followed_by_oracle"]
 
 
 @pytest.mark.parametrize("count", [2, 10, 300])
@@ -166,21 +166,21 @@ def test_one_value_says_nothing_about_its_neighbours():
     assert mean_interval(np.array([0.7])) == (0.7, -math.inf, math.inf)
 
 
-def test_the_gap_is_by_how_much_emd_is_smaller_than_averages_in_the_same_flights(examination, average, stopped):
-    perfect = {name: Marks(given.emd - 0.25, given.distance) for name, given in average.items()}
-    assert examination.gap(perfect) == pytest.approx((0.25, 0.25, 0.25), abs=1e-9)
+def test_the_gap_is_by_how_much_emd_is_smaller_than_averages_in_the_same_flights(evaluator, average, stopped):
+    perfect = {name: FlightMetrics(given.emd - 0.25, given.distance) for name, given in average.items()}
+    assert evaluator.gap(perfect) == pytest.approx((0.25, 0.25, 0.25), abs=1e-9)
     pairs = [(a, b) for name in average for a, b in zip(average[name].emd, stopped[name].emd, strict=True)]
     differences = np.array([a - b for a, b in pairs])
-    mean, low, high = examination.gap(stopped)
+    mean, low, high = evaluator.gap(stopped)
     expected = stats.norm.interval(0.95, loc=differences.mean(), scale=stats.sem(differences))
     assert mean == pytest.approx(differences.mean(), abs=1e-9)
     assert (low, high) == pytest.approx(expected, abs=1e-4)
     assert low < mean < high
-    assert examination.gap(average)[0] == pytest.approx(0, abs=1e-9)
+    assert evaluator.gap(average)[0] == pytest.approx(0, abs=1e-9)
 
 
 def test_average_is_flown_only_once_and_in_every_corpus_by_its_own_mean_action(run, monkeypatch):
-    examination = Examination(replace(run.material, dev=[part[:1] for part in run.material.dev]), CPU)
+    evaluator = Evaluator(replace(run.data, dev=[part[:1] for part in run.data.dev]), CPU)
     flown = {}
 
     def noted(policy, simulator, tasks, max_steps):
@@ -188,27 +188,27 @@ def test_average_is_flown_only_once_and_in_every_corpus_by_its_own_mean_action(r
         return fly(policy, simulator, tasks, max_steps=max_steps)
 
     monkeypatch.setattr("wordwing.learning.evaluator.fly", noted)
-    first = examination.average()
-    assert [flown[id(examination.tasks[name])] for name in ("cage", "field", "house")] == [
+    first = evaluator.average
+    assert [flown[id(evaluator.tasks[name])] for name in ("cage", "field", "house")] == [
         (0.454, -0.006, 12),
         (0.459, -0.001, 17),
         (0.358, -0.045, 31),
     ]
     flown.clear()
-    assert examination.average() is first
+    assert evaluator.average is first
     assert not flown
 
 
-def test_oracle_has_a_gap_above_zero(examination):
-    mean, low, _high = examination.gap(examination.fly(Oracle()))
+def test_oracle_has_a_gap_above_zero(evaluator):
+    mean, low, _high = evaluator.gap(evaluator.fly(Oracle()))
     assert low > 0
     assert mean > 0.2
 
 
-def test_first_looks_differ_without_the_text_for_who_reads_and_do_not_for_who_does_not(examination, run):
-    reader = examination.first_looks(run.network(), GoldConfig())
+def test_first_looks_differ_without_the_text_for_who_reads_and_do_not_for_who_does_not(evaluator, run):
+    reader = evaluator.first_looks(run.network(), GoldConfig())
     deaf = replace(CONFIG, stage1=replace(CONFIG.stage1, blank="instruction"))
-    other = examination.first_looks(run.network(config=deaf), GoldConfig())
+    other = evaluator.first_looks(run.network(config=deaf), GoldConfig())
     for name in ("cage", "field", "house"):
         assert reader[f"first_look/{name}_goal_kl"] != pytest.approx(
             reader[f"first_look/{name}_goal_kl_without_text"], abs=1e-3
@@ -221,12 +221,12 @@ def test_first_looks_differ_without_the_text_for_who_reads_and_do_not_for_who_do
 
 @torch.no_grad()
 @pytest.mark.parametrize(("kind", "headings"), [("first_look", 1), ("look_around", 6)])
-def test_goal_errors_are_means_over_the_goals_in_view(examination, run, kind, headings):
+def test_goal_errors_are_means_over_the_goals_in_view(evaluator, run, kind, headings):
     network = run.network()
-    figures = examination.first_looks(network, GoldConfig())
-    policy = LearnedPolicy(network, run.material.vocabulary)
+    metrics = evaluator.first_looks(network, GoldConfig())
+    policy = LearnedPolicy(network, run.data.vocabulary)
     seen = hidden = 0
-    for dataset, part in zip(run.material.datasets, run.material.dev, strict=True):
+    for dataset, part in zip(run.data.datasets, run.data.dev, strict=True):
         errors = []
         for task in [dataset.task(one) for one in part]:
             start = start_poses([task])
@@ -245,19 +245,19 @@ def test_goal_errors_are_means_over_the_goals_in_view(examination, run, kind, he
             errors.append(abs(complex(*task.start_xy) + best * turn - complex(*task.gold_path[-1])))
         seen += len(errors)
         if errors:
-            assert figures[f"{kind}/{dataset.name}_error"] == pytest.approx(np.mean(errors), abs=1e-3)
+            assert metrics[f"{kind}/{dataset.name}_error"] == pytest.approx(np.mean(errors), abs=1e-3)
             within = np.mean([error < 0.47 for error in errors])
-            assert figures[f"{kind}/{dataset.name}_within"] == pytest.approx(within)
+            assert metrics[f"{kind}/{dataset.name}_within"] == pytest.approx(within)
     assert seen > 2
     assert hidden > 2 if headings == 1 else seen > 2 * hidden, "who looks around sees most goals"
 
 
-def test_a_picture_shows_what_the_policy_thinks(examination, run):
+def test_an_image_shows_what_the_policy_believes(evaluator, run):
     network = run.network()
     with torch.no_grad():
         network.stage2.network.last.bias[4] = 5.0  # it stops at once, which is thought of soonest
-    picture = examination.picture(LearnedPolicy(network, run.material.vocabulary))
-    assert picture.ndim == 3
-    assert picture.shape[2] == 3
-    assert picture.dtype == np.uint8
-    assert picture.std() > 10
+    image = evaluator.image(LearnedPolicy(network, run.data.vocabulary))
+    assert image.ndim == 3
+    assert image.shape[2] == 3
+    assert image.dtype == np.uint8
+    assert image.std() > 10

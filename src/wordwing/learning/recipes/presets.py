@@ -9,12 +9,11 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from wordwing.errors import WordwingError, did_you_mean
-from wordwing.learning.algorithm1 import SupervisedConfig
-from wordwing.learning.algorithm2 import ReinforcementConfig
 from wordwing.learning.contexts import ContextConfig
 from wordwing.learning.ppo import PPOConfig
-from wordwing.learning.runtime.config import DataConfig, RunConfig, ScheduleConfig
-from wordwing.learning.runtime.limits import check_settings, settings_of
+from wordwing.learning.recipes.config import RENAMED, ReinforcementConfig, RunConfig, ScheduleConfig, SupervisedConfig
+from wordwing.learning.recipes.limits import check_settings, settings_of
+from wordwing.learning.training_data import DataConfig
 from wordwing.model.lingunet import LingUNetConfig
 from wordwing.model.policy import ModelConfig
 from wordwing.model.stage1 import Stage1Config
@@ -34,7 +33,7 @@ def quick() -> RunConfig:
         data=DataConfig(corpora=("cage",), segments=(1,), lab="none", dev=60),
         model=ModelConfig(stage1=slim),
         supervised=SupervisedConfig(
-            executions=16, contexts=ContextConfig(pictures=4), learning_rate=2e-3, final_rate=0.05
+            executions=16, contexts=ContextConfig(images=4), learning_rate=2e-3, final_rate=0.05
         ),
         reinforcement=ReinforcementConfig(flights=48, worlds=8, ppo=PPOConfig(updates=12, minibatch=256)),
         schedule=ScheduleConfig(
@@ -44,7 +43,7 @@ def quick() -> RunConfig:
             updates=760,
             updates_each=4,
             send_every=20,
-            examine_every=8,
+            evaluate_every=8,
             look_every=150,
             log_every=10,
         ),
@@ -54,7 +53,7 @@ def quick() -> RunConfig:
 def paper() -> RunConfig:
     """The paper's amounts, counted in samples: 16 million contexts, 400,000 flights; in batches that suit a GPU."""
     supervised = SupervisedConfig()
-    contexts = 128 * supervised.contexts.pictures
+    contexts = 128 * supervised.contexts.images
     reinforcement = ReinforcementConfig(flights=2048, worlds=1024, ppo=PPOConfig(updates=64, minibatch=2048))
     return RunConfig(
         supervised=supervised,
@@ -65,7 +64,7 @@ def paper() -> RunConfig:
             updates=16_000_000 // contexts,
             updates_each=6_700_000 // contexts * reinforcement.flights // 400_000,
             send_every=50,
-            examine_every=25,
+            evaluate_every=25,
             log_every=5,
         ),
     )
@@ -74,10 +73,10 @@ def paper() -> RunConfig:
 def gpu() -> RunConfig:
     """Twenty-five minutes of one large GPU, with what was found to learn more in them (docs/experiments.md)."""
     config = paper()
-    contexts = replace(config.supervised.contexts, pictures=4, mirrored=0.5, forgotten=0.05)
+    contexts = replace(config.supervised.contexts, images=4, mirrored=0.5, forgotten=0.05)
     return replace(
         config,
-        data=replace(config.data, heard=5, wordings=8),
+        data=replace(config.data, min_word_count=5, wordings=8),
         model=replace(config.model, stage1=replace(config.model.stage1, text=TextConfig(words=128, hidden=128))),
         supervised=replace(
             config.supervised,
@@ -100,7 +99,7 @@ def gpu() -> RunConfig:
             iterations=1_000_000,
             updates=50_000,
             minutes=25.0,
-            examine_every=80,
+            evaluate_every=80,
             look_every=1000,
             log_every=20,
         ),
@@ -161,6 +160,7 @@ def changed(config: RunConfig, settings: Sequence[str]) -> RunConfig:
         name, equals, text = setting.partition("=")
         if not equals:
             raise WordwingError(f'--set has "{setting}"; a setting is changed by NAME=VALUE, as in schedule.minutes=10')
+        name = RENAMED.get(name, name)
         meant = [known for known, _value in settings_of(config) if known.endswith(f".{name}")]
         if meant and name not in {entry.name for entry in fields(config)}:
             raise WordwingError(f'--set: there is no setting "{name}"; did you mean {" or ".join(meant)}?')

@@ -10,45 +10,43 @@ import pytest
 import torch
 
 from wordwing.errors import WordwingError
-from wordwing.learning.examples import example_set, read_instructions, vocabulary_of
+from wordwing.learning.training_data import example_set, read_instructions, vocabulary_of
 from wordwing.world.catalogue import catalogue
 
 
 @pytest.fixture(scope="module")
-def material(run):
-    return run.material
+def data(run):
+    return run.data
 
 
 @pytest.fixture(scope="module")
-def examples(material):
-    return material.examples.examples
+def examples(data):
+    return data.examples.examples
 
 
 @pytest.fixture(scope="module")
-def tasks(material):
+def tasks(data):
     """Of all examples, in their order."""
-    return [
-        dataset.task(one) for dataset, part in zip(material.datasets, material.training, strict=True) for one in part
-    ]
+    return [dataset.task(one) for dataset, part in zip(data.datasets, data.training, strict=True) for one in part]
 
 
 def words_of(text: str) -> list[str]:
     return re.findall(r"[a-z0-9]+", text.lower())
 
 
-def test_every_training_instruction_is_an_example_of_its_corpus(material, examples):
-    assert material.examples.corpora == ("cage", "field", "house")
-    assert len(material.examples) == sum(map(len, material.training))
+def test_every_training_instruction_is_an_example_of_its_corpus(data, examples):
+    assert data.examples.corpora == ("cage", "field", "house")
+    assert len(data.examples) == sum(map(len, data.training))
     number = 0
-    for corpus, (dataset, ids) in enumerate(zip(material.datasets, material.examples.ids, strict=True)):
+    for corpus, (dataset, ids) in enumerate(zip(data.datasets, data.examples.ids, strict=True)):
         assert list(ids) == [one.id for one in dataset.instructions("train")]
-        assert material.examples.of(dataset.name).tolist() == list(range(number, number + len(ids)))
+        assert data.examples.of(dataset.name).tolist() == list(range(number, number + len(ids)))
         assert (examples.corpus[number : number + len(ids)] == corpus).all()
         assert (examples.steps[number : number + len(ids)] == (70 if dataset.name == "house" else 50)).all()
         number += len(ids)
-    assert material.examples.max_steps == 70
+    assert data.examples.max_steps == 70
     with pytest.raises(WordwingError, match="no examples of lani; there are some of cage, field, house"):
-        material.examples.of("lani")
+        data.examples.of("lani")
 
 
 def test_examples_begin_where_their_tasks_begin_level_and_at_flight_height(examples, tasks):
@@ -67,8 +65,8 @@ def test_gold_points_lie_at_even_distances_along_the_path(examples, tasks):
         assert examples.points[number].numpy() == pytest.approx(points, abs=1e-5)
 
 
-def test_the_layout_of_an_example_is_that_of_its_task(material, examples, tasks):
-    layouts = material.examples.layouts
+def test_the_layout_of_an_example_is_that_of_its_task(data, examples, tasks):
+    layouts = data.examples.layouts
     names = [entry.name for entry in catalogue()]
     for number, task in enumerate(tasks):
         row = int(examples.layout[number])
@@ -79,19 +77,19 @@ def test_the_layout_of_an_example_is_that_of_its_task(material, examples, tasks)
         assert bool(layouts.lakes[row].any()) == bool(task.layout.lakes)
 
 
-def test_a_layout_is_kept_once_but_every_window_of_a_scene_is_another(material, examples):
-    instructions = [one for part in material.training for one in part]
+def test_a_layout_is_kept_once_but_every_window_of_a_scene_is_another(data, examples):
+    instructions = [one for part in data.training for one in part]
     key_of = {}
     for row, one in zip(examples.layout.tolist(), instructions, strict=True):
         assert key_of.setdefault(row, (one.layout, one.window)) == (one.layout, one.window)
-    assert len(key_of) == len({(one.layout, one.window) for one in instructions}) == len(material.examples.layouts)
+    assert len(key_of) == len({(one.layout, one.window) for one in instructions}) == len(data.examples.layouts)
     assert len(examples.layout[examples.corpus == 2].unique()) == 5
 
 
-def test_mentioned_kinds_are_those_that_the_corpus_aligns_with_the_words(material, examples):
+def test_mentioned_kinds_are_those_that_the_corpus_aligns_with_the_words(data, examples):
     names = [entry.name for entry in catalogue()]
     number, several = 0, 0
-    for dataset, part in zip(material.datasets, material.training, strict=True):
+    for dataset, part in zip(data.datasets, data.training, strict=True):
         aligned = json.loads((dataset.folder / "alignments.json").read_text())["words"]
         for one in part:
             wanted = {name for word in words_of(one.segment.instruction) for name in aligned.get(word, ())}
@@ -101,8 +99,8 @@ def test_mentioned_kinds_are_those_that_the_corpus_aligns_with_the_words(materia
     assert several > 20
 
 
-def test_tokens_are_the_words_of_the_instruction_or_unknown(material, examples, tasks):
-    known = material.vocabulary.words
+def test_tokens_are_the_words_of_the_instruction_or_unknown(data, examples, tasks):
+    known = data.vocabulary.words
     unknown = 0
     for number, task in enumerate(tasks):
         length = int(examples.tokens.lengths[number])
@@ -110,20 +108,20 @@ def test_tokens_are_the_words_of_the_instruction_or_unknown(material, examples, 
         assert (examples.tokens.words[number, length:] == 0).all()
         assert len(read) == len(words_of(task.instruction))
         for mine, word in zip(read, words_of(task.instruction), strict=True):
-            assert mine in ({word} if word in known else {"<unk>", material.vocabulary.repair(word)})
+            assert mine in ({word} if word in known else {"<unk>", data.vocabulary.repair(word)})
             unknown += mine == "<unk>"
     assert unknown > 20, "the unknown word must be trained on something"
 
 
-def test_words_of_one_sentence_are_unknown_although_pairs_say_them_again(material):
-    singles = [one for part in material.training for one in part if "-" not in one.id.rpartition("/")[2]]
+def test_words_of_one_sentence_are_unknown_although_pairs_say_them_again(data):
+    singles = [one for part in data.training for one in part if "-" not in one.id.rpartition("/")[2]]
     counts = Counter(word for one in singles for word in words_of(one.segment.instruction))
-    assert {word for word, count in counts.items() if count > 1} == set(material.vocabulary.words[2:])
+    assert {word for word, count in counts.items() if count > 1} == set(data.vocabulary.words[2:])
     assert sum(count == 1 for count in counts.values()) > 10
 
 
-def test_pairs_alone_have_words_too(material):
-    pairs = [one for one in material.training[0] if one.segments == 2]
+def test_pairs_alone_have_words_too(data):
+    pairs = [one for one in data.training[0] if one.segments == 2]
     counts = Counter(word for one in pairs for word in words_of(one.segment.instruction))
     for heard in (2, 3):
         assert set(vocabulary_of([pairs], heard).words[2:]) == {
@@ -131,7 +129,7 @@ def test_pairs_alone_have_words_too(material):
         }
 
 
-def test_some_examples_are_taken_whole(material, examples):
+def test_some_examples_are_taken_whole(data, examples):
     chosen = torch.tensor([7, 3, 3])
     part = examples[chosen]
     assert len(part) == 3
@@ -142,8 +140,8 @@ def test_some_examples_are_taken_whole(material, examples):
         assert torch.equal(part.mentioned[taken], examples.mentioned[number])
 
 
-def test_a_limit_takes_the_first_instructions_and_counts_choose_their_length(material):
-    dataset = material.datasets[0]
+def test_a_limit_takes_the_first_instructions_and_counts_choose_their_length(data):
+    dataset = data.datasets[0]
     whole = [one.id for one in dataset.instructions("train")]
     assert [one.id for one in read_instructions(dataset, "train", limit=3)] == whole[:3]
     assert [one.id for one in read_instructions(dataset, "train")] == whole
@@ -152,17 +150,17 @@ def test_a_limit_takes_the_first_instructions_and_counts_choose_their_length(mat
         read_instructions(dataset, "dev", limit=0)
 
 
-def test_somebody_is_told_of_every_instruction_that_was_read(material):
+def test_somebody_is_told_of_every_instruction_that_was_read(data):
     told = []
-    example_set(material.datasets[2:], material.training[2:], material.vocabulary, tick=told.append)
-    assert sum(told) == len(material.training[2]) == 5
+    example_set(data.datasets[2:], data.training[2:], data.vocabulary, tick=told.append)
+    assert sum(told) == len(data.training[2]) == 5
 
 
-def test_dev_instructions_are_a_sample_of_the_dev_split_and_always_the_same(material):
-    for dataset, part in zip(material.datasets, material.dev, strict=True):
+def test_dev_instructions_are_a_sample_of_the_dev_split_and_always_the_same(data):
+    for dataset, part in zip(data.datasets, data.dev, strict=True):
         split = "train" if dataset.name == "house" else "dev"
         there = [one.id for one in dataset.instructions(split)]
         drawn = [one.id for one in part]
         assert len(drawn) == min(5, len(there))
         assert drawn == sorted(set(drawn), key=there.index)
-    assert [one.id for one in material.dev[0]] != [one.id for one in material.datasets[0].instructions("dev")][:5]
+    assert [one.id for one in data.dev[0]] != [one.id for one in data.datasets[0].instructions("dev")][:5]

@@ -1,0 +1,139 @@
+"""A whole training run in one record: data, model, both processes and how long.
+
+`presets` has some that work. A run's folder keeps its record in `run.json`, so that it can be resumed and repeated.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from wordwing.learning.cloning import CloningConfig
+from wordwing.learning.contexts import ContextConfig
+from wordwing.learning.losses import LossConfig
+from wordwing.learning.ppo import PPOConfig
+from wordwing.learning.rewards import RewardConfig
+from wordwing.learning.training_data import DataConfig
+from wordwing.model.discriminator import DiscriminatorConfig
+from wordwing.model.policy import ModelConfig
+
+RENAMED = {
+    "data.heard": "data.min_word_count",
+    "supervised.contexts.pictures": "supervised.contexts.images",
+    "supervised.discriminator_pictures": "supervised.discriminator_images",
+    "supervised.late_pictures": "supervised.late_images",
+    "reinforcement.unlike": "reinforcement.dynamics_randomization",
+    "reinforcement.ppo.gae": "reinforcement.ppo.gae_lambda",
+    "schedule.examine_every": "schedule.evaluate_every",
+}
+"""Settings that version 0.1 called by other names, which are still understood."""
+
+
+@dataclass(frozen=True)
+class SupervisedConfig:
+    """How Process A learns."""
+
+    executions: int = 96
+    """In a batch, of any corpus in `sim`; the paper has one execution of each domain."""
+    common: int = 16
+    """In a batch, of the cage in `sim`, and as many of the lab."""
+    contexts: ContextConfig = field(default_factory=ContextConfig)
+    losses: LossConfig = field(default_factory=LossConfig)
+    discriminator: DiscriminatorConfig = field(default_factory=DiscriminatorConfig)
+    discriminator_updates: int = 5
+    """K_discr: updates of the discriminator for each of the model."""
+    discriminator_images: int = 32
+    """Of each domain, in one of its updates."""
+    discriminator_rate: float = 1e-3
+    learning_rate: float = 1e-3
+    final_rate: float = 1.0
+    """Factor on both rates that a cosine reaches at the end; the paper's rate stays."""
+    weight_decay: float = 1e-6
+    max_gradient_norm: float = 10.0
+    """Far above what is usual; the paper has none."""
+    average: float = 0.0
+    """Decay of the exponential average of stage 1's weights, which then is what Process B gets and what is kept; 0, as
+    in the paper, for the weights themselves."""
+    late_images: int = 0
+    """Images of each execution in the last quarter of the training, of as many fewer executions, so that maps are
+    learned from that have been updated as often as in flight; 0 for as many as before."""
+
+
+@dataclass(frozen=True)
+class ReinforcementConfig:
+    """How Process B learns."""
+
+    flights: int = 20
+    """N of the paper: rollouts in an iteration."""
+    worlds: int = 20
+    """That are flown in at once."""
+    ppo: PPOConfig = field(default_factory=PPOConfig)
+    reward: RewardConfig = field(default_factory=RewardConfig)
+    gold_distance: float | None = None
+    """Flights end farther than this from the demonstrated path, metres: 2.0 in the authors' software, which makes the
+    demonstration part of the reward; by default nothing about it enters."""
+    dynamics_randomization: float = 0.0
+    """r: in each flight the parameters by which the drone answers setpoints are multiplied by factors from 1 / (1 + r)
+    to 1 + r. A policy that has flown many drones does not count on how one of them brakes."""
+
+
+@dataclass(frozen=True)
+class ScheduleConfig:
+    """How long, and how often what is done."""
+
+    warm_up: int = 1000
+    """K_iter^B: updates of Process A before Process B begins."""
+    cloned: int = 0
+    """Updates in which stage 2 is cloned from ORACLE before Process B begins; the paper has none."""
+    iterations: int = 20_000
+    """Of Process B; with them training ends."""
+    updates: int = 10_000
+    """Of Process A in all, for its learning rate's schedule; it goes on as long as B does."""
+    updates_each: int = 1
+    """Of Process A for each iteration of B, where one process does both."""
+    send_every: int = 50
+    """K_iter^SL: updates of A after which B gets new parameters."""
+    minutes: float | None = None
+    """Training also ends after this long, and its schedules are as long."""
+    evaluate_every: int = 500
+    """Iterations of B after which dev instructions are flown."""
+    look_every: int = 500
+    """Updates of A after which dev goals are predicted from the first picture, with the text and without."""
+    log_every: int = 20
+    """Updates and iterations between two lines of the log."""
+    save_seconds: float = 120.0
+    """Between two checkpoints."""
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """All that decides what a run learns."""
+
+    data: DataConfig = field(default_factory=DataConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    supervised: SupervisedConfig = field(default_factory=SupervisedConfig)
+    reinforcement: ReinforcementConfig = field(default_factory=ReinforcementConfig)
+    cloning: CloningConfig = field(default_factory=CloningConfig)
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    seed: int = 0
+    start: str | None = None
+    """A policy to go on from, by its name or folder: its weights and its words."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As in `run.json`."""
+        plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return plain
+
+    @staticmethod
+    def renamed(found: dict[str, Any]) -> dict[str, Any]:
+        """The settings of an older version's `run.json` by their new names."""
+        found = json.loads(json.dumps(found))
+        for old, new in RENAMED.items():
+            *groups, name = old.split(".")
+            record = found
+            for group in groups:
+                record = record.get(group, {})
+            if name in record:
+                record[new.rpartition(".")[2]] = record.pop(name)
+        return found
