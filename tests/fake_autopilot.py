@@ -99,14 +99,14 @@ class FakeAutopilot:
         self.got: list[tuple[float, Any]] = []
         """Times and messages that have come."""
         self._pack = mavlink.MAVLink(None, 1, 1)
-        self._ears = mavlink.MAVLink(None)
+        self._decoder = mavlink.MAVLink(None)
 
     def say(self, message: Any, system: int = 1, component: int = 1) -> None:
         """Send a message to the guardian now."""
         sender = self._pack if (system, component) == (1, 1) else mavlink.MAVLink(None, system, component)
         packet = message.pack(sender)
         sender.seq = (sender.seq + 1) % 256
-        self.guardian.receive(self._ears.decode(bytearray(packet)), self.now)
+        self.guardian.receive(self._decoder.decode(bytearray(packet)), self.now)
 
     def heartbeat(self) -> None:
         autopilot = 3 if self.kind == "ardupilot" else 12
@@ -147,7 +147,7 @@ class FakeAutopilot:
         for share in (0.5, 1.0):
             self.noise = -self.noise
             moved = [a + share * (b - a) + self.noise for a, b in zip(before, here, strict=True)]
-            self.guardian.hear_mocap(self.now - (1 - share) * TICK, moved, (w, x, y, z), self.now)
+            self.guardian.receive_mocap(self.now - (1 - share) * TICK, moved, (w, x, y, z), self.now)
 
     def tick(self, order: Order | None = None) -> list[Any]:
         """One round: messages to the guardian, orders, its packets; returns what has come."""
@@ -159,7 +159,7 @@ class FakeAutopilot:
             self.guardian.order(KeepAlive(), self.now)
         if order is not None:
             self.guardian.order(order, self.now)
-        came = [self._ears.decode(bytearray(packet)) for packet in self.guardian.tick(self.now)]
+        came = [self._decoder.decode(bytearray(packet)) for packet in self.guardian.tick(self.now)]
         self.got += [(self.now, message) for message in came]
         for message in came:
             self._obey(message)

@@ -8,8 +8,10 @@ from typing import Any
 
 from served_flight import QUICK
 from wordwing.flight.guardian.guardian import TICK, Guardian
+from wordwing.flight.guardian.process import GuardianLoop
 from wordwing.flight.guardian.protocol import Decision, Hold, KeepAlive, Land, Order, Phase, TakeOff
-from wordwing.flight.mavlink.messages import Codec
+from wordwing.flight.lockstep import LabLink
+from wordwing.flight.mavlink.clock import ManualClock
 from wordwing.flight.served.vehicle import ServedLab
 from wordwing.world.layout import Layout
 
@@ -32,11 +34,15 @@ class GuardedFlight:
             Layout(()), start, yaw, seed=seed, autopilot=autopilot, faults=faults, config=config, **lab
         )
         self.guardian = Guardian(self.lab.frame, **options)
-        self.codec = Codec()
-        self.now = 0.0
+        self.clock = ManualClock()
+        self.link = LabLink(self.lab, self.clock)
+        self.loop = GuardianLoop(self.guardian, self.link, self.link, self.clock)
         self.alive = True
         self.furthest = 0.0
-        self.sent: list[bytes] = []
+
+    @property
+    def now(self) -> float:
+        return self.clock.now()
 
     @property
     def phase(self) -> Phase:
@@ -51,16 +57,8 @@ class GuardedFlight:
             self.guardian.order(KeepAlive(), self.now)
         if order is not None:
             self.guardian.order(order, self.now)
-        for packet in self.guardian.tick(self.now):
-            self.sent.append(packet)
-            self.lab.receive(packet, "guardian")
-        datagrams = self.lab.advance(TICK)
-        self.now += TICK
-        for datagram in datagrams:
-            for message in self.codec.parse(datagram):
-                self.guardian.receive(message, self.now)
-        for pose in self.lab.mocap.take():
-            self.guardian.hear_mocap(*pose, self.now)
+        self.loop.tick()
+        self.loop.receive(TICK)
         self.furthest = max(self.furthest, float(self.lab.true_pose.xy.abs().max()))
 
     def until(self, condition: Callable[[], bool], seconds: float = 40.0, order: Order | None = None) -> None:

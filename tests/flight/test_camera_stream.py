@@ -18,7 +18,7 @@ from scipy.spatial.transform import Rotation, Slerp
 from wordwing.camera import Camera
 from wordwing.errors import WordwingError
 from wordwing.flight.calibration import Calibration
-from wordwing.flight.camera_stream import CameraFrame, CameraStream, FrameBuffer
+from wordwing.flight.camera_stream import CameraFrame, CameraStream, VideoSource
 from wordwing.flight.matching import PoseTrack, UnmatchedError, match
 from wordwing.flight.mavlink.clock import ManualClock, SystemClock
 from wordwing.frames import Pose
@@ -46,13 +46,13 @@ def film(path: Path, colours: list[int], rate: int = 20, size: tuple[int, int] =
 
 
 def test_before_the_first_picture_nothing_is_seen_and_it_is_infinitely_old():
-    buffer = FrameBuffer(PLAIN)
+    buffer = VideoSource(PLAIN)
     assert buffer.latest() is None
     assert (buffer.age(5.0), buffer.unchanged(5.0)) == (math.inf, math.inf)
 
 
 def test_a_picture_is_as_old_as_its_arrival_and_the_stated_latency(rng):
-    buffer = FrameBuffer(PLAIN)
+    buffer = VideoSource(PLAIN)
     raw = noise(rng)
     buffer.put(raw, arrived=10.0)
     seen = buffer.latest()
@@ -63,7 +63,7 @@ def test_a_picture_is_as_old_as_its_arrival_and_the_stated_latency(rng):
 
 
 def test_only_the_newest_picture_is_seen(rng):
-    buffer = FrameBuffer(PLAIN)
+    buffer = VideoSource(PLAIN)
     for number in range(5):
         buffer.put(np.full((72, 128, 3), 50 * number, np.uint8), arrived=number / 10)
     assert buffer.latest().number == 5
@@ -71,7 +71,7 @@ def test_only_the_newest_picture_is_seen(rng):
 
 
 def test_pictures_that_queue_up_on_the_way_show_their_age(rng):
-    buffer = FrameBuffer(PLAIN)
+    buffer = VideoSource(PLAIN)
     ages = []
     # 10 pictures a second by the camera's clock; from the fourth on each comes 0.2 s later than it should.
     for number in range(8):
@@ -83,7 +83,7 @@ def test_pictures_that_queue_up_on_the_way_show_their_age(rng):
 
 
 def test_a_slow_first_picture_is_forgiven_when_a_quicker_one_comes(rng):
-    buffer = FrameBuffer(PLAIN)
+    buffer = VideoSource(PLAIN)
     buffer.put(noise(rng), 5.5, 0.0)  # came half a second late, but nobody can know
     buffer.put(noise(rng), 5.6, 0.6)
     assert buffer.age(5.6) == pytest.approx(0.06)
@@ -92,7 +92,7 @@ def test_a_slow_first_picture_is_forgiven_when_a_quicker_one_comes(rng):
 
 
 def test_the_quickest_way_is_forgotten_after_ten_seconds(rng):
-    buffer = FrameBuffer(PLAIN)
+    buffer = VideoSource(PLAIN)
     buffer.put(noise(rng), 0.0, 0.0)
     ages = []
     for second in range(1, 13):
@@ -104,7 +104,7 @@ def test_the_quickest_way_is_forgotten_after_ten_seconds(rng):
 
 @pytest.mark.parametrize("anew", [True, False])
 def test_a_camera_that_counts_anew_is_not_taken_for_old(anew, rng):
-    buffer = FrameBuffer(PLAIN)
+    buffer = VideoSource(PLAIN)
     buffer.put(noise(rng), 50.0, 50.0)
     if anew:
         buffer.restart()
@@ -113,7 +113,7 @@ def test_a_camera_that_counts_anew_is_not_taken_for_old(anew, rng):
 
 
 def test_a_hanging_camera_that_sends_the_same_picture_is_noticed(rng):
-    buffer = FrameBuffer(PLAIN)
+    buffer = VideoSource(PLAIN)
     frozen = noise(rng)
     buffer.put(noise(rng), 0.0)
     for number in range(1, 11):
@@ -131,7 +131,7 @@ def test_a_hanging_camera_that_sends_the_same_picture_is_noticed(rng):
 
 def test_a_picture_of_another_size_is_refused():
     with pytest.raises(WordwingError, match=r"pictures are 64×36; camera\.json is for 128×72"):
-        FrameBuffer(PLAIN).put(np.zeros((36, 64, 3), np.uint8), 0.0)
+        VideoSource(PLAIN).put(np.zeros((36, 64, 3), np.uint8), 0.0)
 
 
 def test_a_film_is_played_at_its_own_pace_and_ends(tmp_path):
@@ -141,7 +141,7 @@ def test_a_film_is_played_at_its_own_pace_and_ends(tmp_path):
     camera.start()
     camera._thread.join(10.0)
     assert camera.ended
-    assert camera.failure == "the film is over"
+    assert camera.failure == "the video is over"
     assert camera.latest().number == 5
     assert camera.latest().image.float().mean().item() == pytest.approx(200, abs=3)
     assert clock.now() == pytest.approx(100.2)  # four steps of 1/20 s

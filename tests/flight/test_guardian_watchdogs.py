@@ -544,7 +544,7 @@ def test_whatever_comes_nothing_goes_out_that_must_not(seed):
 
 
 def test_the_guardian_needs_no_autopilot_to_be_asked():
-    guardian = Guardian(FakeAutopilot().guardian._where._arena)
+    guardian = Guardian(FakeAutopilot().guardian.estimate._arena)
     for order in (KeepAlive(), TakeOff(), Hold(), Land(), SetParameters(), Decision(1, 1, 0, 0), PilotDisconnected()):
         guardian.order(order, 0.0)
     assert guardian.tick(0.05) == []

@@ -142,7 +142,7 @@ def test_a_reason_to_wait_is_told_once_however_its_numbers_change(monkeypatch):
 def test_a_guardian_that_is_gone_before_the_take_off_has_refused_a_flight_and_not_aborted_one():
     lab = served()
     vehicle, guardian = vehicle_of(lab)
-    guardian._closed = True
+    guardian.lost = "it was closed"
     with pytest.raises(WordwingError, match="it was closed") as refusal, vehicle:
         pass
     assert refusal.value.status == 2
@@ -163,7 +163,7 @@ def test_a_guardian_that_dies_in_the_air_is_told_and_its_last_words_are_not_take
     vehicle, guardian = vehicle_of(lab)
     vehicle.connect()
     assert vehicle.state is not None
-    guardian._closed = True  # no order, no packet: as if it had been killed
+    guardian.lost = "it was closed"  # no order, no packet: as if it had been killed
     with pytest.raises(FlightOverError, match=r"own failsafe has the drone now; be ready to take over"):
         vehicle.observe()
     assert vehicle.state is None

@@ -57,8 +57,8 @@ class CameraFrame:
     """Counts pictures from 1; with lost and skipped ones left out."""
 
 
-class FrameBuffer:
-    """Keeps the newest picture; one may put pictures in while another looks."""
+class VideoSource:
+    """Keeps the newest image of a camera; one thread may put images in while another reads."""
 
     def __init__(self, calibration: Calibration) -> None:
         self.calibration = calibration
@@ -93,6 +93,15 @@ class FrameBuffer:
                 self._changed, self._thumb = taken, thumb
             self._raw, self._taken = raw, taken
             self._number += 1
+
+    failure: str | None = None
+    """Why there are no images now, in a sentence's words."""
+
+    def start(self, timeout: float = 10.0) -> None:
+        """Open it and wait for the first image; where there is nothing to open, do nothing."""
+
+    def close(self) -> None:
+        """Release it; may be called twice."""
 
     def restart(self) -> None:
         """The stream begins anew, and with it its times."""
@@ -139,8 +148,8 @@ class FrameBuffer:
         return way - self._ways[0][1]
 
 
-class CameraStream:
-    """A camera that is read in a thread of its own: a device, a stream or a film."""
+class CameraStream(VideoSource):
+    """A camera that is read in a thread of its own: a device, a stream or a video file."""
 
     def __init__(self, source: str | Path, calibration: Calibration, clock: Clock | None = None) -> None:
         """Nothing is opened before `start`.
@@ -151,10 +160,8 @@ class CameraStream:
             clock: Whose times pictures have.
         """
         self.source = str(source)
-        self._is_film = not self.source.startswith((*STREAMS, "/dev/"))
-        self.buffer = FrameBuffer(calibration)
-        self.failure: str | None = None
-        """Why there are no pictures now, in a sentence's words."""
+        self._is_file = not self.source.startswith((*STREAMS, "/dev/"))
+        super().__init__(calibration)
         self.ended = False
         """Whether it was a file that has been played."""
         self.connections = 0
@@ -170,21 +177,9 @@ class CameraStream:
         if not self._arrived.wait(timeout):
             self.close()
             raise WordwingError(f"no picture came from {self.source} ({self.failure or 'it sends nothing'})")
-        if self.buffer.latest() is None:
+        if self.latest() is None:
             self.close()
             raise WordwingError(f"no picture came from {self.source} ({self.failure})")
-
-    def latest(self) -> CameraFrame | None:
-        """The newest picture; None before the first."""
-        return self.buffer.latest()
-
-    def age(self, now: float) -> float:
-        """Seconds since the newest picture was taken."""
-        return self.buffer.age(now)
-
-    def unchanged(self, now: float) -> float:
-        """Seconds since what it shows last changed."""
-        return self.buffer.unchanged(now)
 
     def close(self) -> None:
         """Let go of the camera; may be called twice."""
@@ -205,13 +200,13 @@ class CameraStream:
         while not self._stopping.is_set():
             try:
                 self._read()
-                self.failure = "the film is over" if self.ended else "the stream ended"
+                self.failure = "the video is over" if self.ended else "the stream ended"
             except (av.FFmpegError, OSError, ValueError) as error:
                 self.failure = _why(error)
             except WordwingError as error:  # pictures of another size, which waiting does not change
                 self.failure = str(error)
                 self._arrived.set()
-            if self._is_film:  # another try would begin it anew, or fail again
+            if self._is_file:  # another try would begin it anew, or fail again
                 self._arrived.set()
                 return
             self._stopping.wait(RETRY)
@@ -220,32 +215,32 @@ class CameraStream:
         """Take pictures in until there are no more."""
         import av
 
-        calibration = self.buffer.calibration
         options: dict[str, Any] = {"timeout": (OPEN_SECONDS, READ_SECONDS)}
         if self.source.startswith(STREAMS):
             over_tcp = {"rtsp_transport": "tcp"} if self.source.startswith("rtsp") else {}
             options["options"] = {**LOW_DELAY, **over_tcp}
-        elif not self._is_film:
-            options |= {"format": "v4l2", "options": {"video_size": f"{calibration.width}x{calibration.height}"}}
+        elif not self._is_file:
+            size = f"{self.calibration.width}x{self.calibration.height}"
+            options |= {"format": "v4l2", "options": {"video_size": size}}
         with av.open(self.source, **options) as container:
             if not container.streams.video:
                 raise ValueError("there is no video in it")
             stream = container.streams.video[0]
             stream.thread_type = "SLICE"  # threads that share pictures out make each one wait for others
             self.connections += 1
-            self.buffer.restart()
+            self.restart()
             begun: float | None = None
             for frame in container.decode(stream):
                 if self._stopping.is_set():
                     return
                 stamp = None if frame.time is None else float(frame.time)
-                if self._is_film:
+                if self._is_file:
                     begun = self._clock.now() - (stamp or 0.0) if begun is None else begun
                     self._clock.sleep(begun + (stamp or 0.0) - self._clock.now())
-                self.buffer.put(frame.to_ndarray(format="rgb24"), self._clock.now(), stamp)
+                self.put(frame.to_ndarray(format="rgb24"), self._clock.now(), stamp)
                 self.failure = None
                 self._arrived.set()
-        self.ended = self._is_film
+        self.ended = self._is_file
 
 
 def _why(error: Exception) -> str:

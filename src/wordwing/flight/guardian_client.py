@@ -1,4 +1,4 @@
-"""The pilot's end of a sender process."""
+"""The pilot's end of a guardian, which runs in another process or in lock-step with a served lab (`lockstep`)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import socket
 import subprocess
 import sys
 import threading
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Protocol
 
 import torch
 
@@ -20,19 +21,53 @@ from wordwing.flight.mavlink.clock import Clock, SystemClock
 from wordwing.frames import Pose, quaternion_from_euler
 
 START_SECONDS = 60.0
-"""How long a sender may take to load, seconds: a first start compiles."""
+"""How long a guardian process may take to load, seconds, on a busy machine."""
 
 
-class ProcessClient:
-    """Starts a sender and speaks to it. The sender is never killed: it ends by itself when the drone is down."""
+class GuardianClient(ABC):
+    """Sends orders to a guardian, and keeps the state and the poses that come back."""
 
-    def __init__(self, setup: GuardianConfig) -> None:
-        self.clock = SystemClock(setup.speed)
+    lost: str | None = None
+    """Why the guardian cannot be reached any more, in words; None while it can."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        """The clock of all times."""
         self.poses = PoseTrack()
+        """Of the last seconds, world frame."""
+
+    @abstractmethod
+    def order(self, order: Order) -> None:
+        """Send an order."""
+
+    @abstractmethod
+    def state(self) -> GuardianState | None:
+        """The newest that is known; None before anything is."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Disconnect; a drone in the air then lands. May be called twice."""
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass; what comes meanwhile is taken in."""
+        self.clock.sleep(seconds)
+
+    def _add_poses(self, rows: Sequence[tuple[float, Sequence[float]]]) -> None:
+        """Keep poses: the time, then x, y, z, metres, and roll, pitch, yaw, radians, world frame."""
+        for time, numbers in rows:
+            values = torch.tensor(numbers, dtype=torch.float64)
+            quaternion = quaternion_from_euler(*values[3:].unbind())
+            self.poses.add(time, Pose(values[:3].float(), quaternion.float()))
+
+
+class ProcessClient(GuardianClient):
+    """Starts a guardian process. It is never killed: it ends by itself when the drone is down."""
+
+    def __init__(self, config: GuardianConfig) -> None:
+        super().__init__(SystemClock(config.speed))
         self._lock = threading.Lock()
         self._state: GuardianState | None = None
-        self._lost: str | None = None
-        self._spoke = threading.Event()
+        self._answered = threading.Event()
         self._socket, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with other:
             self.process = subprocess.Popen(
@@ -42,35 +77,25 @@ class ProcessClient:
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,
             )
-        self._socket.send(setup.to_json().encode())
-        self._reader = threading.Thread(target=self._read, name="sender's words", daemon=True)
-        self._reader.start()
-        if not self._spoke.wait(START_SECONDS) or self._lost is not None:
-            why = self._lost or f"it did not start within {START_SECONDS:g} s"
+        self._socket.send(config.to_json().encode())
+        threading.Thread(target=self._read, name="guardian client", daemon=True).start()
+        if not self._answered.wait(START_SECONDS) or self.lost is not None:
+            why = self.lost or f"it did not start within {START_SECONDS:g} s"
             self.close()
             raise WordwingError(why)
 
-    @property
-    def lost(self) -> str | None:
-        """Why nobody can be asked any more."""
-        return self._lost
-
     def order(self, order: Order) -> None:
-        """Ask for something."""
-        with suppress(OSError):  # `lost` tells
+        """Send an order; if nobody is there, `lost` tells."""
+        with suppress(OSError):
             self._socket.send(json.dumps(to_json(order)).encode(), socket.MSG_DONTWAIT)
 
     def state(self) -> GuardianState | None:
-        """The newest that the sender has told."""
+        """The newest that the process has sent."""
         with self._lock:
             return self._state
 
-    def sleep(self, seconds: float) -> None:
-        """Wait."""
-        self.clock.sleep(seconds)
-
     def close(self) -> None:
-        """Hang up; a drone in the air then lands."""
+        """Disconnect; a drone in the air then lands."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
@@ -82,56 +107,14 @@ class ProcessClient:
             except OSError:
                 packet = b""
             if not packet:
-                self._lost = self._lost or "the process that speaks to the drone has ended"
-                self._spoke.set()
+                self.lost = self.lost or "the process that speaks to the drone has ended"
+                self._answered.set()
                 return
-            said = json.loads(packet)
-            if "failure" in said:
-                self._lost = said["failure"]
+            document = json.loads(packet)
+            if "failure" in document:
+                self.lost = document["failure"]
                 continue
             with self._lock:
-                self._state = GuardianState.from_json(said["state"])
-                for time, numbers in said["poses"]:
-                    self.poses.add(time, pose_from_numbers(numbers))
-            self._spoke.set()
-
-
-class GuardianClient(Protocol):
-    """A guardian somewhere: in another process (`process_helm`) or in lock-step with a served lab (`lockstep`)."""
-
-    @property
-    def clock(self) -> Clock:
-        """Whose times everything has."""
-        ...
-
-    @property
-    def poses(self) -> PoseTrack:
-        """Of the last seconds, world frame."""
-        ...
-
-    def order(self, order: Order) -> None:
-        """Ask for something."""
-        ...
-
-    def state(self) -> GuardianState | None:
-        """The newest that is known; None before anything is."""
-        ...
-
-    @property
-    def lost(self) -> str | None:
-        """Why nobody can be asked any more, in words; None while the guardian is there."""
-        ...
-
-    def sleep(self, seconds: float) -> None:
-        """Let time pass; what comes meanwhile is taken in."""
-        ...
-
-    def close(self) -> None:
-        """Let go; a drone in the air then lands. May be called twice."""
-        ...
-
-
-def pose_from_numbers(numbers: tuple[float, ...] | list[float]) -> Pose:
-    """[] the pose that is at x, y, z, metres, with roll, pitch and yaw, radians."""
-    values = torch.tensor(numbers, dtype=torch.float64)
-    return Pose(values[:3].float(), quaternion_from_euler(*values[3:].unbind()).float())
+                self._state = GuardianState.from_json(document["state"])
+                self._add_poses(document["poses"])
+            self._answered.set()

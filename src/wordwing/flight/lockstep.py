@@ -11,15 +11,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from wordwing.flight.calibration import Calibration
-from wordwing.flight.camera_stream import CameraFrame, FrameBuffer
+from wordwing.flight.camera_stream import CameraFrame, VideoSource
 from wordwing.flight.guardian.guardian import TICK, Guardian
+from wordwing.flight.guardian.process import GuardianLoop
 from wordwing.flight.guardian.protocol import GuardianState, Order, PilotDisconnected
 from wordwing.flight.guardian.safety import FenceMargins, FlightLimits, Timeouts
-from wordwing.flight.guardian_client import pose_from_numbers
-from wordwing.flight.matching import PoseTrack
+from wordwing.flight.guardian_client import GuardianClient
 from wordwing.flight.mavlink.clock import ManualClock
-from wordwing.flight.mavlink.messages import Codec
 from wordwing.flight.mavlink_vehicle import MavlinkVehicle
+from wordwing.flight.mocap.relay import MocapSample
 from wordwing.flight.served.autopilot_profile import AutopilotName
 from wordwing.flight.served.vehicle import ServedLab
 from wordwing.interface import Domain, Environment
@@ -34,8 +34,38 @@ PILOT = "pilot"
 """Who speaks to the lab."""
 
 
-class LockstepClient:
-    """Steers a served lab through a guardian. Time passes in `sleep` only."""
+class LabLink:
+    """A link to a served lab, and its motion capture; waiting on it is what lets the lab's time pass."""
+
+    lost: str | None = None
+    ended, broken = False, 0
+
+    def __init__(self, lab: ServedLab, clock: ManualClock) -> None:
+        self._lab, self._clock = lab, clock
+
+    def send(self, data: bytes) -> None:
+        """Send one packet to the lab."""
+        self._lab.receive(data, PILOT)
+
+    def receive(self, timeout: float = 0.0) -> list[bytes]:
+        """Let time pass, and take what the lab sends meanwhile."""
+        datagrams = self._lab.advance(timeout)
+        self._clock.sleep(timeout)
+        return datagrams
+
+    def read(self, timeout: float) -> list[MocapSample]:
+        """Poses of motion capture that have been measured."""
+        taken = self._lab.mocap.take()
+        return [MocapSample(time, (x, y, z), (a, b, c, d)) for time, (x, y, z), (a, b, c, d) in taken]
+
+    def close(self) -> None:
+        """There is nothing to release."""
+
+
+class LockstepClient(GuardianClient):
+    """Flies a served lab through a guardian in this process. Time passes in `sleep` only."""
+
+    clock: ManualClock
 
     def __init__(
         self,
@@ -47,31 +77,20 @@ class LockstepClient:
         dry: bool = False,
         may_set_parameters: bool = False,
     ) -> None:
-        self.clock = ManualClock()
-        self.poses = PoseTrack()
+        clock = ManualClock()
+        super().__init__(clock)
         self.lab = lab
         self.guardian = Guardian(
-            lab.frame,
-            limits,
-            timeouts,
-            fence=fence,
-            dry=dry,
-            may_set_parameters=may_set_parameters,
-            now=self.clock.now(),
+            lab.frame, limits, timeouts, fence=fence, dry=dry, may_set_parameters=may_set_parameters, now=clock.now()
         )
-        self._codec = Codec()
-        self._next_tick = self.clock.now()
+        link = LabLink(lab, clock)
+        self._loop = GuardianLoop(self.guardian, link, link, clock)
+        self._next_tick = clock.now()
         self._read_until = -math.inf
-        self._closed = False
-
-    @property
-    def lost(self) -> str | None:
-        """Why nobody can be asked any more."""
-        return "it was closed" if self._closed else None
 
     def order(self, order: Order) -> None:
-        """Ask for something."""
-        if not self._closed:
+        """Send an order."""
+        if self.lost is None:
             self.guardian.order(order, self.clock.now())
 
     def state(self) -> GuardianState:
@@ -83,76 +102,50 @@ class LockstepClient:
         until = self.clock.now() + seconds
         while self._next_tick <= until + 1e-9:
             self._advance(self._next_tick - self.clock.now())
-            for packet in self.guardian.tick(self.clock.now()):
-                self.lab.receive(packet, PILOT)
+            self._loop.tick()
             self._next_tick += TICK
         self._advance(until - self.clock.now())
 
     def close(self) -> None:
-        """The pilot goes; what becomes of the drone shows as time goes on."""
-        if not self._closed:
-            self.order(PilotDisconnected())
-            self._closed = True
+        """The pilot disconnects; what becomes of the drone shows as time goes on."""
+        self.order(PilotDisconnected())
+        self.lost = "it was closed"
 
     def _advance(self, seconds: float) -> None:
         until = self.clock.now() + seconds
         while (rest := until - self.clock.now()) > 1e-9:
-            step = min(rest, STEP)  # in short steps, so that packets arrive when they should
-            datagrams = self.lab.advance(step)
-            self.clock.sleep(step)
-            for datagram in datagrams:
-                for message in self._codec.parse(datagram):
-                    self.guardian.receive(message, self.clock.now())
-            for pose in self.lab.mocap.take():
-                self.guardian.hear_mocap(*pose, self.clock.now())
+            self._loop.receive(min(rest, STEP))  # in short steps, so that packets arrive when they should
         self.clock.sleep(until - self.clock.now())
-        for time, numbers in self.guardian.poses_since(self._read_until):
-            self._read_until = time
-            self.poses.add(time, pose_from_numbers(numbers))
+        poses = self.guardian.estimate.poses_since(self._read_until)
+        self._read_until = poses[-1][0] if poses else self._read_until
+        self._add_poses(poses)
 
 
-class LockstepCamera:
-    """The served lab's camera without an encoder; a picture is drawn when one looks."""
-
-    failure: str | None = None
-    """It has none that it could name."""
+class LockstepCamera(VideoSource):
+    """The served lab's camera without an encoder; an image is drawn when one looks."""
 
     def __init__(self, lab: ServedLab, clock: ManualClock) -> None:
-        config = lab.config
-        self._lab = lab
-        self._clock = clock
-        self._buffer = FrameBuffer(Calibration.of(config.camera.lens, config.image_latency))
+        super().__init__(Calibration.of(lab.config.camera.lens, lab.config.image_latency))
+        self._lab, self._clock = lab, clock
         self._shown = -math.inf
 
-    def start(self, timeout: float = 0.0) -> None:
-        """There is nothing to open."""
-
     def latest(self) -> CameraFrame | None:
-        """The newest picture."""
+        """The newest image."""
         self._look()
-        return self._buffer.latest()
-
-    def age(self, now: float) -> float:
-        """Seconds since the newest picture was taken."""
-        self._look()
-        return self._buffer.age(now)
+        return super().latest()
 
     def unchanged(self, now: float) -> float:
         """Seconds since what it shows last changed."""
         self._look()
-        return self._buffer.unchanged(now)
-
-    def close(self) -> None:
-        """There is nothing to let go of."""
+        return super().unchanged(now)
 
     def _look(self) -> None:
         if self._lab.time <= self._shown:
             return
         self._shown = self._lab.time
         raw, taken = self._lab.image()
-        latency = self._buffer.calibration.latency
         # The lab's clock and ours both began at zero and have passed the same time.
-        self._buffer.put(raw, min(taken + latency, self._clock.now()), taken)
+        self.put(raw, min(taken + self.calibration.latency, self._clock.now()), taken)
 
 
 def lockstep_vehicle(
@@ -161,8 +154,8 @@ def lockstep_vehicle(
     """The lab over MAVLink in simulated time, as near to the fences as the in-process lab may come."""
     config = LabConfig()
     lab = ServedLab(layout, start_xy, start_yaw, seed=seed, autopilot=autopilot, config=config)
-    guardian = LockstepClient(lab, fence=FenceMargins(config.fence_margin, config.side_margin, edge=0.0))
-    return MavlinkVehicle(guardian, LockstepCamera(lab, guardian.clock), lambda _state: None, say=lambda _words: None)
+    client = LockstepClient(lab, fence=FenceMargins(config.fence_margin, config.side_margin, edge=0.0))
+    return MavlinkVehicle(client, LockstepCamera(lab, client.clock), lambda _state: None, say=lambda _words: None)
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 
@@ -20,18 +19,6 @@ TOLERANCE = 0.05
 
 class UnmatchedError(WordwingError):
     """A picture without a pose of its moment; `str()` says which is missing."""
-
-
-class Poses(Protocol):
-    """Poses of the last seconds."""
-
-    def pose_at(self, time: float) -> Pose | None:
-        """The pose at a time, in between those that were measured; None if there are none."""
-        ...
-
-    def gap_at(self, time: float) -> float:
-        """Seconds from a time to the nearest pose that was measured; infinite if there are none."""
-        ...
 
 
 class PoseTrack:
@@ -95,7 +82,7 @@ class MatchedObservation:
         return Observation(self.picture.image[None], pose, time)
 
 
-def match(picture: CameraFrame | None, poses: Poses, tolerance: float = TOLERANCE) -> MatchedObservation:
+def match(picture: CameraFrame | None, poses: PoseTrack, tolerance: float = TOLERANCE) -> MatchedObservation:
     """Find the pose that a picture was taken at; raises `UnmatchedError` if none is near enough in time.
 
     Args:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from typing import Protocol
 
 import torch
 
 from wordwing.errors import WordwingError
-from wordwing.flight.camera_stream import CameraFrame
+from wordwing.flight.camera_stream import VideoSource
 from wordwing.flight.decision_latency import likely_cause
 from wordwing.flight.guardian.protocol import (
     FINAL,
@@ -68,29 +67,6 @@ DIGITS = re.compile(r"[-\d]")
 
 DOWN_WITHIN = 40.0
 """How long to wait for the end of a landing, seconds."""
-
-
-class VideoSource(Protocol):
-    """A camera: `eyes.CameraSource`, or the lab's own."""
-
-    failure: str | None
-    """Why there are no pictures now, in a sentence's words."""
-
-    def start(self, timeout: float = 10.0) -> None:
-        """Open it and wait for the first picture."""
-        ...
-
-    def latest(self) -> CameraFrame | None:
-        """The newest picture; None before the first."""
-        ...
-
-    def unchanged(self, now: float) -> float:
-        """Seconds since what it shows last changed."""
-        ...
-
-    def close(self) -> None:
-        """Let go of it; may be called twice."""
-        ...
 
 
 class MavlinkVehicle(Vehicle):

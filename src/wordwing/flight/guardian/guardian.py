@@ -36,7 +36,7 @@ from wordwing.flight.guardian.setpoints import SetpointSender, SetpointTimeout
 from wordwing.flight.guardian.state_estimate import MocapMonitor, StateEstimate
 from wordwing.flight.guardian.takeoff_landing import LandingSequence, TakeoffSequence
 from wordwing.flight.guardian.watchdogs import TickWatchdog, Watchdogs
-from wordwing.flight.mavlink.geometry import ArenaFrame, PlainPose
+from wordwing.flight.mavlink.geometry import ArenaFrame
 from wordwing.flight.mavlink.messages import (
     ARM,
     HEARTBEAT,
@@ -112,11 +112,12 @@ class Guardian:
         self.phase = Phase.CONNECTING
         self.why = "waiting for an autopilot"
         self._may_set_parameters = may_set_parameters
-        self._out = Outbox(codec or Codec())
+        self.codec = codec or Codec()
+        self._out = Outbox(self.codec)
         self._vehicle = VehicleStatus()
         self._estimate = PoseHistory()
         self._mocap = MocapMonitor(self._estimate)
-        self._where = StateEstimate(arena, self._estimate, self._mocap)
+        self.estimate = StateEstimate(arena, self._estimate, self._mocap)
         self._watch = Watchdogs(self.limits, self.timeouts, fence)
         self._steering = SetpointSender(Safety(self.limits, fence), self._out, now)
         self._wishes = SetpointTimeout(self.timeouts)
@@ -169,7 +170,7 @@ class Guardian:
                 case InvalidMessage():
                     self._estimate.spoilt(f"{item.name} held a number that no drone can have", now)
 
-    def hear_mocap(self, time: float, position: Sequence[float], quaternion: Sequence[float], now: float) -> None:
+    def receive_mocap(self, time: float, position: Sequence[float], quaternion: Sequence[float], now: float) -> None:
         """Take in a pose that motion capture has measured, as the autopilot is fed with it.
 
         Args:
@@ -208,7 +209,7 @@ class Guardian:
                 if problem is not None:
                     note("refused", problem, now)
                 elif self.dry:
-                    self._steering.rehearse(order, self._where.motion(), self._estimate.age(now), now)
+                    self._steering.rehearse(order, self.estimate.motion(), self._estimate.age(now), now)
                 elif self.phase not in (Phase.HOLDING, Phase.FLYING):
                     note("refused", f"no decision is flown while {self.phase.value}", now)
 
@@ -222,7 +223,7 @@ class Guardian:
             if self._attention.dazed(self._vehicle.heartbeat_at, now):
                 self._beat(now)
                 return self._out.take()
-        motion = self._where.motion()
+        motion = self.estimate.motion()
         if self.phase in AIRBORNE or self.phase is Phase.LANDING:
             self._look_out(motion, now)
         match self.phase:
@@ -240,7 +241,7 @@ class Guardian:
 
     def state(self, now: float) -> GuardianState:
         """What a pilot may know."""
-        vehicle, age, newest = self._vehicle, self._estimate.age(now), self._where.newest()
+        vehicle, age, newest = self._vehicle, self._estimate.age(now), self.estimate.newest()
         return GuardianState(
             time=now,
             phase=self.phase,
@@ -262,14 +263,6 @@ class Guardian:
             decision_time=self._steering.decision_time,
             parameters=tuple(self._preparation.parameters.findings()) if self._preparation else (),
         )
-
-    def pose_at(self, time: float) -> PlainPose | None:
-        """The pose in the world frame at a time of our clock within the last two seconds; None if unknown."""
-        return self._where.pose_at(time)
-
-    def poses_since(self, time: float) -> list[tuple[float, tuple[float, ...]]]:
-        """Times after `time`, and x, y, z, roll, pitch, yaw in the world frame then, oldest first."""
-        return self._where.poses_since(time)
 
     def _enter(self, phase: Phase, why: str, now: float) -> None:
         if phase is not self.phase:
@@ -404,7 +397,7 @@ class Guardian:
                 self._out.note("note", text, now, name=finding.name, old=finding.value, new=finding.write)
 
     def _order_take_off(self, now: float) -> None:
-        reasons = self._reasons(self._where.motion(), now) if self.phase in GROUND else ["it has taken off already"]
+        reasons = self._reasons(self.estimate.motion(), now) if self.phase in GROUND else ["it has taken off already"]
         if reasons or self._factory is None:
             self._out.note("refused", f"no take-off: {'; '.join(reasons)}", now)
         elif self.dry:

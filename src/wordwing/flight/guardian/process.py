@@ -23,11 +23,12 @@ from wordwing.flight.guardian.event_log import EventLog
 from wordwing.flight.guardian.guardian import TICK, Guardian
 from wordwing.flight.guardian.protocol import PilotDisconnected, from_json
 from wordwing.flight.guardian.safety import FenceMargins
-from wordwing.flight.mavlink.clock import SystemClock
+from wordwing.flight.mavlink.clock import Clock, SystemClock
 from wordwing.flight.mavlink.geometry import ArenaFrame
 from wordwing.flight.mavlink.link import MavlinkLink, open_link
 from wordwing.flight.mavlink.messages import Codec
 from wordwing.flight.mavlink.signing import UNITS, read_key, signing_time
+from wordwing.flight.mocap.relay import MocapSource
 from wordwing.flight.mocap.sources import open_source
 from wordwing.flight.options import MOCAP
 
@@ -75,8 +76,7 @@ class GuardianConfig:
     def from_json(cls, text: str) -> GuardianConfig:
         """What `to_json` wrote."""
         document: dict[str, Any] = json.loads(text)
-        arena = document.pop("arena")
-        fence = document.pop("fence")
+        arena, fence = document.pop("arena"), document.pop("fence")
         return cls(
             arena=ArenaFrame(**{entry.name: arena[entry.name] for entry in fields(ArenaFrame)}),
             fence=None if fence is None else FenceMargins(**fence),
@@ -84,28 +84,61 @@ class GuardianConfig:
         )
 
 
-class GuardianProcess:
-    """One flight's link, guardian and log, in real time."""
+class GuardianLoop:
+    """Brings a guardian what its link and motion capture receive, and sends what it answers.
 
-    def __init__(self, pilot: socket.socket, setup: GuardianConfig) -> None:
-        self._pilot = pilot
-        self._clock = SystemClock(setup.speed)
-        key = None if setup.key is None else read_key(setup.key)
-        stream = setup.url.startswith(STREAMS)
-        self._codec = Codec(stream=stream, key=key, signed_at=signing_time() / UNITS)
-        self._log = None if setup.log is None else EventLog(setup.log, tlog=True)
-        self._link: MavlinkLink = open_link(setup.url)
-        self._mocap = open_source(setup.mocap, self._clock)
-        self._guardian = Guardian(
-            setup.arena,
-            fence=setup.fence,
-            codec=self._codec,
-            dry=setup.dry,
-            may_set_parameters=setup.may_set_parameters,
-            now=self._clock.now(),
+    All that run a guardian run it by this: a process of its own, a lock-step flight of the lab, and tests.
+    """
+
+    def __init__(
+        self, guardian: Guardian, link: MavlinkLink, mocap: MocapSource, clock: Clock, log: EventLog | None = None
+    ) -> None:
+        self.guardian, self.clock = guardian, clock
+        self._link, self._mocap, self._log = link, mocap, log
+
+    def receive(self, timeout: float) -> bool:
+        """Take in what comes within some seconds of the link's time; whether anything has come from the link."""
+        received = self._link.receive(timeout)
+        for data in received:
+            for message in self.guardian.codec.parse(data):
+                if self._log is not None:
+                    self._log.packet(bytes(message.get_msgbuf()), time.time())
+                self.guardian.receive(message, self.clock.now())
+        for pose in self._mocap.read(0.0):
+            self.guardian.receive_mocap(pose.time, pose.position, pose.quaternion, self.clock.now())
+        return bool(received)
+
+    def tick(self) -> None:
+        """Send what the guardian wants to send now."""
+        for packet in self.guardian.tick(self.clock.now()):
+            self._link.send(packet)
+            if self._log is not None:
+                self._log.packet(packet, time.time())
+
+
+class GuardianProcess(GuardianLoop):
+    """One flight's link, guardian and log, in real time, with the pilot at a socket."""
+
+    clock: SystemClock
+
+    def __init__(self, pilot: socket.socket, config: GuardianConfig) -> None:
+        clock = SystemClock(config.speed)
+        key = None if config.key is None else read_key(config.key)
+        codec = Codec(stream=config.url.startswith(STREAMS), key=key, signed_at=signing_time() / UNITS)
+        log = None if config.log is None else EventLog(config.log, tlog=True)
+        link, mocap = open_link(config.url), open_source(config.mocap, clock)
+        guardian = Guardian(
+            config.arena,
+            fence=config.fence,
+            codec=codec,
+            dry=config.dry,
+            may_set_parameters=config.may_set_parameters,
+            now=clock.now(),
         )
-        self._gone = self._terminated = False
-        self._told_until = -float("inf")
+        super().__init__(guardian, link, mocap, clock, log)
+        self._pilot = pilot
+        self._disconnected = self._terminated = False
+        self._reported_until = -float("inf")
 
     def terminate(self, *_: object) -> None:
         """The system wants this process to end: it does, after the landing."""
@@ -113,19 +146,19 @@ class GuardianProcess:
 
     def run(self) -> None:
         """Until nothing more will come of this flight."""
-        due = self._clock.now()
+        due = self.clock.now()
         ended: float | None = None
         try:
-            while ended is None or self._clock.now() < ended + FAREWELL:
-                due = self._listen(due + TICK)
-                self._hear_pilot()
-                self._catch_up()
-                now = self._clock.now()
-                for packet in self._guardian.tick(now):
-                    self._link.send(packet)
-                    self._keep(packet)
-                self._tell(now)
-                if ended is None and self._guardian.finished(now):
+            while ended is None or self.clock.now() < ended + FAREWELL:
+                due = self._receive_until(due + TICK)
+                self._receive_orders()
+                for _ in range(MOST_READS):  # somebody taking over must be known before anything is sent
+                    if not self.receive(0.0):
+                        break
+                self.tick()
+                now = self.clock.now()
+                self._report(now)
+                if ended is None and self.guardian.finished(now):
                     ended = now
         finally:
             self._link.close()
@@ -133,39 +166,22 @@ class GuardianProcess:
             if self._log is not None:
                 self._log.close()
 
-    def _listen(self, due: float) -> float:
-        """Take in what the autopilot says until a moment; that moment, or now if it has long passed."""
+    def _receive_until(self, due: float) -> float:
+        """Take in what the autopilot sends until a moment; that moment, or now if it has long passed."""
         while True:
-            now = self._clock.now()
+            now = self.clock.now()
             rest = due - now
             if self._link.lost is not None:
-                self._clock.sleep(rest)
-            self._take_in(max(0.0, rest / self._clock.speed))
-            if self._clock.now() >= due:
+                self.clock.sleep(rest)
+            self.receive(max(0.0, rest / self.clock.speed))
+            if self.clock.now() >= due:
                 return due if rest > -TICK else now
 
-    def _catch_up(self) -> None:
-        """Read what waits: somebody taking over must be known before anything is sent."""
-        for _ in range(MOST_READS):
-            if not self._take_in(0.0):
-                return
-
-    def _take_in(self, timeout: float) -> bool:
-        """Tell the guardian what has come within some seconds of the computer's time; whether anything has."""
-        came = self._link.receive(timeout)
-        for data in came:
-            for message in self._codec.parse(data):
-                self._keep(bytes(message.get_msgbuf()))
-                self._guardian.receive(message, self._clock.now())
-        for pose in self._mocap.read(0.0):
-            self._guardian.hear_mocap(pose.time, pose.position, pose.quaternion, self._clock.now())
-        return bool(came)
-
-    def _hear_pilot(self) -> None:
-        if self._terminated and not self._gone:
-            self._leave()
+    def _receive_orders(self) -> None:
+        if self._terminated and not self._disconnected:
+            self._disconnect()
         for _ in range(MOST_ORDERS):
-            if self._gone:
+            if self._disconnected:
                 return
             try:
                 packet = self._pilot.recv(PACKET, socket.MSG_DONTWAIT)
@@ -174,46 +190,33 @@ class GuardianProcess:
             except OSError:
                 packet = b""
             if not packet:
-                self._leave()
+                self._disconnect()
                 return
             with suppress(WordwingError, ValueError):  # what cannot be understood is not an order
-                self._guardian.order(from_json(json.loads(packet)), self._clock.now())
+                self.guardian.order(from_json(json.loads(packet)), self.clock.now())
 
-    def _leave(self) -> None:
-        self._gone = True
-        self._guardian.order(PilotDisconnected(), self._clock.now())
+    def _disconnect(self) -> None:
+        self._disconnected = True
+        self.guardian.order(PilotDisconnected(), self.clock.now())
 
-    def _keep(self, packet: bytes) -> None:
-        if self._log is not None:
-            self._log.packet(packet, time.time())
-
-    def _tell(self, now: float) -> None:
+    def _report(self, now: float) -> None:
         """State and new poses for the pilot, events for the log."""
-        for event in self._guardian.events:
-            if self._log is not None:
+        if self._log is not None:
+            for event in self.guardian.events:
                 self._log.add(event.to_json())
-        self._guardian.events.clear()
-        if self._gone:
+        self.guardian.events.clear()
+        if self._disconnected:
             return
-        poses = self._guardian.poses_since(self._told_until)
+        poses = self.guardian.estimate.poses_since(self._reported_until)
         if poses:
-            self._told_until = poses[-1][0]
-        said: dict[str, Any] = {"state": self._guardian.state(now).to_json(), "poses": poses}
-        say(self._pilot, said)
+            self._reported_until = poses[-1][0]
+        send_packet(self._pilot, {"state": self.guardian.state(now).to_json(), "poses": poses})
 
 
-def say(peer: socket.socket, document: dict[str, Any]) -> None:
-    """Send a packet to the other process, or drop it: nobody waits for one who does not listen."""
+def send_packet(peer: socket.socket, document: dict[str, Any]) -> None:
+    """Send a packet to the other process, or drop it: nobody waits for a process that does not read."""
     with suppress(OSError):
         peer.send(json.dumps(document).encode(), socket.MSG_DONTWAIT)
-
-
-def _make_ready() -> None:
-    """Do once what would take long the first time: it must not happen in the air."""
-    gc.collect()
-    gc.freeze()  # what has been loaded need not be looked at again
-    with suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, 0, -10)  # granted to few; the sender does little, and on time
 
 
 def main() -> None:
@@ -221,14 +224,17 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     pilot = socket.socket(fileno=int(sys.argv[1]))
     try:
-        setup = GuardianConfig.from_json(pilot.recv(PACKET).decode())
-        _make_ready()
-        sender = GuardianProcess(pilot, setup)
+        config = GuardianConfig.from_json(pilot.recv(PACKET).decode())
+        gc.collect()
+        gc.freeze()  # what has been loaded need not be looked at again in the air
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, -10)  # granted to few; this process does little, and on time
+        process = GuardianProcess(pilot, config)
     except WordwingError as error:
-        say(pilot, {"failure": str(error)})
+        send_packet(pilot, {"failure": str(error)})
         return
-    signal.signal(signal.SIGTERM, sender.terminate)
-    sender.run()
+    signal.signal(signal.SIGTERM, process.terminate)
+    process.run()
 
 
 if __name__ == "__main__":

@@ -38,24 +38,24 @@ class Codec:
     """
 
     def __init__(self, *, stream: bool = False, key: bytes | None = None, signed_at: float = 0.0) -> None:
-        self._mouth = mavlink.MAVLink(None, srcSystem=OUR_SYSTEM, srcComponent=OUR_COMPONENT)
-        self._ears = mavlink.MAVLink(None)
-        self._ears.robust_parsing = True
+        self._encoder = mavlink.MAVLink(None, srcSystem=OUR_SYSTEM, srcComponent=OUR_COMPONENT)
+        self._decoder = mavlink.MAVLink(None)
+        self._decoder.robust_parsing = True
         self._stream = stream
         self._verifier: Verifier | None = None
         if key is not None:
             began = round(signed_at * UNITS)
             self._verifier = Verifier(key, began)
-            self._mouth.signing.secret_key = key
-            self._mouth.signing.sign_outgoing = True
-            self._mouth.signing.timestamp = began
+            self._encoder.signing.secret_key = key
+            self._encoder.signing.sign_outgoing = True
+            self._encoder.signing.timestamp = began
 
     def parse(self, data: bytes) -> list[Message]:
         """The good messages in some bytes; what is broken, unknown or wrongly signed is left out."""
         if not self._stream:  # half a packet must not swallow the next one
             self._forget()
         try:
-            found = self._ears.parse_buffer(data) or []
+            found = self._decoder.parse_buffer(data) or []
         except Exception:  # no bytes whatsoever may stop the one who holds the drone
             self._forget()
             return []
@@ -65,14 +65,14 @@ class Codec:
         return self._verifier is None or self._verifier.accepts(bytes(message.get_msgbuf()))
 
     def _forget(self) -> None:
-        self._ears.buf, self._ears.buf_index = bytearray(), 0
+        self._decoder.buf, self._decoder.buf_index = bytearray(), 0
 
     def pack(self, message: Message) -> bytes:
         """One packet, MAVLink 2."""
         if self._verifier is not None:  # a listener that has heard a later time would take ours for old
-            self._mouth.signing.timestamp = max(self._mouth.signing.timestamp, self._verifier.now)
-        packet = bytes(message.pack(self._mouth))
-        self._mouth.seq = (self._mouth.seq + 1) % 256
+            self._encoder.signing.timestamp = max(self._encoder.signing.timestamp, self._verifier.now)
+        packet = bytes(message.pack(self._encoder))
+        self._encoder.seq = (self._encoder.seq + 1) % 256
         return packet
 
 
