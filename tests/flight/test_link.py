@@ -10,7 +10,8 @@ import threading
 import pytest
 
 from wordwing.errors import WordwingError
-from wordwing.flight.mavlink.link import TlogWriter, open_link
+from wordwing.flight.guardian.event_log import TlogWriter
+from wordwing.flight.mavlink.link import open_link
 
 mavlink = pytest.importorskip("pymavlink.dialects.v20.ardupilotmega")
 

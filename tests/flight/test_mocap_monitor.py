@@ -125,8 +125,8 @@ class Path:
             self.position = self.position + self.velocity * 0.02 + acceleration * 0.0002
             self.velocity = self.velocity + acceleration * 0.02
             where = tuple(self.position)
-            self.estimate.hear(Position(self.time, where, tuple(self.velocity)), self.time)
-            self.estimate.hear(Attitude(self.time, (-lean[1], lean[0], 0.0), (0.0, 0.0, 0.0)), self.time)
+            self.estimate.update(Position(self.time, where, tuple(self.velocity)), self.time)
+            self.estimate.update(Attitude(self.time, (-lean[1], lean[0], 0.0), (0.0, 0.0, 0.0)), self.time)
             seen = feed(self.position) + 0.0005 * self.rng.standard_normal(3)
             self.watch.add(self.time, seen, LEVEL, self.time, flying=True)
         return self.watch.fault

@@ -13,15 +13,15 @@ STILL = (0.0, 0.0, 0.0)
 
 
 def feed(estimate: PoseHistory, boot: float, now: float, position=STILL, yaw: float = 0.0) -> None:
-    estimate.hear(Position(boot, position, (0.1, 0.2, 0.3)), now)
-    estimate.hear(Attitude(boot, (0.0, 0.0, yaw), (0.4, 0.5, 0.6)), now)
+    estimate.update(Position(boot, position, (0.1, 0.2, 0.3)), now)
+    estimate.update(Attitude(boot, (0.0, 0.0, yaw), (0.4, 0.5, 0.6)), now)
 
 
 def test_the_smallest_delay_ties_the_clocks():
     sync = ClockSync(window=10.0)
     assert math.isnan(sync.offset)
     for boot, delay in ((0.0, 0.09), (1.0, 0.02), (2.0, 0.3), (3.0, 0.05)):
-        sync.hear(boot, 100.0 + boot + delay)
+        sync.add(boot, 100.0 + boot + delay)
     assert sync.offset == pytest.approx(100.02)
 
 
@@ -30,7 +30,7 @@ def test_a_delay_is_forgotten_after_the_window(rng):
     heard = []
     for boot in np.arange(0.0, 100.0, 0.5):
         now = 7.0 + boot + rng.uniform(0.01, 0.4)
-        sync.hear(boot, now)
+        sync.add(boot, now)
         heard.append((now, now - boot))
         expected = min(offset for then, offset in heard if then >= now - 5.0)
         assert sync.offset == pytest.approx(expected)
@@ -50,9 +50,9 @@ def test_what_has_queued_up_shows_as_old():
 def test_the_age_is_that_of_the_older_of_position_and_attitude():
     estimate = PoseHistory()
     feed(estimate, 10.0, 20.0)
-    estimate.hear(Position(10.5, STILL, STILL), 20.5)
+    estimate.update(Position(10.5, STILL, STILL), 20.5)
     assert estimate.age(20.5) == pytest.approx(0.5)
-    estimate.hear(Attitude(10.4, STILL, STILL), 20.5)
+    estimate.update(Attitude(10.4, STILL, STILL), 20.5)
     assert estimate.age(20.5) == pytest.approx(0.1)
 
 
@@ -122,9 +122,9 @@ def test_a_heading_that_flips_is_a_jump_but_not_one_that_passes_south():
 def test_an_autopilot_that_starts_anew_is_noticed_and_a_late_packet_is_not_one():
     estimate = PoseHistory()
     feed(estimate, 100.0, 10.0)
-    estimate.hear(Position(98.0, STILL, STILL), 10.05)
+    estimate.update(Position(98.0, STILL, STILL), 10.05)
     feed(estimate, 100.1, 10.1)
-    estimate.hear(Position(98.1, STILL, STILL), 10.15)
+    estimate.update(Position(98.1, STILL, STILL), 10.15)
     assert not estimate.rebooted
     feed(estimate, 0.5, 10.2)
     assert estimate.rebooted
@@ -134,24 +134,24 @@ def test_an_autopilot_that_starts_anew_is_noticed_and_a_late_packet_is_not_one()
 def test_an_exchange_of_times_takes_the_delay_of_all_messages_into_account():
     sync = ClockSync()
     for step in range(10):
-        sync.hear(step * 0.1, 5.0 + step * 0.1 + 0.04)  # the clocks are 5 s apart, each message takes 40 ms
+        sync.add(step * 0.1, 5.0 + step * 0.1 + 0.04)  # the clocks are 5 s apart, each message takes 40 ms
     assert sync.offset == pytest.approx(5.04)
-    sync.exchange(asked=6.0, boot=1.01, now=6.02)  # 10 ms there, 10 ms back
+    sync.add_reply(asked=6.0, boot=1.01, now=6.02)  # 10 ms there, 10 ms back
     assert sync.offset == pytest.approx(5.0)
 
 
 def test_a_slower_exchange_does_not_count_while_a_quicker_one_is_remembered():
     sync = ClockSync(window=10.0)
-    sync.exchange(1.0, 0.005, 1.01)
-    sync.exchange(2.0, 1.0, 2.08)  # 80 ms, and nobody knows how many of them there
+    sync.add_reply(1.0, 0.005, 1.01)
+    sync.add_reply(2.0, 1.0, 2.08)  # 80 ms, and nobody knows how many of them there
     assert sync.offset == pytest.approx(1.0)
-    sync.exchange(20.0, 19.0, 20.04)
+    sync.add_reply(20.0, 19.0, 20.04)
     assert sync.offset == pytest.approx(1.02)
 
 
 @pytest.mark.parametrize(("asked", "now"), [(5.0, 4.9), (5.0, 5.2), (-1e9, 5.0)])
 def test_an_exchange_that_took_long_or_went_backwards_does_not_count(asked, now):
     sync = ClockSync()
-    sync.hear(1.0, 4.0)
-    sync.exchange(asked, 1.0, now)
+    sync.add(1.0, 4.0)
+    sync.add_reply(asked, 1.0, now)
     assert sync.offset == pytest.approx(3.0)

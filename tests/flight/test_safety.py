@@ -5,7 +5,7 @@ import math
 import pytest
 
 from wordwing.flight.guardian.prediction import DroneState, largest_safe_speed
-from wordwing.flight.guardian.safety import FenceMargins, FlightLimits, Motion, Safety, clamped, motion_of, quickened
+from wordwing.flight.guardian.safety import FenceMargins, FlightLimits, Motion, Safety, accelerated, clamped, motion_of
 from wordwing.flight.mavlink.geometry import PlainPose, quaternion_from_euler
 
 
@@ -19,7 +19,7 @@ def motion(x: float, y: float, yaw: float, forward: float = 0.0, yaw_rate: float
 
 
 def granted(safety: Safety, forward: float, yaw_rate: float, where: Motion, seconds: float) -> tuple[float, float]:
-    return safety.grant(forward, yaw_rate, where, seconds)[:2]
+    return safety.limit(forward, yaw_rate, where, seconds)[:2]
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_a_number_is_brought_into_its_limits_and_nan_hovers(value, least, most, 
 
 
 @pytest.mark.parametrize(
-    ("before", "wished", "expected"),
+    ("before", "wanted", "expected"),
     [
         (0.0, 0.5, 0.1),  # at most 0.1 faster
         (0.3, 0.35, 0.35),
@@ -43,8 +43,8 @@ def test_a_number_is_brought_into_its_limits_and_nan_hovers(value, least, most, 
         (0.5, -0.5, -0.1),  # through zero: only what is on the other side speeds up
     ],
 )
-def test_speeding_up_is_limited_and_slowing_down_is_not(before, wished, expected):
-    assert quickened(before, wished, 0.1) == pytest.approx(expected)
+def test_speeding_up_is_limited_and_slowing_down_is_not(before, wanted, expected):
+    assert accelerated(before, wanted, 0.1) == pytest.approx(expected)
 
 
 def test_full_speed_takes_as_long_as_the_acceleration_allows():
@@ -105,7 +105,7 @@ def test_a_drone_that_answers_late_brakes_at_a_fence():
     safety, x, speed = Safety(FlightLimits(), FenceMargins()), -1.5, 0.0
     sent, furthest = [], x
     for _ in range(400):
-        sent.append(safety.grant(0.7, 0.0, motion(x, 0.0, 0.0, speed), 0.05)[0])
+        sent.append(safety.limit(0.7, 0.0, motion(x, 0.0, 0.0, speed), 0.05)[0])
         speed += 0.05 * (sent[-1] - speed)  # it takes a second
         x += 0.05 * speed
         furthest = max(furthest, x)
@@ -124,7 +124,7 @@ def test_a_drone_that_drifts_to_a_fence_beside_it_is_led_back(heading, side, lag
     for _ in range(200):
         x, y = turned(heading, ahead, left)
         velocity = (*turned(heading, forward, slip), 0.0)
-        sent, _turn, back = safety.grant(0.7, 0.0, motion_of(level(x, y, heading), velocity, (0.0, 0.0, 0.0)), 0.05)
+        sent, _turn, back = safety.limit(0.7, 0.0, motion_of(level(x, y, heading), velocity, (0.0, 0.0, 0.0)), 0.05)
         assert math.hypot(min(sent, 0.0), back) <= 0.2 + 1e-6
         forward += 0.05 / lag * (sent - forward)
         slip += 0.05 / lag * (side * 0.15 + back - slip)
@@ -135,7 +135,7 @@ def test_a_drone_that_drifts_to_a_fence_beside_it_is_led_back(heading, side, lag
 
 @pytest.mark.parametrize(("y", "back"), [(1.99, 0.0), (2.05, -0.1), (2.34, -0.2), (-2.05, 0.1)])
 def test_the_nearer_to_a_fence_beside_it_the_faster_a_drone_is_led_back(y, back):
-    _sent, _turn, left = Safety(FlightLimits(), FenceMargins()).grant(0.7, 0.0, motion(-1.0, y, 0.0, 0.7), 0.05)
+    _sent, _turn, left = Safety(FlightLimits(), FenceMargins()).limit(0.7, 0.0, motion(-1.0, y, 0.0, 0.7), 0.05)
     assert left == pytest.approx(back, abs=1e-6)
 
 
@@ -162,7 +162,7 @@ def ruled(where: Motion, forward: float, yaw_rate: float) -> float:
 def test_the_rule_leaves_the_yaw_rate_alone():
     assert ruled(motion(2.1, 0.0, 0.0), 0.7, 0.6) == 0.0
     safety = Safety(FlightLimits(yaw_acceleration=math.inf, acceleration=math.inf), FenceMargins())
-    assert safety.grant(0.7, 0.6, motion(2.1, 0.0, 0.0), 0.05)[1] == pytest.approx(0.6)
+    assert safety.limit(0.7, 0.6, motion(2.1, 0.0, 0.0), 0.05)[1] == pytest.approx(0.6)
 
 
 def test_the_rule_sees_a_drone_that_is_fast_already():

@@ -1,4 +1,4 @@
-"""Orders, wishes and parameters by themselves."""
+"""Orders, pilot and parameters by themselves."""
 
 import math
 
@@ -51,51 +51,51 @@ def test_other_json_is_refused_in_a_sentence(document, sentence):
 
 
 def test_a_wish_is_the_newest_decision_until_it_is_too_old():
-    wishes = SetpointTimeout(Timeouts())
-    wishes.begin(0.0)
-    assert wishes.wish(0.0) is None
+    pilot = SetpointTimeout(Timeouts())
+    pilot.begin(0.0)
+    assert pilot.current(0.0) is None
     first, second = Decision(0.1, 0, 0.9, 1.0), Decision(0.2, 0, 1.1, 1.2)
-    assert wishes.hear(first, 1.0) is None
-    assert wishes.hear(second, 1.25) is None
-    assert wishes.wish(1.79) is second
-    assert wishes.wish(1.8) is None
-    assert wishes.idle(4.79) is None
-    assert wishes.idle(4.8) is not None
+    assert pilot.update(first, 1.0) is None
+    assert pilot.update(second, 1.25) is None
+    assert pilot.current(1.79) is second
+    assert pilot.current(1.8) is None
+    assert pilot.idle(4.79) is None
+    assert pilot.idle(4.8) is not None
 
 
 def test_broken_decisions_do_not_prolong_a_hover():
-    wishes = SetpointTimeout(Timeouts())
-    wishes.begin(0.0)
+    pilot = SetpointTimeout(Timeouts())
+    pilot.begin(0.0)
     for tick in range(59):
-        assert wishes.hear(Decision(0.5, 0, 0.0, math.nan), 0.05 * tick) is not None
-        assert wishes.idle(0.05 * tick) is None
-    assert wishes.idle(3.0) == "it has hovered for 3 s: the decision is nan s old"
+        assert pilot.update(Decision(0.5, 0, 0.0, math.nan), 0.05 * tick) is not None
+        assert pilot.idle(0.05 * tick) is None
+    assert pilot.idle(3.0) == "it has hovered for 3 s: the decision is nan s old"
 
 
 def test_a_decision_ends_a_hover_on_purpose():
-    wishes = SetpointTimeout(Timeouts())
-    wishes.begin(0.0)
+    pilot = SetpointTimeout(Timeouts())
+    pilot.begin(0.0)
     for second in range(29):
-        wishes.hear(Hold(), float(second))
-    wishes.hear(Decision(0.5, 0, 28.9, 29.0), 29.0)
-    wishes.hear(Hold(), 29.5)
-    assert wishes.idle(30.5) is None
+        pilot.update(Hold(), float(second))
+    pilot.update(Decision(0.5, 0, 28.9, 29.0), 29.0)
+    pilot.update(Hold(), 29.5)
+    assert pilot.idle(30.5) is None
 
 
 def test_a_pilot_is_present_for_a_second_after_its_last_word():
-    wishes = SetpointTimeout(Timeouts())
-    assert not wishes.present(0.0)
-    wishes.hear(TakeOff(), 5.0)
-    assert wishes.present(5.99)
-    assert wishes.absent(5.99) is None
-    assert not wishes.present(6.0)
-    assert wishes.absent(6.0) == "the pilot has been silent for 1.0 s"
-    wishes.hear(KeepAlive(), 6.5)
-    assert wishes.present(6.6)
-    wishes.hear(PilotDisconnected(), 6.7)
-    assert not wishes.present(6.7)
-    assert wishes.absent(7.69) is None
-    assert wishes.absent(7.7) == "the pilot is gone"
+    pilot = SetpointTimeout(Timeouts())
+    assert not pilot.present(0.0)
+    pilot.update(TakeOff(), 5.0)
+    assert pilot.present(5.99)
+    assert pilot.absent(5.99) is None
+    assert not pilot.present(6.0)
+    assert pilot.absent(6.0) == "the pilot has been silent for 1.0 s"
+    pilot.update(KeepAlive(), 6.5)
+    assert pilot.present(6.6)
+    pilot.update(PilotDisconnected(), 6.7)
+    assert not pilot.present(6.7)
+    assert pilot.absent(7.69) is None
+    assert pilot.absent(7.7) == "the pilot is gone"
 
 
 def names(messages) -> list[str]:
@@ -109,14 +109,14 @@ def test_parameters_are_asked_for_a_few_at_a_time_and_again():
     asked += [name for now in (0.05, 0.1, 0.15) for name in names(parameters.due(factory, now))]
     assert len(asked) == len(set(asked)) == len(ARDUPILOT.wanted) + 2  # two have an older name
     assert parameters.due(factory, 0.3) == []
-    parameters.hear(ParameterValue("GUID_TIMEOUT", 0.5, 9))
+    parameters.update(ParameterValue("GUID_TIMEOUT", 0.5, 9))
     assert "GUID_TIMEOUT" not in names(parameters.due(factory, 0.45))
     assert not parameters.complete
 
 
 def test_a_finding_says_what_is_and_what_must_be():
     parameters = ParameterCheck(PX4)
-    parameters.hear(ParameterValue("COM_OF_LOSS_T", 1.0, 9))
+    parameters.update(ParameterValue("COM_OF_LOSS_T", 1.0, 9))
     found = {finding.name: finding for finding in parameters.findings()}
     assert str(found["COM_OF_LOSS_T"]) == (
         "parameter COM_OF_LOSS_T is 1; it must be from 0 to 0.5, "
@@ -128,7 +128,7 @@ def test_a_finding_says_what_is_and_what_must_be():
 
 def test_writes_are_in_the_units_of_the_name_that_the_autopilot_has():
     parameters, factory = ParameterCheck(ARDUPILOT), MessageFactory(ARDUPILOT, 1)
-    parameters.hear(ParameterValue("LAND_SPEED", 50.0, 4))
+    parameters.update(ParameterValue("LAND_SPEED", 50.0, 4))
     (finding,) = parameters.write()
     assert (finding.name, finding.value, finding.write, finding.wanted) == ("LAND_SPEED", 50.0, 30.0, "from 20 to 30")
     writes = [m for m in parameters.due(factory, 0.0) if m.get_type() == "PARAM_SET"]
@@ -136,5 +136,5 @@ def test_writes_are_in_the_units_of_the_name_that_the_autopilot_has():
     for _ in range(20):
         writes += [m for m in parameters.due(factory, 0.5 * len(writes)) if m.get_type() == "PARAM_SET"]
     assert len(writes) == 6
-    parameters.hear(ParameterValue("LAND_SPEED", 30.0, 4))
+    parameters.update(ParameterValue("LAND_SPEED", 30.0, 4))
     assert parameters.write() == []

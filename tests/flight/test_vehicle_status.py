@@ -16,8 +16,8 @@ def about_state(autopilot: int, mode: int, status: int) -> str:
     """What is said of the system state of an autopilot on the floor; nothing if it is well."""
     vehicle = VehicleStatus()
     beat = Heartbeat(kind=QUADROTOR, autopilot=autopilot, armed=False, mode=mode, status=status)
-    assert vehicle.meet(1, 1, beat)
-    vehicle.hear(beat, 5.0)
+    assert vehicle.identify(1, 1, beat)
+    vehicle.update(beat, 5.0)
     return "".join(reason for reason in vehicle.unready(5.0) if "system state" in reason)
 
 

@@ -5,15 +5,50 @@ from __future__ import annotations
 import json
 import math
 import os
+import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 from wordwing.files import unwritable
-from wordwing.flight.mavlink.link import TlogWriter
 
 EVENTS, TLOG = "events.jsonl", "flight.tlog"
+
+
+class TlogWriter:
+    """A `.tlog` file, as ground stations keep them: each packet after its time, 8 bytes, big-endian, microseconds.
+
+    A packet is written as soon as it is given, so that a killed process loses none. A full disk ends the file, not the
+    flight: `failed` then says why.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.failed: str | None = None
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file: BinaryIO = open(path, "ab", buffering=0)  # noqa: SIM115
+        except OSError as error:
+            raise unwritable(path, error) from None
+
+    def write(self, packet: bytes, time: float) -> None:
+        """Add one whole MAVLink packet.
+
+        Args:
+            packet: Its bytes.
+            time: When it was sent or came, seconds since 1970 (UTC).
+        """
+        if self.failed is not None or self._file.closed:
+            return
+        try:
+            self._file.write(struct.pack(">Q", round(time * 1e6)) + packet)
+        except OSError as error:
+            self.failed = (error.strerror or "unknown").lower()
+
+    def close(self) -> None:
+        """Close the file; may be called twice."""
+        self._file.close()
 
 
 class EventLog:

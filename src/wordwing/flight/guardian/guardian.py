@@ -1,4 +1,4 @@
-"""The guardian: the one that speaks to the autopilot, and decides what of a pilot's wishes reaches it.
+"""The guardian: it alone sends to the autopilot, and decides what of a pilot's orders reaches it.
 
 It has no input and output of its own: messages and orders come in, packets go out, and `now` is always given. So the
 same code flies in lock-step simulated time and, in a process of its own that outlives the pilot's, in real time.
@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from wordwing.flight.guardian.pose_history import PoseHistory
 from wordwing.flight.guardian.protocol import (
     AIRBORNE,
     FINAL,
@@ -33,7 +32,7 @@ from wordwing.flight.guardian.protocol import (
 )
 from wordwing.flight.guardian.safety import FenceMargins, FlightLimits, Motion, Safety, Timeouts
 from wordwing.flight.guardian.setpoints import SetpointSender, SetpointTimeout
-from wordwing.flight.guardian.state_estimate import MocapMonitor, StateEstimate
+from wordwing.flight.guardian.state_estimate import StateEstimate
 from wordwing.flight.guardian.takeoff_landing import LandingSequence, TakeoffSequence
 from wordwing.flight.guardian.watchdogs import TickWatchdog, Watchdogs
 from wordwing.flight.mavlink.geometry import ArenaFrame
@@ -71,10 +70,10 @@ HEARTBEAT_WITHIN = 0.1
 """How often the autopilot's heartbeat is asked for in the air, where it must be, seconds."""
 
 SWITCHED_OFF = 10.0
-"""After so long without a sign somebody who has taken the drone over has switched it off, seconds."""
+"""After so long without a heartbeat a drone that somebody has taken over counts as switched off, seconds."""
 
 GIVEN_UP = 60.0
-"""After so long without a sign a lost drone is not waited for any more, seconds."""
+"""After so long without a heartbeat a lost drone is not waited for any more, seconds."""
 
 
 class Guardian:
@@ -111,22 +110,20 @@ class Guardian:
         self.dry = dry
         self.phase = Phase.CONNECTING
         self.why = "waiting for an autopilot"
-        self._may_set_parameters = may_set_parameters
         self.codec = codec or Codec()
+        self.estimate = StateEstimate(arena)
+        self._may_set_parameters = may_set_parameters
         self._out = Outbox(self.codec)
         self._vehicle = VehicleStatus()
-        self._estimate = PoseHistory()
-        self._mocap = MocapMonitor(self._estimate)
-        self.estimate = StateEstimate(arena, self._estimate, self._mocap)
-        self._watch = Watchdogs(self.limits, self.timeouts, fence)
-        self._steering = SetpointSender(Safety(self.limits, fence), self._out, now)
-        self._wishes = SetpointTimeout(self.timeouts)
+        self._watchdogs = Watchdogs(self.limits, self.timeouts, fence)
+        self._setpoints = SetpointSender(Safety(self.limits, fence), self._out, now)
+        self._pilot = SetpointTimeout(self.timeouts)
         self._factory: MessageFactory | None = None
-        self._preparation: PreflightRequests | None = None
-        self._ascent: TakeoffSequence | None = None
-        self._descent: LandingSequence | None = None
+        self._preflight: PreflightRequests | None = None
+        self._takeoff: TakeoffSequence | None = None
+        self._landing: LandingSequence | None = None
         self._unready: Sequence[str] = ("no autopilot has been heard",)
-        self._attention = TickWatchdog(self.timeouts, now)
+        self._tick_watchdog = TickWatchdog(self.timeouts, now)
         self._heartbeat_at = self._asked_at = self._arming_at = -math.inf
         self._took_off_at = math.inf
         self._was_armed = self._rebooted = False
@@ -138,40 +135,44 @@ class Guardian:
 
     def receive(self, message: Message, now: float) -> None:
         """Take in a message that `Codec.parse` has made of bytes from the link."""
-        told = parse_message(message)
+        parsed, vehicle, history = parse_message(message), self._vehicle, self.estimate.history
         if (
-            told
-            and isinstance(told[0], Heartbeat)
-            and self._vehicle.meet(message.get_srcSystem(), message.get_srcComponent(), told[0])
+            parsed
+            and isinstance(parsed[0], Heartbeat)
+            and vehicle.identify(message.get_srcSystem(), message.get_srcComponent(), parsed[0])
+            and vehicle.stack is not None
+            and vehicle.system is not None
         ):
-            self._meet(now)
-        if not self._vehicle.is_from(message):
+            self._factory = MessageFactory(vehicle.stack, vehicle.system)
+            self._preflight = PreflightRequests(self._factory)
+            self._out.note("note", f"heard {vehicle.stack.name}, system {vehicle.system}", now)
+        if not vehicle.is_from(message):
             return
-        for item in told:
-            self._vehicle.hear(item, now)
+        for item in parsed:
+            vehicle.update(item, now)
             match item:
                 case Position() | Attitude():
-                    self._estimate.hear(item, now)
-                    if self._estimate.rebooted and not self._rebooted:
-                        self._take_hands_off("the autopilot has been started anew", now)
+                    history.update(item, now)
+                    if history.rebooted and not self._rebooted:
+                        self._release("the autopilot has been started anew", now)
                 case Heartbeat():
-                    self._judge_heartbeat(now)
-                case ParameterValue() if self._preparation is not None:
-                    self._preparation.parameters.hear(item)
+                    self._check_heartbeat(now)
+                case ParameterValue() if self._preflight is not None:
+                    self._preflight.parameters.update(item)
                 case TimesyncReply():
-                    self._estimate.sync.exchange(item.asked, item.boot, now)
+                    history.sync.add_reply(item.asked, item.boot, now)
                 case CommandAck() if item.command != REQUEST:
                     self._out.note("told", f"answer {item.result} to command {item.command}", now)
-                    for retry in (self._ascent, self._descent):
-                        if retry is not None:
-                            retry.hear(item, now)
+                    for sequence in (self._takeoff, self._landing):
+                        if sequence is not None:
+                            sequence.update(item, now)
                 case StatusText():
                     self._out.note("told", item.text, now, severity=item.severity)
                 case InvalidMessage():
-                    self._estimate.spoilt(f"{item.name} held a number that no drone can have", now)
+                    history.note_jump(f"{item.name} held a number that no drone can have", now)
 
     def receive_mocap(self, time: float, position: Sequence[float], quaternion: Sequence[float], now: float) -> None:
-        """Take in a pose that motion capture has measured, as the autopilot is fed with it.
+        """Take in a pose that motion capture has measured, as the autopilot gets it.
 
         Args:
             time: When it was measured, seconds of our clock.
@@ -180,18 +181,18 @@ class Guardian:
             now: Seconds of our clock.
         """
         flying = self.phase in (Phase.HOLDING, Phase.FLYING)
-        self._mocap.add(time, position, quaternion, now, flying=flying)
+        self.estimate.mocap.add(time, position, quaternion, now, flying=flying)
 
     def order(self, order: Order, now: float) -> None:
         """Take in an order of the pilot."""
         note = self._out.note
         if isinstance(order, PilotDisconnected):
             note("order", "the pilot's connection has closed", now)
-        elif self._wishes.gone and self.phase in GROUND:
-            self._wishes.return_()
-        elif self._wishes.gone and not isinstance(order, Land):
+        elif self._pilot.disconnected and self.phase in GROUND:
+            self._pilot.reconnect()
+        elif self._pilot.disconnected and not isinstance(order, Land):
             return  # only the pilot that took off flies on
-        problem = self._wishes.hear(order, now)
+        problem = self._pilot.update(order, now)
         match order:
             case TakeOff():
                 note("order", "take off", now)
@@ -206,26 +207,29 @@ class Guardian:
                 note("order", "hold", now)
             case Decision():
                 note("order", "decision", now, **vars(order))
+                motion = self.estimate.motion() if self.dry else None
+                if problem is None and self.dry and motion is None:
+                    problem = "there is no pose yet"
+                elif problem is None and not self.dry and self.phase not in (Phase.HOLDING, Phase.FLYING):
+                    problem = f"no decision is flown while {self.phase.value}"
                 if problem is not None:
                     note("refused", problem, now)
-                elif self.dry:
-                    self._steering.rehearse(order, self.estimate.motion(), self._estimate.age(now), now)
-                elif self.phase not in (Phase.HOLDING, Phase.FLYING):
-                    note("refused", f"no decision is flown while {self.phase.value}", now)
+                elif motion is not None:
+                    self._setpoints.fly(None, order, motion, self.estimate.history.age(now), now)
 
     def tick(self, now: float) -> list[bytes]:
         """Packets to send now; call it 20 times a second, after all messages and orders have been taken in."""
-        away = self._attention.tick(now)
+        away = self._tick_watchdog.tick(now)
         if self.phase not in (*GROUND, *FINAL):
             if away is not None:
                 self._out.note("note", away, now)
-                self._wishes.drop(away, now)
-            if self._attention.dazed(self._vehicle.heartbeat_at, now):
-                self._beat(now)
+                self._pilot.drop(away, now)
+            if self._tick_watchdog.outdated(self._vehicle.heartbeat_at, now):
+                self._send_heartbeat(now)
                 return self._out.take()
         motion = self.estimate.motion()
         if self.phase in AIRBORNE or self.phase is Phase.LANDING:
-            self._look_out(motion, now)
+            self._check_watchdogs(motion, now)
         match self.phase:
             case Phase.CONNECTING | Phase.READY:
                 self._prepare(motion, now)
@@ -234,14 +238,14 @@ class Guardian:
             case Phase.HOLDING | Phase.FLYING:
                 self._fly(motion, now)
         if self.phase in (Phase.LANDING, Phase.LOST):
-            self._come_down(now)
-        self._beat(now)
-        self._ask_for_heartbeat(now)
+            self._descend(now)
+        self._send_heartbeat(now)
+        self._request_heartbeat(now)
         return self._out.take()
 
     def state(self, now: float) -> GuardianState:
         """What a pilot may know."""
-        vehicle, age, newest = self._vehicle, self._estimate.age(now), self.estimate.newest()
+        vehicle, age, newest = self._vehicle, self.estimate.history.age(now), self.estimate.newest()
         return GuardianState(
             time=now,
             phase=self.phase,
@@ -259,15 +263,10 @@ class Guardian:
             pose=newest[1] if newest else None,
             pose_age=None if math.isinf(age) else age,
             heartbeat_age=None if math.isinf(vehicle.heartbeat_at) else vehicle.silence(now),
-            setpoint=self._steering.setpoint,
-            decision_time=self._steering.decision_time,
-            parameters=tuple(self._preparation.parameters.findings()) if self._preparation else (),
+            setpoint=self._setpoints.setpoint,
+            decision_time=self._setpoints.decision_time,
+            parameters=tuple(self._preflight.parameters.findings()) if self._preflight else (),
         )
-
-    def _enter(self, phase: Phase, why: str, now: float) -> None:
-        if phase is not self.phase:
-            self._out.note("phase", f"{phase.value}: {why}", now, phase=phase.value, before=self.phase.value)
-        self.phase, self.why = phase, why
 
     def finished(self, now: float) -> bool:
         """Whether nothing is left to be sent: not even heartbeats to a drone that somebody else flies."""
@@ -276,25 +275,48 @@ class Guardian:
         return not self._vehicle.armed or self._vehicle.silence(now) > SWITCHED_OFF
 
     def _done(self, now: float) -> bool:
-        if self._descent is not None and self._descent.lost_for(now) > GIVEN_UP:
+        if self._landing is not None and self._landing.lost_for(now) > GIVEN_UP:
             return True
-        return self.phase in FINAL or (self.phase in GROUND and self._wishes.gone)
+        return self.phase in FINAL or (self.phase in GROUND and self._pilot.disconnected)
 
-    def _beat(self, now: float) -> None:
+    def _enter(self, phase: Phase, why: str, now: float) -> None:
+        if phase is not self.phase:
+            self._out.note("phase", f"{phase.value}: {why}", now, phase=phase.value, before=self.phase.value)
+        self.phase, self.why = phase, why
+
+    def _release(self, why: str, now: float) -> None:
+        """Leave the drone to somebody else."""
+        self._rebooted = self.estimate.history.rebooted
+        if self.phase in FINAL:
+            self._out.note("note", why, now)
+        else:
+            self._enter(Phase.RELEASED, why, now)
+
+    def _land(self, why: str, now: float) -> None:
+        if self.phase not in AIRBORNE or self._factory is None:
+            return
+        before, streamed = self._allowed(), self._setpoints.begun
+        self._landing = LandingSequence(
+            self._vehicle, self._factory, self.timeouts, why, before, streamed, self._arming_at, now
+        )
+        self._takeoff = None
+        self._enter(Phase.LANDING, why, now)
+
+    def _send_heartbeat(self, now: float) -> None:
         """Our heartbeat. It says that someone is in charge, so a dead pilot must not have one in the air.
 
         On the floor the pilot may be silent while a person thinks about the confirmation; ArduPilot would not arm then.
         """
-        there = self._wishes.present(now) or (self.phase in GROUND and not self._wishes.gone)
+        there = self._pilot.present(now) or (self.phase in GROUND and not self._pilot.disconnected)
         there = there or self.phase is Phase.RELEASED  # somebody is in charge
-        quiet = self.phase in (Phase.LANDING, Phase.LOST) and self._descent is not None and self._descent.insists(now)
+        quiet = self.phase in (Phase.LANDING, Phase.LOST) and self._landing is not None and self._landing.insists(now)
         if there and not quiet and now - self._heartbeat_at >= HEARTBEAT_EVERY - TICK / 2:
             self._heartbeat_at = now
             self._out.send_quietly(heartbeat())
             if self.phase in GROUND or self.phase in AIRBORNE:
                 self._out.send_quietly(timesync(now))
 
-    def _ask_for_heartbeat(self, now: float) -> None:
+    def _request_heartbeat(self, now: float) -> None:
         """In the air, where a pilot who takes over must be seen soon."""
         factory = self._factory
         if factory is None or not factory.stack.heartbeat_on_request or self.phase not in (*AIRBORNE, Phase.LANDING):
@@ -303,75 +325,64 @@ class Guardian:
             self._asked_at = now
             self._out.send_quietly(factory.request(HEARTBEAT))
 
-    def _meet(self, now: float) -> None:
-        vehicle = self._vehicle
-        if vehicle.stack is not None and vehicle.system is not None:
-            self._factory = MessageFactory(vehicle.stack, vehicle.system)
-            self._preparation = PreflightRequests(self._factory)
-            self._out.note("note", f"heard {vehicle.stack.name}, system {vehicle.system}", now)
+    def _allowed(self) -> tuple[int, ...]:
+        """Modes in which the drone may be now, in flight."""
+        if self._landing is not None:
+            return self._landing.allowed
+        if self.phase is Phase.TAKING_OFF and self._takeoff is not None:
+            return self._takeoff.allowed
+        return () if self._factory is None else (self._factory.stack.flying_mode,)
 
-    def _judge_heartbeat(self, now: float) -> None:
+    def _check_heartbeat(self, now: float) -> None:
         """Look whether the drone is still ours."""
         vehicle = self._vehicle
         if self.phase in GROUND or self.phase in FINAL:
             return
-        allowed, strange = self._allowed(), f"the mode is {vehicle.mode_name} without our order"
+        foreign = vehicle.mode not in self._allowed()
+        strange = f"the mode is {vehicle.mode_name} without our order"
         self._was_armed |= vehicle.armed
-        if self._descent is not None:
-            if self._descent.see(now):
+        if self._landing is not None:
+            if self._landing.note_heartbeat(now):
                 flew = "disarmed; it came down because" if self._was_armed else "never armed:"
-                self._enter(Phase.LANDED, f"{flew} {self._descent.why}", now)
-            elif vehicle.armed and vehicle.mode not in allowed:
-                self._take_hands_off(strange, now)
+                self._enter(Phase.LANDED, f"{flew} {self._landing.why}", now)
+            elif vehicle.armed and foreign:
+                self._release(strange, now)
             elif self.phase is Phase.LOST:
                 self._enter(Phase.LANDING, "the autopilot is heard again", now)
         elif self._was_armed and not vehicle.armed:
-            self._take_hands_off("the drone was disarmed without our order", now)
-        elif vehicle.mode not in allowed:
-            self._take_hands_off(strange, now)
-        elif self._ascent is not None:
-            self._ascent.see(vehicle.mode)
+            self._release("the drone was disarmed without our order", now)
+        elif foreign:
+            self._release(strange, now)
+        elif self._takeoff is not None:
+            self._takeoff.note_mode()
 
-    def _allowed(self) -> tuple[int, ...]:
-        """Modes in which the drone may be now, in flight."""
-        if self._descent is not None:
-            return self._descent.allowed
-        if self.phase is Phase.TAKING_OFF and self._ascent is not None:
-            return self._ascent.allowed
-        return () if self._factory is None else (self._factory.stack.flying_mode,)
-
-    def _take_hands_off(self, why: str, now: float) -> None:
-        self._rebooted = self._estimate.rebooted
-        if self.phase in FINAL:
-            self._out.note("note", why, now)
-        else:
-            self._enter(Phase.RELEASED, why, now)
-
-    def _look_out(self, motion: Motion | None, now: float) -> None:
+    def _check_watchdogs(self, motion: Motion | None, now: float) -> None:
         """Change the phase if anything is wrong."""
         silence = self._vehicle.silence(now)
         if silence > self.timeouts.heartbeat:
             self._land(f"the autopilot has been silent for {silence:.1f} s", now)
-            if self._descent is not None:
-                self._descent.lose(now)
+            if self._landing is not None:
+                self._landing.note_lost(now)
             self._enter(Phase.LOST, f"the autopilot has been silent for {silence:.1f} s", now)
         elif self.phase in AIRBORNE:
-            why = self._watch.must_land(self._vehicle, self._estimate, motion, self._took_off_at, now)
-            why = why or self._mocap.must_land(self._took_off_at, now)
-            why = why or self._missing_pilot(now)
+            why = (
+                self._watchdogs.must_land(self._vehicle, self.estimate.history, motion, self._took_off_at, now)
+                or self.estimate.mocap.must_land(self._took_off_at, now)
+                or self._missing_pilot(now)
+            )
             if why is not None:
                 self._land(why, now)
 
     def _missing_pilot(self, now: float) -> str | None:
         """Why the pilot's silence, or its lack of decisions, brings the drone down."""
         if self.phase is Phase.TAKING_OFF:
-            return "the pilot is gone" if self._wishes.gone else self._wishes.absent(now)
-        return self._wishes.absent(now) or self._wishes.idle(now)
+            return "the pilot is gone" if self._pilot.disconnected else self._pilot.absent(now)
+        return self._pilot.absent(now) or self._pilot.idle(now)
 
     def _prepare(self, motion: Motion | None, now: float) -> None:
-        if self._preparation is not None:
+        if self._preflight is not None:
             known = self._vehicle.version is not None
-            for message in self._preparation.tick(self.phase is Phase.READY, known, now):
+            for message in self._preflight.tick(self.phase is Phase.READY, known, now):
                 self._out.send(message, now)
         self._unready = self._reasons(motion, now)
         if self._unready:
@@ -380,19 +391,18 @@ class Guardian:
             self._enter(Phase.READY, "nothing speaks against arming", now)
 
     def _reasons(self, motion: Motion | None, now: float) -> list[str]:
-        parameters = self._preparation.parameters if self._preparation else None
-        reasons = self._watch.unready(self._vehicle, parameters, self._estimate, motion, now)
+        parameters = self._preflight.parameters if self._preflight else None
+        reasons = self._watchdogs.unready(self._vehicle, parameters, self.estimate.history, motion, now)
         met = self._vehicle.stack is not None and self._vehicle.refusal is None
-        return reasons + (self._mocap.unready(now) if met else [])
+        return reasons + (self.estimate.mocap.unready(now) if met else [])
 
     def _order_parameters(self, now: float) -> None:
-        preparation = self._preparation
         if not self._may_set_parameters or self.dry:
             self._out.note("refused", "parameters are not written unless it was asked for (--set-parameters)", now)
-        elif self.phase not in GROUND or self._vehicle.armed or preparation is None:
+        elif self.phase not in GROUND or self._vehicle.armed or self._preflight is None:
             self._out.note("refused", "parameters are written on the ground only, disarmed", now)
         else:
-            for finding in preparation.parameters.write():
+            for finding in self._preflight.parameters.write():
                 text = f"writing {finding.name}: {finding.value} becomes {finding.write}"
                 self._out.note("note", text, now, name=finding.name, old=finding.value, new=finding.write)
 
@@ -405,54 +415,45 @@ class Guardian:
             self._out.note("would send", f"a take-off to {self.limits.height} m: {steps}", now)
         else:
             self._took_off_at = now
-            self._ascent = TakeoffSequence(self._vehicle, self._factory, self.limits, self.timeouts, now)
+            self._takeoff = TakeoffSequence(self._vehicle, self._factory, self.limits, self.timeouts, now)
             self._enter(Phase.TAKING_OFF, "the pilot ordered it", now)
 
     def _climb(self, motion: Motion | None, now: float) -> None:
-        ascent = self._ascent
-        assert ascent is not None
+        takeoff = self._takeoff
+        assert takeoff is not None
         assert self._factory is not None
-        for message in ascent.tick(motion, now):
-            if message.get_type() == "COMMAND_LONG" and message.command == ARM:
+        message = takeoff.tick(motion, now)
+        if message is not None:
+            if message.command == ARM:
                 self._arming_at = now
             self._out.send(message, now)
-        if ascent.problem is not None:
-            said = f'; it says "{self._vehicle.words}"' if self._vehicle.words else ""
-            self._land(f"{ascent.problem}{said}", now)
-        elif ascent.done:
-            self._wishes.begin(now)
+        if takeoff.problem is not None:
+            said = f'; it says "{self._vehicle.status_text}"' if self._vehicle.status_text else ""
+            self._land(f"{takeoff.problem}{said}", now)
+        elif takeoff.done:
+            self._pilot.begin(now)
             self._enter(Phase.HOLDING, "it has taken off", now)
             self._fly(motion, now)
-        elif ascent.streaming and ascent.climbing and motion is not None:
-            self._steering.fly(self._factory, None, motion, self._estimate.age(now), now)
-        elif ascent.streaming:
-            self._steering.stand_still(self._factory, now)
+        elif takeoff.streaming and takeoff.climbing and motion is not None:
+            self._setpoints.fly(self._factory, None, motion, self.estimate.history.age(now), now)
+        elif takeoff.streaming:
+            self._setpoints.stand_still(self._factory, now)
 
     def _fly(self, motion: Motion | None, now: float) -> None:
         assert motion is not None
         assert self._factory is not None
-        decision = self._wishes.wish(now)
+        decision = self._pilot.current(now)
         if decision is None:
-            self._enter(Phase.HOLDING, self._wishes.why, now)
+            self._enter(Phase.HOLDING, self._pilot.why, now)
         else:
             self._enter(Phase.FLYING, "on a decision", now)
-        self._steering.fly(self._factory, decision, motion, self._estimate.age(now), now)
+        self._setpoints.fly(self._factory, decision, motion, self.estimate.history.age(now), now)
 
-    def _land(self, why: str, now: float) -> None:
-        if self.phase not in AIRBORNE or self._factory is None:
-            return
-        begun, before = self._steering.begun, self._allowed()
-        self._descent = LandingSequence(
-            self._vehicle, self._factory, self.timeouts, why, before, begun, self._arming_at, now
-        )
-        self._ascent = None
-        self._enter(Phase.LANDING, why, now)
-
-    def _come_down(self, now: float) -> None:
-        assert self._descent is not None
+    def _descend(self, now: float) -> None:
+        assert self._landing is not None
         assert self._factory is not None
-        message = self._descent.tick(now)
+        message = self._landing.tick(now)
         if message is not None:
             self._out.send(message, now)
-        if self._descent.hovers(now):
-            self._steering.stand_still(self._factory, now)
+        if self._landing.hovers(now):
+            self._setpoints.stand_still(self._factory, now)

@@ -1,4 +1,4 @@
-"""Where the drone is: the autopilot's clock on ours, its last poses, their age, their jumps, and its restarts."""
+"""The autopilot's poses of the last seconds on our clock: their age, their jumps, and its restarts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MEMORY = 2.0
 WINDOW = 30.0
 """How long the smallest delay is remembered, seconds: clocks drift by less than a millisecond meanwhile."""
 
-LONGEST_WAY = 0.1
+LONGEST_ROUND_TRIP = 0.1
 """Seconds there and back; an answer that took longer says little."""
 
 RESTART = 1.0
@@ -55,28 +55,27 @@ class ClockSync:
 
     def __init__(self, window: float = WINDOW) -> None:
         self._window = window
-        self._least: deque[tuple[float, float]] = deque()  # (arrival, arrival - boot), both increasing
-        self._quickest: deque[tuple[float, float, float]] = deque()  # (arrival, there and back, offset)
+        self._least: deque[tuple[float, float, float]] = deque()  # (arrival, offset, offset), both increasing
+        self._quickest: deque[tuple[float, float, float]] = deque()  # (arrival, round trip, offset)
 
-    def exchange(self, asked: float, boot: float, now: float) -> None:
-        """An answer given at `boot` to what we asked at `asked` has arrived."""
-        way = now - asked
-        if not 0 <= way <= LONGEST_WAY:  # somebody else's question, or a clock that means nothing
-            return
-        while self._quickest and self._quickest[-1][1] >= way:
-            self._quickest.pop()
-        self._quickest.append((now, way, (asked + now) / 2 - boot))
-        while self._quickest[0][0] < now - self._window:
-            self._quickest.popleft()
+    def add_reply(self, asked: float, boot: float, now: float) -> None:
+        """A TIMESYNC reply given at `boot` to what we asked at `asked` has arrived."""
+        round_trip = now - asked
+        if 0 <= round_trip <= LONGEST_ROUND_TRIP:  # else somebody else's question, or a clock that means nothing
+            self._keep_least(self._quickest, (now, round_trip, (asked + now) / 2 - boot))
 
-    def hear(self, boot: float, now: float) -> None:
+    def _keep_least(self, kept: deque[tuple[float, float, float]], entry: tuple[float, float, float]) -> None:
+        """Add an entry to those of the window that nothing later has undercut; so the first is always the least."""
+        while kept and kept[-1][1] >= entry[1]:
+            kept.pop()
+        kept.append(entry)
+        while kept[0][0] < entry[0] - self._window:
+            kept.popleft()
+
+    def add(self, boot: float, now: float) -> None:
         """A message made at `boot` has arrived."""
         offset = now - boot
-        while self._least and self._least[-1][1] >= offset:
-            self._least.pop()
-        self._least.append((now, offset))
-        while self._least[0][0] < now - self._window:
-            self._least.popleft()
+        self._keep_least(self._least, (now, offset, offset))
 
     @property
     def offset(self) -> float:
@@ -168,46 +167,43 @@ class PoseHistory:
         self._boot = -math.inf
         self._backwards = 0
 
-    def hear(self, told: Position | Attitude, now: float) -> None:
+    def update(self, message: Position | Attitude, now: float) -> None:
         """Take in a position or an attitude that has arrived at `now`."""
-        if not self._in_time(told.boot):
+        if not self._in_time(message.boot):
             return
-        self.sync.hear(told.boot, now)
-        if isinstance(told, Position):
-            self._watch_position(told, now)
-            self._positions.add(told.boot, told.position + told.velocity)
+        self.sync.add(message.boot, now)
+        if isinstance(message, Position):
+            series, values = self._positions, message.position + message.velocity
         else:
-            self._watch_attitude(told, now)
-            self._attitudes.add(told.boot, told.angles + told.rates)
+            series, values = self._attitudes, message.angles + message.rates
+        last = series.newest
+        if series.add(message.boot, values) and last is not None:
+            self._check_jump(message, last[1], message.boot - last[0], now)
 
-    def spoilt(self, why: str, now: float) -> None:
+    def note_jump(self, why: str, now: float) -> None:
         """A pose that cannot be used has come; it counts as a jump."""
         self.jump, self.jumped_at = why, now
 
     def age(self, now: float) -> float:
         """Of what is known, seconds; infinite if nothing is."""
-        position, attitude = self._positions.newest, self._attitudes.newest
-        if position is None or attitude is None:
-            return math.inf
-        return now - min(position[0], attitude[0]) - self.sync.offset
+        boot = self._newest_boot()
+        return math.inf if boot is None else now - boot - self.sync.offset
 
     def newest(self) -> LocalState | None:
         """The newest position and the newest attitude."""
         position, attitude = self._positions.newest, self._attitudes.newest
-        return None if position is None or attitude is None else _moment(position[1], attitude[1])
+        return None if position is None or attitude is None else _local_state(position[1], attitude[1])
 
     def newest_time(self) -> float:
         """Of the newest moment that is known in full, on our clock; NaN if there is none."""
-        position, attitude = self._positions.newest, self._attitudes.newest
-        if position is None or attitude is None:
-            return math.nan
-        return min(position[0], attitude[0]) + self.sync.offset
+        boot = self._newest_boot()
+        return math.nan if boot is None else boot + self.sync.offset
 
     def pose_at(self, time: float) -> LocalState | None:
         """The drone at a time of our clock, interpolated; None if it is not in memory."""
         boot = time - self.sync.offset
         position, attitude = self._positions.at(boot), self._attitudes.at(boot)
-        return None if position is None or attitude is None else _moment(position, attitude)
+        return None if position is None or attitude is None else _local_state(position, attitude)
 
     def times_since(self, time: float) -> list[float]:
         """Times of our clock after `time` at which positions are known, and attitudes too."""
@@ -226,27 +222,23 @@ class PoseHistory:
         self._boot = max(self._boot, boot)
         return True
 
-    def _watch_position(self, told: Position, now: float) -> None:
-        last = self._positions.newest
-        if last is None or told.boot <= last[0]:
-            return
-        moved = math.dist(told.position, last[1][:3])
-        if moved > self.limits.distance + self.limits.speed * (told.boot - last[0]):
-            self.spoilt(f"the position jumped by {moved:.2f} m in {told.boot - last[0]:.2f} s", now)
+    def _newest_boot(self) -> float | None:
+        position, attitude = self._positions.newest, self._attitudes.newest
+        return None if position is None or attitude is None else min(position[0], attitude[0])
 
-    def _watch_attitude(self, told: Attitude, now: float) -> None:
-        last = self._attitudes.newest
-        if last is None or told.boot <= last[0]:
-            return
-        turned = abs(math.remainder(told.angles[2] - last[1][2], math.tau))
-        if turned > self.limits.turn + self.limits.yaw_rate * (told.boot - last[0]):
-            self.spoilt(f"the heading jumped by {math.degrees(turned):.0f}° in {told.boot - last[0]:.2f} s", now)
+    def _check_jump(self, message: Position | Attitude, last: Sequence[float], seconds: float, now: float) -> None:
+        limits = self.limits
+        if isinstance(message, Position):
+            moved = math.dist(message.position, last[:3])
+            if moved > limits.distance + limits.speed * seconds:
+                self.note_jump(f"the position jumped by {moved:.2f} m in {seconds:.2f} s", now)
+        else:
+            turned = abs(math.remainder(message.angles[2] - last[2], math.tau))
+            if turned > limits.turn + limits.yaw_rate * seconds:
+                self.note_jump(f"the heading jumped by {math.degrees(turned):.0f}° in {seconds:.2f} s", now)
 
 
-def _moment(position: tuple[float, ...], attitude: tuple[float, ...]) -> LocalState:
-    return LocalState(
-        (position[0], position[1], position[2]),
-        (position[3], position[4], position[5]),
-        (attitude[0], attitude[1], attitude[2]),
-        (attitude[3], attitude[4], attitude[5]),
-    )
+def _local_state(position: tuple[float, ...], attitude: tuple[float, ...]) -> LocalState:
+    x, y, z, vx, vy, vz = position
+    roll, pitch, yaw, p, q, r = attitude
+    return LocalState((x, y, z), (vx, vy, vz), (roll, pitch, yaw), (p, q, r))

@@ -181,7 +181,7 @@ class Motion:
 
 
 class Safety:
-    """What may be sent for what is wished, tick by tick."""
+    """What may be sent for what is wanted, tick by tick."""
 
     def __init__(self, limits: FlightLimits, fence: FenceMargins) -> None:
         self.limits = limits
@@ -190,31 +190,31 @@ class Safety:
         self._yaw_rate = 0.0
         self._rest: tuple[float, float] | None = None  # where the drone came to rest, world frame
 
-    def grant(self, forward: float, yaw_rate: float, motion: Motion, seconds: float) -> Vector:
+    def limit(self, forward: float, yaw_rate: float, motion: Motion, seconds: float) -> Vector:
         """What may be sent: forward m/s, yaw rate rad/s, and a velocity to the left, m/s.
 
         A drone that is not to move, or may not, is held where it came to rest, also while it turns. One that flies is
         kept from slipping sideways, and led back from a fence beside it.
 
         Args:
-            forward: Wished velocity, m/s.
-            yaw_rate: Wished, rad/s, positive turns left.
+            forward: Wanted velocity, m/s.
+            yaw_rate: Wanted, rad/s, positive turns left.
             motion: The drone now.
             seconds: Since the last setpoint.
         """
         limits = self.limits
         forward = clamped(forward, 0.0, limits.forward)
         yaw_rate = clamped(yaw_rate, -limits.yaw_rate, limits.yaw_rate)
-        forward = quickened(self._forward, forward, limits.acceleration * seconds)
-        yaw_rate = quickened(self._yaw_rate, yaw_rate, limits.yaw_acceleration * seconds)
-        granted, turn = single(forward), single(yaw_rate)
+        forward = accelerated(self._forward, forward, limits.acceleration * seconds)
+        yaw_rate = accelerated(self._yaw_rate, yaw_rate, limits.yaw_acceleration * seconds)
+        safe, turn = single(forward), single(yaw_rate)
         if forward > 0:
             drone = DroneState.of(motion.pose, motion.velocity, motion.rates)
-            granted = single(largest_safe_speed(drone, granted, turn, self.fence.bounds(motion.pose, turn)))
-        self._forward, self._yaw_rate = granted, yaw_rate
+            safe = single(largest_safe_speed(drone, safe, turn, self.fence.bounds(motion.pose, turn)))
+        self._forward, self._yaw_rate = safe, yaw_rate
         if self._forward >= STANDING:
             self._rest = None
-            return granted, turn, self._aside(motion)
+            return safe, turn, self._aside(motion)
         forward, left = self._hold(motion, at_a_fence=forward >= STANDING)
         return single(forward), turn, left
 
@@ -268,10 +268,10 @@ def clamped(value: float, least: float, most: float) -> float:
     return min(max(value, least), most)
 
 
-def quickened(before: float, wished: float, most: float) -> float:
+def accelerated(before: float, wanted: float, most: float) -> float:
     """A speed that is at most `most` faster than before, whichever its direction; slower at once."""
-    allowed = abs(before) + most if before * wished > 0 else most
-    return math.copysign(min(abs(wished), allowed), wished)
+    allowed = abs(before) + most if before * wanted > 0 else most
+    return math.copysign(min(abs(wanted), allowed), wanted)
 
 
 def _body(motion: Motion, x: float, y: float) -> tuple[float, float]:

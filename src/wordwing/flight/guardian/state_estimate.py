@@ -1,7 +1,7 @@
-"""Whether motion capture can be trusted: the guardian listens to the same poses that the autopilot is fed with.
+"""Where the drone is, and whether motion capture can be trusted: the guardian gets the poses that the autopilot gets.
 
 An autopilot that loses motion capture says so late or not at all: PX4 flew on for five seconds on dead reckoning,
-ArduPilot for seven, and both swallow a jump without a word. So the feed itself is watched: its age and its rate, how
+ArduPilot for seven, and both accept a jump without a word. So the feed itself is watched: its age and its rate, how
 fast it moves, whether it moves as a drone that leans like this one can, and whether the autopilot agrees with it.
 """
 
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from wordwing.flight.guardian.pose_history import LocalState, PoseHistory, TimeSeries
 from wordwing.flight.guardian.safety import Motion, motion_of
 from wordwing.flight.mavlink.geometry import ArenaFrame, PlainPose, euler_from_quaternion, quaternion_from_euler
+from wordwing.flight.mavlink.vehicle_status import failed
 
 GRAVITY = 9.81
 """m/s²."""
@@ -62,11 +63,11 @@ class MocapMonitor:
     Poses are in the autopilot's local frame with z up: x north, y west.
 
     Args:
-        estimate: What the autopilot tells of itself.
+        history: The autopilot's own poses.
         limits: What the feed must keep to.
     """
 
-    def __init__(self, estimate: PoseHistory, limits: MocapLimits | None = None) -> None:
+    def __init__(self, history: PoseHistory, limits: MocapLimits | None = None) -> None:
         self.limits = limits or MocapLimits()
         self.fault: str | None = None
         """The last thing that was wrong, in words."""
@@ -74,7 +75,7 @@ class MocapMonitor:
         """When, seconds of our clock."""
         self.height_bias = 0.0
         """By how much the autopilot's height is more than that of motion capture, metres, over the last second."""
-        self._estimate = estimate
+        self._history = history
         self._poses = TimeSeries(MEMORY, angles=(3,))  # x, y, z, yaw
         self._last: tuple[Sequence[float], Sequence[float]] | None = None
         self._biased_at = -math.inf
@@ -127,17 +128,15 @@ class MocapMonitor:
 
     def unready(self, now: float) -> list[str]:
         """What speaks against arming, in words."""
-        limits, age = self.limits, self.age(now)
+        limits, age, rate = self.limits, self.age(now), self.rate(now)
         if math.isinf(age):
             return ["no motion capture has been heard (wordwing flight mocap sends it, --mocap says where to listen)"]
-        if age > limits.age + TINY:
-            return [f"the newest pose of motion capture is {age:.2f} s old"]
-        if self.rate(now) < limits.rate:
-            return [f"motion capture gives {self.rate(now):.0f} poses a second; it must give {limits.rate:.0f}"]
-        if now - self.fault_at < limits.calm:
-            return [f"{self.fault}"]
-        disagreement = self._disagreement(limits.start_disagreement)
-        return [] if disagreement is None else [disagreement]
+        reasons = failed(
+            (age > limits.age + TINY, f"the newest pose of motion capture is {age:.2f} s old"),
+            (rate < limits.rate, f"motion capture gives {rate:.0f} poses a second; it must give {limits.rate:.0f}"),
+            (now - self.fault_at < limits.calm, f"{self.fault}"),
+        )
+        return (reasons or self._disagreements(limits.start_disagreement))[:1]
 
     def must_land(self, armed_at: float, now: float) -> str | None:
         """Why the feed cannot be trusted any more, or None."""
@@ -145,14 +144,14 @@ class MocapMonitor:
             return f"motion capture is lost: its newest pose is {self.age(now):.2f} s old"
         if self.fault_at >= armed_at:
             return self.fault
-        return self._disagreement(self.limits.disagreement)
+        return next(iter(self._disagreements(self.limits.disagreement)), None)
 
     def _check_speed(
         self, before: tuple[float, Sequence[float]], newest: tuple[float, Sequence[float]], now: float
     ) -> None:
         moved, seconds = math.dist(newest[1], before[1][:3]), newest[0] - before[0]
         if moved > self.limits.jump + self.limits.speed * seconds:
-            self._note(f"motion capture jumped by {moved:.2f} m in {seconds:.2f} s", now)
+            self.fault, self.fault_at = f"motion capture jumped by {moved:.2f} m in {seconds:.2f} s", now
 
     def _check_path(self, now: float) -> None:
         """Compare the second difference of the path over two spans with what the lean explains of it."""
@@ -166,16 +165,17 @@ class MocapMonitor:
             here[1] - 2 * middle[1] + there[1] - lean_y,
         )
         if swerve > self.limits.swerve:
-            self._note(f"motion capture moved {swerve:.2f} m off the path that the drone's lean explains", now)
+            self.fault = f"motion capture moved {swerve:.2f} m off the path that the drone's lean explains"
+            self.fault_at = now
 
     def _leaned(self, middle: float) -> tuple[float, float]:
         """The second difference over two spans about a time that the autopilot's own lean causes, metres, x and y."""
         span, x, y, weights = self.limits.span, 0.0, 0.0, 0.0
-        for time in self._estimate.times_since(middle - span):
-            weight, moment = span - abs(time - middle), self._estimate.pose_at(time)
-            if moment is None or weight <= 0:
+        for time in self._history.times_since(middle - span):
+            weight, local = span - abs(time - middle), self._history.pose_at(time)
+            if local is None or weight <= 0:
                 continue
-            roll, pitch, yaw = moment.angles
+            roll, pitch, yaw = local.angles
             forward, left = GRAVITY * math.tan(pitch), -GRAVITY * math.tan(roll)
             x += weight * (forward * math.cos(yaw) - left * math.sin(yaw))
             y += weight * (forward * math.sin(yaw) + left * math.cos(yaw))
@@ -183,81 +183,83 @@ class MocapMonitor:
         return (span**2 * x / weights, span**2 * y / weights) if weights else (0.0, 0.0)
 
     def _newest_of_both(self) -> float:
-        """The newest time at which both the feed and the estimate are known; NaN if there is none."""
+        """The newest time at which both the feed and the autopilot's pose are known; NaN if there is none."""
         newest = self._poses.newest
-        return math.nan if newest is None else min(newest[0], self._estimate.newest_time())
+        return math.nan if newest is None else min(newest[0], self._history.newest_time())
 
     def _measure_bias(self) -> None:
         time = self._newest_of_both()
-        pose, moment = self._poses.at(time), self._estimate.pose_at(time)
-        if pose is None or moment is None:
-            return
-        share = min(1.0, max(0.0, time - self._biased_at))
-        self.height_bias += share * (moment.position[2] - pose[2] - self.height_bias)
-        self._biased_at = time
+        pose, local = self._poses.at(time), self._history.pose_at(time)
+        if pose is not None and local is not None:
+            share = min(1.0, max(0.0, time - self._biased_at))
+            self.height_bias += share * (local.position[2] - pose[2] - self.height_bias)
+            self._biased_at = time
 
-    def _disagreement(self, most: float) -> str | None:
-        """In which way the autopilot's estimate is not where motion capture is."""
+    def _disagreements(self, most: float) -> list[str]:
+        """In which ways the autopilot's pose is not where motion capture is."""
         time = self._newest_of_both()
-        pose, moment = self._poses.at(time), self._estimate.pose_at(time)
-        if pose is None or moment is None:
-            return None  # their ages are judged elsewhere
-        apart = math.dist(pose[:2], moment.position[:2])
-        if apart > most:
-            return f"the autopilot thinks that the drone is {apart:.2f} m from where motion capture sees it"
-        above = moment.position[2] - pose[2]
-        if abs(above) > self.limits.height_disagreement:
-            return f"the autopilot's height is {above:+.2f} m off that of motion capture"
-        turn = math.remainder(moment.angles[2] - pose[3], math.tau)
-        if abs(turn) > self.limits.turn:
-            return f"the autopilot's heading is {math.degrees(turn):+.0f}° off that of motion capture"
-        return None
-
-    def _note(self, fault: str, now: float) -> None:
-        self.fault, self.fault_at = fault, now
+        pose, local = self._poses.at(time), self._history.pose_at(time)
+        if pose is None or local is None:
+            return []  # their ages are judged elsewhere
+        apart, above = math.dist(pose[:2], local.position[:2]), local.position[2] - pose[2]
+        turn = math.remainder(local.angles[2] - pose[3], math.tau)
+        return failed(
+            (
+                apart > most,
+                f"the autopilot thinks that the drone is {apart:.2f} m from where motion capture sees it",
+            ),
+            (
+                abs(above) > self.limits.height_disagreement,
+                f"the autopilot's height is {above:+.2f} m off that of motion capture",
+            ),
+            (
+                abs(turn) > self.limits.turn,
+                f"the autopilot's heading is {math.degrees(turn):+.0f}° off that of motion capture",
+            ),
+        )
 
 
 class StateEstimate:
-    """Reads an `PoseHistory` through an arena; heights and velocities are those of motion capture.
+    """The drone's state in the world frame: the autopilot's poses, with heights and velocities of motion capture.
 
     The autopilot's heights drift, and it may not know how it moves: PX4's simulator was wrong by 0.2 m/s.
     """
 
-    def __init__(self, arena: ArenaFrame, estimate: PoseHistory, mocap: MocapMonitor) -> None:
+    def __init__(self, arena: ArenaFrame) -> None:
+        self.history = PoseHistory()
+        """The autopilot's own poses, local frame."""
+        self.mocap = MocapMonitor(self.history)
         self._arena = arena
-        self._estimate = estimate
-        self._mocap = mocap
 
     def motion(self) -> Motion | None:
         """The newest that is known, or None."""
-        moment = self._estimate.newest()
-        if moment is None:
+        local = self.history.newest()
+        if local is None:
             return None
-        x, y = self._mocap.velocity() or moment.velocity[:2]
-        velocity = self._arena.world_velocity((x, y, moment.velocity[2]))
-        return motion_of(self._pose(moment), velocity, moment.rates)
+        x, y = self.mocap.velocity() or local.velocity[:2]
+        velocity = self._arena.world_velocity((x, y, local.velocity[2]))
+        return motion_of(self._pose(local), velocity, local.rates)
 
     def newest(self) -> tuple[float, tuple[float, ...]] | None:
         """When all was last known, seconds of our clock, and x, y, z, roll, pitch, yaw then, world frame."""
-        time = self._estimate.newest_time()
-        moment = self._estimate.pose_at(time)
-        return None if moment is None else (time, self._numbers(moment))
+        time = self.history.newest_time()
+        local = self.history.pose_at(time)
+        return None if local is None else (time, self._numbers(local))
 
     def pose_at(self, time: float) -> PlainPose | None:
-        """The pose in the world frame at a time of our clock; None if it is not in memory."""
-        moment = self._estimate.pose_at(time)
-        return None if moment is None else self._pose(moment)
+        """The pose in the world frame at a time of our clock within the last two seconds; None if unknown."""
+        local = self.history.pose_at(time)
+        return None if local is None else self._pose(local)
 
     def poses_since(self, time: float) -> list[tuple[float, tuple[float, ...]]]:
         """Times after `time`, and x, y, z, roll, pitch, yaw in the world frame then, oldest first."""
-        known = [(then, self._estimate.pose_at(then)) for then in self._estimate.times_since(time)]
-        return [(then, self._numbers(moment)) for then, moment in known if moment is not None]
+        known = [(then, self.history.pose_at(then)) for then in self.history.times_since(time)]
+        return [(then, self._numbers(local)) for then, local in known if local is not None]
 
-    def _pose(self, moment: LocalState) -> PlainPose:
-        x, y, z = moment.position
-        position = (x, y, z - self._mocap.height_bias)
-        return self._arena.world_pose(position, quaternion_from_euler(*moment.angles))
+    def _pose(self, local: LocalState) -> PlainPose:
+        x, y, z = local.position
+        return self._arena.world_pose((x, y, z - self.mocap.height_bias), quaternion_from_euler(*local.angles))
 
-    def _numbers(self, moment: LocalState) -> tuple[float, ...]:
-        pose = self._pose(moment)
+    def _numbers(self, local: LocalState) -> tuple[float, ...]:
+        pose = self._pose(local)
         return (*pose.position, *euler_from_quaternion(pose.quaternion))

@@ -1,4 +1,4 @@
-"""Taking off, step by step, as each autopilot wants it.
+"""Taking off and landing, step by step, as each autopilot wants it.
 
 ArduPilot: GUIDED, arm, NAV_TAKEOFF, hover; any setpoint before the hover would replace the take-off. PX4: zero
 setpoints for more than a second, OFFBOARD, arm, climb by setpoints; if they stop on the way up, it lands by itself.
@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Sequence
 
 from wordwing.flight.guardian.safety import FlightLimits, Motion, Timeouts
-from wordwing.flight.mavlink.flight_stacks import FlightStack
 from wordwing.flight.mavlink.messages import ARM, SET_MODE, TAKE_OFF, Message, MessageFactory
 from wordwing.flight.mavlink.parse_message import RESULTS, CommandAck
 from wordwing.flight.mavlink.vehicle_status import VehicleStatus
@@ -24,6 +23,55 @@ LIFTED = 0.15
 FLYING_STATES = (2, 3)
 """MAV_LANDED_STATE: in the air, taking off."""
 
+ACCEPTED, IN_PROGRESS = 0, 5
+"""MAV_RESULT."""
+
+
+class CommandRetry:
+    """One command, sent again until it is answered.
+
+    Args:
+        what: It in words: "arm".
+        command: MAV_CMD number.
+        make: Makes the message for the n-th repetition.
+        timeouts: How long to wait, how often to try.
+    """
+
+    def __init__(self, what: str, command: int, make: Callable[[int], Message], timeouts: Timeouts) -> None:
+        self.accepted = False
+        self.problem: str | None = None
+        """Why it has failed."""
+        self._what, self._command, self._make, self._timeouts = what, command, make, timeouts
+        self._sent = 0
+        self._sent_at = self._accepted_at = math.inf
+
+    def update(self, ack: CommandAck, now: float) -> None:
+        """Take in an answer of the autopilot to some command."""
+        if ack.command != self._command or not self._sent or self.accepted or ack.result == IN_PROGRESS:
+            return
+        if ack.result == ACCEPTED:
+            self.accepted, self._accepted_at = True, now
+        else:
+            meaning = RESULTS.get(ack.result, f"result {ack.result}")
+            self.problem = f"the autopilot refused to {self._what} ({meaning})"
+
+    def due(self, now: float, heartbeat_at: float) -> Message | None:
+        """The message if it is to be sent now; `heartbeat_at` is when the newest heartbeat came."""
+        if self.problem is not None:
+            return None
+        if self.accepted:
+            if now - self._accepted_at > self._timeouts.effect:
+                self.problem = f"the autopilot agreed to {self._what}, but it did not happen"
+            return None
+        if self._sent and (now - self._sent_at < self._timeouts.answer or heartbeat_at <= self._sent_at):
+            return None
+        if self._sent >= self._timeouts.tries:
+            self.problem = f"the autopilot did not answer {self._sent} requests to {self._what}"
+            return None
+        message = self._make(self._sent)
+        self._sent, self._sent_at = self._sent + 1, now
+        return message
+
 
 class TakeoffSequence:
     """One take-off. Ask for `allowed` modes and `problem` too; it ends when `done`."""
@@ -33,15 +81,22 @@ class TakeoffSequence:
     ) -> None:
         self.problem: str | None = None
         """Why it has failed."""
-        self.done = False
-        """Whether the drone hovers in the mode in which it flies setpoints."""
-        self._vehicle, self._factory, self._limits, self._timeouts = vehicle, factory, limits, timeouts
-        self._stack: FlightStack = factory.stack
+        self._vehicle, self._limits, self._timeouts = vehicle, limits, timeouts
+        self._stack = factory.stack
         self._steps = list(self._stack.takeoff)
+        mode = self._stack.flying_mode
+        self._commands = {
+            "mode": CommandRetry(
+                f"go to {self._stack.mode_name(mode)}", SET_MODE, lambda again: factory.mode(mode, again), timeouts
+            ),
+            "arm": CommandRetry("arm", ARM, factory.arm, timeouts),
+            "takeoff": CommandRetry(
+                "take off", TAKE_OFF, lambda again: factory.take_off(limits.height, again), timeouts
+            ),
+        }
         self._before = vehicle.mode
         self._seen_flying = False
         self._stood: float | None = None
-        self._retry: CommandRetry | None = None
         self._since = now
         self._steady_since = math.inf
 
@@ -51,6 +106,11 @@ class TakeoffSequence:
         return self._steps[0] if self._steps else "done"
 
     @property
+    def done(self) -> bool:
+        """Whether the drone hovers in the mode in which it flies setpoints."""
+        return not self._steps
+
+    @property
     def streaming(self) -> bool:
         """Whether setpoints are to be sent."""
         return self.done or self._stack.stream_seconds > 0
@@ -58,7 +118,7 @@ class TakeoffSequence:
     @property
     def climbing(self) -> bool:
         """Whether they are to bring the drone up; else they are zero."""
-        return self.done or self.step == "hover"
+        return self.step in ("hover", "done")
 
     @property
     def allowed(self) -> tuple[int, ...]:
@@ -68,48 +128,41 @@ class TakeoffSequence:
             return (self._before,)
         return (flying,) if self._seen_flying else (self._before, flying)
 
-    def see(self, mode: int) -> None:
+    def note_mode(self) -> None:
         """A heartbeat in an allowed mode has come."""
-        self._seen_flying |= mode == self._stack.flying_mode and self.step != "stream"
+        self._seen_flying |= self._vehicle.mode == self._stack.flying_mode and self.step != "stream"
 
-    def hear(self, answer: CommandAck, now: float) -> None:
-        """An answer to some command."""
-        if self._retry is not None:
-            self._retry.hear(answer, now)
+    def update(self, ack: CommandAck, now: float) -> None:
+        """Take in an answer to some command."""
+        if self.step in self._commands:
+            self._commands[self.step].update(ack, now)
 
-    def tick(self, motion: Motion | None, now: float) -> list[Message]:
-        """Messages to send now (setpoints apart, see `streaming`)."""
-        self.see(self._vehicle.mode)
+    def tick(self, motion: Motion | None, now: float) -> Message | None:
+        """The command to send now, if any (setpoints apart, see `streaming`)."""
+        self.note_mode()
         while self._steps and self._finished(motion, now):
             self._steps.pop(0)
-            self._retry, self._since, self._steady_since = None, now, math.inf
-        self.done = not self._steps
-        if self.done:
-            return []
+            self._since, self._steady_since = now, math.inf
         if self.step in ("hover", "takeoff") and now - self._since > self._timeouts.climb:
             self.problem = f"the drone did not hover within {self._timeouts.climb:g} s"
-            return []
-        if self._retry is None:
-            self._retry = self._new_errand()
-        if self._retry is None:
-            return []
-        message = self._retry.due(now, self._vehicle.heartbeat_at)
-        self.problem = self._retry.problem
-        return [] if message is None else [message]
+            return None
+        command = self._commands.get(self.step)
+        message = None if command is None else command.due(now, self._vehicle.heartbeat_at)
+        self.problem = None if command is None else command.problem
+        return message
 
     def _finished(self, motion: Motion | None, now: float) -> bool:
         """Whether the present step has had its effect."""
-        vehicle, stack = self._vehicle, self._stack
         match self.step:
             case "stream":
-                return now - self._since >= stack.stream_seconds
+                return now - self._since >= self._stack.stream_seconds
             case "mode":
-                return vehicle.mode == stack.flying_mode
+                return self._vehicle.mode == self._stack.flying_mode
             case "arm":
-                return vehicle.armed
+                return self._vehicle.armed
             case "takeoff":
                 # Asked a second time it refuses, because it is on its way.
-                return (self._retry is not None and self._retry.accepted) or self._leaves_the_floor(motion)
+                return self._commands["takeoff"].accepted or self._leaves_the_floor(motion)
         return self._hovers(motion, now)
 
     def _leaves_the_floor(self, motion: Motion | None) -> bool:
@@ -125,75 +178,6 @@ class TakeoffSequence:
             return False
         self._steady_since = min(self._steady_since, now)
         return now - self._steady_since >= self._timeouts.hover
-
-    def _new_errand(self) -> CommandRetry | None:
-        factory, stack = self._factory, self._stack
-        match self.step:
-            case "mode":
-                mode = stack.flying_mode
-                return CommandRetry(
-                    f"go to {stack.mode_name(mode)}", SET_MODE, lambda again: factory.mode(mode, again), self._timeouts
-                )
-            case "arm":
-                return CommandRetry("arm", ARM, factory.arm, self._timeouts)
-            case "takeoff":
-                height = self._limits.height
-                return CommandRetry("take off", TAKE_OFF, lambda again: factory.take_off(height, again), self._timeouts)
-        return None
-
-
-ACCEPTED, IN_PROGRESS = 0, 5
-"""MAV_RESULT."""
-
-
-class CommandRetry:
-    """One command until it is answered.
-
-    Args:
-        what: It in words: "arm".
-        command: MAV_CMD number.
-        make: Makes the message for the n-th repetition.
-        timeouts: How long to wait, how often to try.
-    """
-
-    def __init__(self, what: str, command: int, make: Callable[[int], Message], timeouts: Timeouts) -> None:
-        self.what = what
-        self.command = command
-        self.accepted = False
-        self.problem: str | None = None
-        """Why it has failed."""
-        self._make = make
-        self._timeouts = timeouts
-        self._sent = 0
-        self._sent_at = self._accepted_at = math.inf
-
-    def hear(self, answer: CommandAck, now: float) -> None:
-        """An answer of the autopilot to some command."""
-        if answer.command != self.command or not self._sent or self.accepted or answer.result == IN_PROGRESS:
-            return
-        if answer.result == ACCEPTED:
-            self.accepted, self._accepted_at = True, now
-        else:
-            meaning = RESULTS.get(answer.result, f"result {answer.result}")
-            self.problem = f"the autopilot refused to {self.what} ({meaning})"
-
-    def due(self, now: float, heartbeat_at: float) -> Message | None:
-        """The message if it is to be sent now; `heard_at` is when the newest heartbeat came."""
-        if self.problem is not None:
-            return None
-        if self.accepted:
-            if now - self._accepted_at > self._timeouts.effect:
-                self.problem = f"the autopilot agreed to {self.what}, but it did not happen"
-            return None
-        if self._sent:
-            if now - self._sent_at < self._timeouts.answer or heartbeat_at <= self._sent_at:
-                return None
-            if self._sent >= self._timeouts.tries:
-                self.problem = f"the autopilot did not answer {self._sent} requests to {self.what}"
-                return None
-        message = self._make(self._sent)
-        self._sent, self._sent_at = self._sent + 1, now
-        return message
 
 
 class LandingSequence:
@@ -221,15 +205,11 @@ class LandingSequence:
         armed_at: float,
         now: float,
     ) -> None:
-        self._vehicle, self._factory, self._timeouts = vehicle, factory, timeouts
         self.why = why
+        self._vehicle, self._factory, self._timeouts = vehicle, factory, timeouts
         self._land = factory.stack.land_mode
-        self._before = tuple(before)
-        self._streamed = streamed
-        self._asked_to_arm_at = armed_at
-        self._seen = False
-        self._was_armed = vehicle.armed
-        self._since = now
+        self._before, self._streamed, self._asked_to_arm_at, self._since = tuple(before), streamed, armed_at, now
+        self._seen, self._was_armed = False, vehicle.armed
         self._sent_at = self._accepted_at = -math.inf
         self._lost_at = math.inf
 
@@ -238,8 +218,8 @@ class LandingSequence:
         """Modes in which the drone may be; in any other, someone else flies it."""
         return (self._land,) if self._seen else (*self._before, self._land)
 
-    def see(self, now: float) -> bool:
-        """A heartbeat in an allowed mode has come; true when it says that the drone is disarmed for good."""
+    def note_heartbeat(self, now: float) -> bool:
+        """A heartbeat has come; true when it says that the drone is disarmed for good."""
         vehicle = self._vehicle
         self._seen |= vehicle.mode == self._land
         self._was_armed |= vehicle.armed
@@ -248,13 +228,13 @@ class LandingSequence:
         settled = self._was_armed or now - self._asked_to_arm_at > self._timeouts.heartbeat
         return not vehicle.armed and settled
 
-    def hear(self, answer: CommandAck, now: float) -> None:
-        """An answer to some command."""
-        if answer.command == SET_MODE and answer.result == ACCEPTED and not math.isinf(self._sent_at):
+    def update(self, ack: CommandAck, now: float) -> None:
+        """Take in an answer to some command."""
+        if ack.command == SET_MODE and ack.result == ACCEPTED and not math.isinf(self._sent_at):
             self._accepted_at = now
 
-    def lose(self, now: float) -> None:
-        """The autopilot is not heard any more."""
+    def note_lost(self, now: float) -> None:
+        """The autopilot has fallen silent."""
         self._lost_at = min(self._lost_at, now)
 
     def lost_for(self, now: float) -> float:

@@ -1,9 +1,9 @@
-"""Transports under MAVLink: UDP, TCP and serial by a URL, and the `.tlog` file of what went over one.
+"""Transports under MAVLink: UDP, TCP and serial by a URL.
 
 | URL | what it does |
 | --- | --- |
-| `udp:HOST:PORT[:LOCALPORT]` (or `udpout:`) | speaks to that address, always from one port, and hears nobody else |
-| `udpin:HOST:PORT` | listens there, and answers the first that speaks; others are not heard |
+| `udp:HOST:PORT[:LOCALPORT]` (or `udpout:`) | sends to that address, always from one port, and receives from it alone |
+| `udpin:HOST:PORT` | binds to it, and answers the first sender; packets of others are dropped |
 | `tcp:HOST:PORT` | connects to it |
 | `serial:DEVICE[:BAUD]` | a serial port; needs pyserial |
 
@@ -18,15 +18,12 @@ import os
 import re
 import select
 import socket
-import struct
 import time
-from abc import ABC, abstractmethod
+from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 from wordwing.errors import WordwingError, did_you_mean
-from wordwing.files import unwritable
 
 SCHEMES = ("udp", "udpin", "udpout", "tcp", "serial")
 
@@ -60,15 +57,12 @@ class MavlinkLink(Protocol):
 
     def send(self, data: bytes) -> None:
         """Send one packet now or drop it."""
-        ...
 
     def receive(self, timeout: float = 0.0) -> list[bytes]:
         """What has come: datagrams or parts of a stream, oldest first; waits for it up to some seconds."""
-        ...
 
     def close(self) -> None:
-        """Let go of it; may be called twice."""
-        ...
+        """Release it; may be called twice."""
 
 
 def open_link(url: str) -> MavlinkLink:
@@ -82,10 +76,13 @@ def open_link(url: str) -> MavlinkLink:
         )
     try:
         if scheme == "serial":
-            return SerialLink(*_serial(url, rest))
+            return StreamLink(_open_serial(*_serial(url, rest)), "the device was unplugged")
         host, port, local = _address(url, rest, local=scheme in ("udp", "udpout"))
         if scheme == "tcp":
-            return TcpLink(host, port)
+            made = socket.create_connection((host, port), timeout=CONNECT_SECONDS)
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            made.setblocking(False)
+            return StreamLink(made, "the other side closed it")
         return UdpServer(host, port) if scheme == "udpin" else UdpClient(host, port, local)
     except socket.gaierror:
         raise WordwingError(f'"{url}" cannot be opened: no machine is called {host}') from None
@@ -116,111 +113,44 @@ def _serial(url: str, rest: str) -> tuple[str, int]:
     return device, int(baud)
 
 
-def _socket(host: str, port: int, *, listens: bool = False) -> tuple[socket.socket, Any]:
-    """A UDP socket that never blocks, and the address in the family's own words."""
-    flags = socket.AI_PASSIVE if listens else 0
-    family, kind, protocol, _name, place = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM, flags=flags)[0]
-    made = socket.socket(family, kind, protocol)
-    made.setblocking(False)
-    return made, place
-
-
-class UdpClient:
-    """Speaks to one address; the system drops what others send.
-
-    PX4 answers nobody but the address and port that spoke first after it booted, so the port here must not change from
-    one run to the next.
-    """
-
-    def __init__(self, host: str, port: int, local: int | None = None) -> None:
-        self.lost: str | None = None
-        self._socket, place = _socket(host, port)
-        try:
-            _bind(self._socket, LOCAL_PORTS[port % len(LOCAL_PORTS)] if local is None else local)
-            self._socket.connect(place)
-        except (OSError, WordwingError):
-            self._socket.close()
-            raise
-
-    def send(self, data: bytes) -> None:
-        """Send one datagram now or drop it."""
-        try:
-            self._socket.send(data)
-        except OSError:  # full buffers, nobody there yet, no route just now: the next one may get through
-            return
-
-    def receive(self, timeout: float = 0.0) -> list[bytes]:
-        """Datagrams, oldest first."""
-        found: list[bytes] = []
-        if not _wait(self._socket, timeout):
-            return found
-        while len(found) < MOST:
-            try:
-                found.append(self._socket.recv(DATAGRAM))
-            except ConnectionRefusedError:  # nobody listens there yet; says nothing about the next one
-                continue
-            except OSError:
-                break
-        return found
-
-    def close(self) -> None:
-        """Let go of the socket."""
-        self.lost = self.lost or "it was closed"
-        self._socket.close()
-
-
-def _bind(made: socket.socket, port: int) -> None:
-    """Take a local port, which an earlier run may hold for a moment longer.
-
-    If it does not let go, no other port is tried: its guardian may still land the drone.
-    """
-    until = time.monotonic() + BIND_SECONDS
-    while True:
-        try:
-            return made.bind(("::" if made.family == socket.AF_INET6 else "", port))
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise
-        if time.monotonic() > until:
-            raise WordwingError(
-                f"UDP port {port} of this machine is in use: another wordwing may still speak to this drone; "
-                "wait until it ends, or name another port: udp:HOST:PORT:LOCALPORT"
-            )
-        time.sleep(0.1)
-
-
 class UdpServer:
-    """Listens, and answers the first that speaks; whoever else speaks is not heard."""
+    """Receives on a local address, and answers the first sender; datagrams of others are dropped."""
+
+    _flags: int = socket.AI_PASSIVE
+    _address: Any
 
     def __init__(self, host: str, port: int) -> None:
         self.lost: str | None = None
         self.peer: Any = None
-        """Who spoke first; None until somebody does."""
-        self._socket, place = _socket(host, port, listens=True)
+        """Who sent first; None until somebody has."""
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM, flags=self._flags)
+        family, kind, protocol, _name, self._address = found[0]
+        self._socket = socket.socket(family, kind, protocol)
+        self._socket.setblocking(False)
         try:
-            self._socket.bind(place)
-        except OSError:
+            self._bind()
+        except (OSError, WordwingError):
             self._socket.close()
             raise
 
+    def _bind(self) -> None:
+        self._socket.bind(self._address)
+
     def send(self, data: bytes) -> None:
-        """Send one datagram now or drop it; there is nobody to send to until somebody has spoken."""
-        if self.peer is None:
-            return
-        try:
-            self._socket.sendto(data, self.peer)
-        except OSError:
-            return
+        """Send one datagram now or drop it; there is nobody to send to until somebody has sent one."""
+        if self.peer is not None:
+            with suppress(OSError):  # full buffers, nobody there yet, no route just now: the next one may get through
+                self._socket.sendto(data, self.peer)
 
     def receive(self, timeout: float = 0.0) -> list[bytes]:
-        """Datagrams of the one who spoke first, oldest first."""
+        """Datagrams of the peer, oldest first."""
         found: list[bytes] = []
         if not _wait(self._socket, timeout):
             return found
         for _datagram in range(MOST):
             try:
                 data, sender = self._socket.recvfrom(DATAGRAM)
-            except ConnectionRefusedError:
+            except ConnectionRefusedError:  # nobody listens there yet; says nothing about the next one
                 continue
             except OSError:
                 break
@@ -230,17 +160,75 @@ class UdpServer:
         return found
 
     def close(self) -> None:
-        """Let go of the socket."""
+        """Release the socket."""
         self.lost = self.lost or "it was closed"
         self._socket.close()
 
 
-class _Stream(ABC):
-    """A stream of bytes: a packet goes out whole, or not at all while an earlier one is still on its way."""
+class UdpClient(UdpServer):
+    """Sends to one address; the system drops what others send.
 
-    lost: str | None = None
-    _rest = b""
-    """Of a packet that the system took only a part of."""
+    PX4 answers nobody but the address and port that sent first after it booted, so the port here must not change from
+    one run to the next.
+    """
+
+    _flags = 0
+
+    def __init__(self, host: str, port: int, local: int | None = None) -> None:
+        self._local = LOCAL_PORTS[port % len(LOCAL_PORTS)] if local is None else local
+        super().__init__(host, port)
+
+    def send(self, data: bytes) -> None:
+        """Send one datagram now or drop it."""
+        with suppress(OSError):
+            self._socket.send(data)
+
+    def _bind(self) -> None:
+        """Take the local port, which an earlier run may hold for a moment longer.
+
+        If it does not release it, no other port is tried: its guardian may still land the drone.
+        """
+        until = time.monotonic() + BIND_SECONDS
+        while True:
+            try:
+                self._socket.bind(("::" if self._socket.family == socket.AF_INET6 else "", self._local))
+                return self._socket.connect(self._address)
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+            if time.monotonic() > until:
+                raise WordwingError(
+                    f"UDP port {self._local} of this machine is in use: another wordwing may still speak to this "
+                    "drone; wait until it ends, or name another port: udp:HOST:PORT:LOCALPORT"
+                )
+            time.sleep(0.1)
+
+
+def _open_serial(device: str, baud: int) -> Any:
+    try:
+        serial = import_module("serial")
+    except ImportError:
+        raise WordwingError(EXTRA) from None
+    try:
+        return serial.Serial(device, baud, timeout=0, write_timeout=0)
+    except (OSError, ValueError) as error:  # pyserial's own error is an OSError with a long text
+        why = getattr(error, "strerror", None) or str(error)
+        raise OSError(getattr(error, "errno", None), why.rpartition("]")[2].strip()) from None
+
+
+class StreamLink:
+    """A stream of bytes: a packet goes out whole, or not at all while an earlier one is still on its way.
+
+    Args:
+        handle: A TCP socket or a serial port that does not block. It is read and written by its file descriptor,
+            because pyserial's own write waits for room, whatever its time-out.
+        ended: What an end of the stream means, in words.
+    """
+
+    def __init__(self, handle: Any, ended: str) -> None:
+        self.lost: str | None = None
+        self._handle, self._ended = handle, ended
+        self._rest = b""  # of a packet that the system took only a part of
 
     def send(self, data: bytes) -> None:
         """Send one packet now or drop it."""
@@ -258,93 +246,33 @@ class _Stream(ABC):
 
     def receive(self, timeout: float = 0.0) -> list[bytes]:
         """What has come, in pieces as they came; a piece need not begin with a message."""
-        if self.lost is not None:
+        if self.lost is not None or not _wait(self._handle, timeout):
             return []
         try:
-            piece = self._read(timeout)
+            piece = os.read(self._handle.fileno(), DATAGRAM)
+        except BlockingIOError:
+            return []
         except OSError as error:
             self._fail(error)
             return []
+        if not piece:
+            self.lost = self._ended
         return [piece] if piece else []
+
+    def close(self) -> None:
+        """Release the connection or the port."""
+        self.lost = self.lost or "it was closed"
+        self._handle.close()
 
     def _fail(self, error: OSError) -> None:
         self.lost = (error.strerror or str(error) or "unknown").lower()
 
-    @abstractmethod
     def _write(self, data: bytes) -> int:
         """Give the system bytes; how many it took."""
-
-    @abstractmethod
-    def _read(self, timeout: float) -> bytes:
-        """What has come within some seconds."""
-
-
-class TcpLink(_Stream):
-    """A TCP connection."""
-
-    def __init__(self, host: str, port: int) -> None:
-        self._socket = socket.create_connection((host, port), timeout=CONNECT_SECONDS)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._socket.setblocking(False)
-
-    def _write(self, data: bytes) -> int:
         try:
-            return self._socket.send(data)
+            return os.write(self._handle.fileno(), data)
         except BlockingIOError:
             return 0
-
-    def _read(self, timeout: float) -> bytes:
-        if not _wait(self._socket, timeout):
-            return b""
-        try:
-            piece = self._socket.recv(DATAGRAM)
-        except BlockingIOError:
-            return b""
-        if not piece:
-            self.lost = "the other side closed it"
-        return piece
-
-    def close(self) -> None:
-        """Let go of the connection."""
-        self.lost = self.lost or "it was closed"
-        self._socket.close()
-
-
-class SerialLink(_Stream):
-    """A serial port."""
-
-    def __init__(self, device: str, baud: int) -> None:
-        try:
-            serial = import_module("serial")
-        except ImportError:
-            raise WordwingError(EXTRA) from None
-        try:
-            self._port = serial.Serial(device, baud, timeout=0, write_timeout=0)
-        except (OSError, ValueError) as error:  # pyserial's own error is an OSError with a long text
-            why = getattr(error, "strerror", None) or str(error)
-            raise OSError(getattr(error, "errno", None), why.rpartition("]")[2].strip()) from None
-
-    def _write(self, data: bytes) -> int:
-        try:
-            return os.write(self._port.fileno(), data)  # pyserial's own write waits for room, whatever its time-out
-        except BlockingIOError:
-            return 0
-
-    def _read(self, timeout: float) -> bytes:
-        if not _wait(self._port, timeout):
-            return b""
-        try:
-            piece = os.read(self._port.fileno(), DATAGRAM)
-        except BlockingIOError:
-            return b""
-        if not piece:
-            self.lost = "the device was unplugged"
-        return piece
-
-    def close(self) -> None:
-        """Let go of the port."""
-        self.lost = self.lost or "it was closed"
-        self._port.close()
 
 
 def _wait(source: Any, timeout: float) -> bool:
@@ -355,38 +283,3 @@ def _wait(source: Any, timeout: float) -> bool:
         return bool(poll.poll(1000 * max(0.0, timeout)))
     except (OSError, ValueError):  # closed meanwhile
         return False
-
-
-class TlogWriter:
-    """A `.tlog` file, as ground stations keep them: each packet after its time, 8 bytes, big-endian, microseconds.
-
-    A packet is written as soon as it is given, so that a killed process loses none. A full disk ends the file, not the
-    flight: `failed` then says why.
-    """
-
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self.failed: str | None = None
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file: BinaryIO = open(path, "ab", buffering=0)  # noqa: SIM115
-        except OSError as error:
-            raise unwritable(path, error) from None
-
-    def write(self, packet: bytes, time: float) -> None:
-        """Add one whole MAVLink packet.
-
-        Args:
-            packet: Its bytes.
-            time: When it was sent or came, seconds since 1970 (UTC).
-        """
-        if self.failed is not None or self._file.closed:
-            return
-        try:
-            self._file.write(struct.pack(">Q", round(time * 1e6)) + packet)
-        except OSError as error:
-            self.failed = (error.strerror or "unknown").lower()
-
-    def close(self) -> None:
-        """Close the file; may be called twice."""
-        self._file.close()

@@ -47,27 +47,27 @@ class ParameterCheck:
 
     def __init__(self, stack: FlightStack) -> None:
         self._stack = stack
-        self._told: dict[str, tuple[float, int]] = {}
+        self._values: dict[str, tuple[float, int]] = {}
         self._asked: dict[str, int] = {}
         self._last: dict[str, float] = {}
         self._writing: dict[str, float] = {}
         self._written: dict[str, int] = {}
 
-    def hear(self, told: ParameterValue) -> None:
+    def update(self, parameter: ParameterValue) -> None:
         """A parameter's value has come, asked for or not."""
-        value = self._stack.decode(told.field, told.kind)
+        value = self._stack.decode(parameter.field, parameter.kind)
         if math.isfinite(value):
-            self._told[told.name] = (value, told.kind)
-            wanted = self._writing.get(told.name)
+            self._values[parameter.name] = (value, parameter.kind)
+            wanted = self._writing.get(parameter.name)
             if wanted is not None and abs(value - wanted) < 1e-4 * max(1.0, abs(wanted)):
-                del self._writing[told.name]
+                del self._writing[parameter.name]
 
     def due(self, factory: MessageFactory, now: float) -> list[Message]:
         """Requests to send now, and writes if these have been ordered."""
         messages = []
         for name, value in self._writing.items():
             if self._ready(name, now, self._written, TRIES):
-                messages.append(factory.write_parameter(name, value, self._told[name][1]))
+                messages.append(factory.write_parameter(name, value, self._values[name][1]))
         for wanted in self._stack.wanted:
             if self._known(wanted) is None:
                 tries = OPTIONAL_TRIES if wanted.optional else TRIES
@@ -103,7 +103,7 @@ class ParameterCheck:
                 if not wanted.optional:
                     found.append(ParameterFinding(wanted.name, None, wanted.range, wanted.write, False, wanted.why))
                 continue
-            value, scale = self._told[name][0], wanted.scale(name)
+            value, scale = self._values[name][0], wanted.scale(name)
             scaled = RequiredParameter(
                 name, wanted.least * scale, wanted.most * scale, wanted.write * scale, wanted.why
             )
@@ -113,7 +113,7 @@ class ParameterCheck:
 
     def _known(self, wanted: RequiredParameter) -> str | None:
         """The name under which it has been told."""
-        return next((name for name in wanted.names if name in self._told), None)
+        return next((name for name in wanted.names if name in self._values), None)
 
     def _asked_enough(self, wanted: RequiredParameter) -> bool:
         tries = OPTIONAL_TRIES if wanted.optional else TRIES

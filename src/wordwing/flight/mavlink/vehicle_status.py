@@ -1,4 +1,4 @@
-"""What the autopilot has told of itself: who it is, its mode, whether it is armed, its battery and its checks."""
+"""What the autopilot reports of itself: who it is, its mode, whether it is armed, its battery and its checks."""
 
 from __future__ import annotations
 
@@ -35,6 +35,11 @@ UNINIT, STANDBY, ACTIVE = 0, 3, 4
 """MAV_STATE; in the last two a vehicle is well; before them it boots or calibrates, after them it is in trouble."""
 
 
+def failed(*checks: tuple[bool, str]) -> list[str]:
+    """The sentences of those checks (whether something is wrong, and what) that have found something wrong."""
+    return [sentence for wrong, sentence in checks if wrong]
+
+
 class VehicleStatus:
     """The one vehicle on the link."""
 
@@ -53,12 +58,12 @@ class VehicleStatus:
         """MAV_LANDED_STATE."""
         self.version: Version | None = None
         self.prearm: bool | None = None
-        self.words = ""
-        """The last thing it said to people."""
+        self.status_text = ""
+        """Its last STATUSTEXT."""
         self._status = 0
         self._estimator = Estimator(0, math.nan)
         self._estimator_at = self._estimator_changed_at = self._prearm_at = -math.inf
-        self._was_placed = self._has_origin = False
+        self._had_position = self._has_origin = False
         self._batteries: dict[int, float] = {}
         self._sequence: int | None = None
 
@@ -72,46 +77,47 @@ class VehicleStatus:
         self._sequence = number
         return True
 
-    def meet(self, system: int, component: int, told: Heartbeat) -> bool:
-        """Look at a heartbeat from anybody; true when it makes this the vehicle."""
-        if component != AUTOPILOT or told.autopilot == INVALID or system == self.system:
+    def identify(self, system: int, component: int, heartbeat: Heartbeat) -> bool:
+        """Look at a heartbeat from any sender; true when it makes that one the vehicle."""
+        if component != AUTOPILOT or heartbeat.autopilot == INVALID or system == self.system:
             return False
         if self.system is not None:
             self.refusal = f"there are two vehicles on this link, systems {self.system} and {system}; leave one"
             return False
         self.system = system
         try:
-            self.stack = flight_stack(told.autopilot)
+            self.stack = flight_stack(heartbeat.autopilot)
         except WordwingError as error:
             self.refusal = str(error)
             return True
-        if told.kind not in MULTICOPTERS:
-            self.refusal = f"the vehicle is of type {told.kind}; wordwing flies multicopters"
+        if heartbeat.kind not in MULTICOPTERS:
+            self.refusal = f"the vehicle is of type {heartbeat.kind}; wordwing flies multicopters"
         return True
 
-    def hear(self, told: ParsedMessage, now: float) -> None:
-        """Remember what it says of itself."""
-        match told:
+    def update(self, message: ParsedMessage, now: float) -> None:
+        """Remember what it reports of itself."""
+        match message:
             case Heartbeat():
-                self.armed, self.mode, self._status, self.heartbeat_at = told.armed, told.mode, told.status, now
+                self.armed, self.mode, self._status = message.armed, message.mode, message.status
+                self.heartbeat_at = now
             case SystemStatus():
-                self.prearm, self._prearm_at = told.prearm, now
-                self._note_battery(-1, told.battery)
+                self.prearm, self._prearm_at = message.prearm, now
+                self._note_battery(-1, message.battery)
             case Battery():
-                self._note_battery(told.number, told.remaining)
+                self._note_battery(message.number, message.remaining)
             case Estimator():
-                if told.fit != self._estimator.fit:
+                if message.fit != self._estimator.fit:
                     self._estimator_changed_at = now
-                self._estimator, self._estimator_at = told, now
-                self._was_placed |= self._placed
+                self._estimator, self._estimator_at = message, now
+                self._had_position |= self._has_position
             case GlobalOrigin():
                 self._has_origin = True
             case LandedState():
-                self.landed_state = told.state
+                self.landed_state = message.state
             case Version():
-                self.version = told
+                self.version = message
             case StatusText():
-                self.words = told.text
+                self.status_text = message.text
 
     @property
     def battery(self) -> float | None:
@@ -133,17 +139,17 @@ class VehicleStatus:
         return now - self.heartbeat_at
 
     @property
-    def lost_its_place(self) -> bool:
-        """Whether its estimator has known where it is, and does not any more, whatever positions it still tells.
+    def lost_position(self) -> bool:
+        """Whether its estimator has known where it is, and does not any more, whatever positions it still sends.
 
         PX4 drops a flag and has no test ratio 0.8 s after motion capture has stopped; ArduPilot keeps its flags for
         seven seconds, but its variances stop changing.
         """
         frozen = self._estimator_at - self._estimator_changed_at > FROZEN
-        return self._was_placed and (not self._placed or frozen)
+        return self._had_position and (not self._has_position or frozen)
 
     @property
-    def _placed(self) -> bool:
+    def _has_position(self) -> bool:
         flags = self.stack.wants_estimator_flags if self.stack else 0
         return self._estimator.flags & flags == flags and not math.isnan(self._estimator.fit)
 
@@ -154,28 +160,30 @@ class VehicleStatus:
             return [self.refusal]
         if stack is None:
             return ["no autopilot has been heard"]
-        reasons = []
-        if self.armed:
-            reasons.append("the drone is armed already; disarm it")
-        if self._has_origin and not stack.lands_with_an_origin:
-            reasons.append(
-                f"{stack.name} has a global origin, with which its land mode may fly away on motion capture; "
-                "restart it, and set no origin in a ground station"
-            )
-        if self._status not in (STANDBY, ACTIVE):
-            reasons.append(
-                f"the autopilot is in system state {self._status}; it must be standby (3) or active (4){self._hint()}"
-            )
-        flags = stack.wants_estimator_flags
-        if flags and (now - self._estimator_at > FRESH or self._estimator.flags & flags != flags):
-            reasons.append(f"the autopilot's estimator has flags {self._estimator.flags}; it needs {flags}")
+        flags, estimator = stack.wants_estimator_flags, self._estimator
         checked = self.prearm is not None and now - self._prearm_at <= FRESH
-        if self.prearm is False or (stack.wants_prearm_bit and not checked):
-            said = f' ("{self.words}")' if self.words else ""
-            reasons.append(f"the autopilot's own checks before arming are not passed{said}")
-        if self.version is None:  # by which the lab is known from a real drone
-            reasons.append("the autopilot has not told its version yet")
-        return reasons
+        said = f' ("{self.status_text}")' if self.status_text else ""
+        return failed(
+            (self.armed, "the drone is armed already; disarm it"),
+            (
+                self._has_origin and not stack.lands_with_an_origin,
+                f"{stack.name} has a global origin, with which its land mode may fly away on motion capture; "
+                "restart it, and set no origin in a ground station",
+            ),
+            (
+                self._status not in (STANDBY, ACTIVE),
+                f"the autopilot is in system state {self._status}; it must be standby (3) or active (4){self._hint()}",
+            ),
+            (
+                bool(flags) and (now - self._estimator_at > FRESH or estimator.flags & flags != flags),
+                f"the autopilot's estimator has flags {estimator.flags}; it needs {flags}",
+            ),
+            (
+                self.prearm is False or (stack.wants_prearm_bit and not checked),
+                f"the autopilot's own checks before arming are not passed{said}",
+            ),
+            (self.version is None, "the autopilot has not told its version yet"),  # the lab is known by it
+        )
 
     def _hint(self) -> str:
         """What helps a PX4 that says of itself that it has not started: it does so while its checks are not passed."""

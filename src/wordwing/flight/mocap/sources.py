@@ -124,7 +124,7 @@ class UdpSource:
                 continue
             time, sample = parsed
             if time is not None:
-                self._sync.hear(time, now)
+                self._sync.add(time, now)
             found.append(_at(sample, now if time is None else time + self._sync.offset))
         return found
 
