@@ -12,7 +12,7 @@ from typing import get_args
 import pytest
 import torch
 
-from wordwing.cli import application
+from wordwing.cli import application, main
 from wordwing.commands.train import Ablation
 from wordwing.execution.packing import PackedExecutions
 from wordwing.learning.recipes.config import RunConfig
@@ -212,3 +212,31 @@ def test_every_setting_and_class_that_a_page_names_exists(page):
     quoted = " ".join(re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL)))
     for name in set(re.findall(r"(?<![\w/-])[A-Z][a-z]+[A-Z]\w*\b", quoted)):
         assert name in words_of_the_code(), name
+
+
+def commands_named_in(text: str) -> list[str]:
+    """Command lines of wordwing in code, without comments."""
+    blocks = "\n".join(re.findall(r"```.*?```", text, re.DOTALL)).replace("\\\n", " ")
+    inline = re.findall(r"`(wordwing [^`]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL).replace("\n", " "))
+    return [line.split(" #")[0] for line in [*re.findall(r"(?m)^wordwing .+", blocks), *inline]]
+
+
+def test_every_command_and_option_that_a_page_names_exists(capsys):
+    options: dict[tuple[str, ...], dict[str, str]] = {}
+    for page in PAGES:
+        for line in commands_named_in(page.read_text("utf-8")):
+            here, path, words = application(), (), line.split()[1:]
+            while hasattr(here, "_subcommands") and words and words[0] in here._subcommands:
+                path, here = (*path, words[0]), here._subcommands[words.pop(0)].target
+            assert not hasattr(here, "_subcommands") or not words or words[0].startswith("-"), f"{page.name}: {line}"
+            if not path:  # `wordwing --version`
+                continue
+            named = options.setdefault(path, {})
+            named |= {found[0]: line for word in words if (found := re.match(r"--[a-z][a-z-]*", word))}
+    assert len(options) > 25
+    for path, named in options.items():
+        with pytest.raises(SystemExit):
+            main([*path, "--help"])
+        printed = capsys.readouterr().out
+        for option, line in named.items():
+            assert re.search(rf"{option}\b", printed), line
