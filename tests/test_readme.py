@@ -87,6 +87,8 @@ def test_the_tables_of_reports_in_the_documents_are_those_of_the_recorded_flight
     sys.path.insert(0, str(ROOT / "scripts"))
     from tables import fill
 
+    if not (ROOT / "results").is_dir():
+        pytest.skip("recorded flights are in a checkout, not in the source distribution")
     for name, tables in {"results": 27, "flight": 1}.items():
         document = (ROOT / "docs" / f"{name}.md").read_text("utf-8")
         assert document.count("<!-- report ") == tables
