@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from wordwing.bench import model as cost
-from wordwing.bench.model import Contexts, Meter, costs, flying, parts_of, step, training
+from wordwing.bench.model import PartMeter, RandomContexts, costs, flying, parts_of, step, training
 from wordwing.cli import main
 from wordwing.model.lingunet import LingUNetConfig
 from wordwing.model.policy import ModelConfig, PolicyNetwork
@@ -50,13 +50,13 @@ def test_the_wide_lingunet_costs_what_the_authors_does():
 
 
 def test_a_watched_step_is_the_step_that_flies(network):
-    contexts = Contexts.random(2)
+    contexts = RandomContexts.of(2)
     with torch.no_grad():
         state = network.begin(contexts.tokens, contexts.start)
         expected, beliefs = network(state, contexts.image, contexts.pose, "sim")
         controls = []
         hook = network.stage2.register_forward_hook(lambda module, inputs, control: controls.append(control))
-        found = step(network, state, contexts, Meter(lambda: 0))
+        found = step(network, state, contexts, PartMeter(lambda: 0))
         hook.remove()
     assert torch.equal(found.map.features, expected.map.features)
     assert torch.equal(found.observed, expected.observed)
@@ -65,7 +65,7 @@ def test_a_watched_step_is_the_step_that_flies(network):
 
 def test_a_meter_charges_the_innermost_part():
     clock = iter([0, 1, 3, 7, 15, 20, 30, 31])
-    meter = Meter(lambda: next(clock))
+    meter = PartMeter(lambda: next(clock))
     with meter.part("outer"):  # from 0 to 20
         with meter.part("inner"):  # from 1 to 3
             pass
@@ -77,7 +77,7 @@ def test_a_meter_charges_the_innermost_part():
 
 
 def test_a_watched_network_is_left_without_hooks(network):
-    with Meter(lambda: 0).watching(parts_of(network)):
+    with PartMeter(lambda: 0).watching(parts_of(network)):
         assert network.stage2._forward_hooks
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in network.modules())
 
@@ -85,7 +85,7 @@ def test_a_watched_network_is_left_without_hooks(network):
 def test_flying_and_training_compile_to_one_graph_each(network):
     from torch._dynamo.testing import CompileCounterWithBackend
 
-    contexts = Contexts.random(1)
+    contexts = RandomContexts.of(1)
     for work in (flying, training):
         torch.compiler.reset()
         counter = CompileCounterWithBackend("eager")
@@ -99,7 +99,7 @@ def test_flying_and_training_compile_to_one_graph_each(network):
 
 def test_training_lowers_the_loss(network):
     torch.manual_seed(1)
-    contexts = Contexts.random(2)
+    contexts = RandomContexts.of(2)
 
     def loss() -> float:
         with torch.no_grad():

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from wordwing.bench.learn import SMALL, Plan, _report, _WorkA
+from wordwing.bench.learn import SMALL, LearnBenchmark, _report, _WorkA
 from wordwing.cli import main
 from wordwing.learning.recipes.presets import gpu
 
@@ -31,7 +31,7 @@ def test_the_time_for_the_papers_budget_follows_from_the_rates(capsys):
     a = {"alone": 100_000.0, "together": 50_000.0, "starting": 30.0, "contexts": 1024, "peak_gib": None}
     b = {"alone": 40_000.0, "together": 20_000.0, "starting": 20.0, "flights": 16, "peak_gib": None, "length": 10.0}
     b |= {"fly": 0.7, "reward": 0.1, "learn": 0.2}
-    plan = Plan("cpu", 1.0, False, "cage", None, 0)
+    plan = LearnBenchmark("cpu", 1.0, False, "cage", None, 0)
     _report(a, b, torch.device("cpu"), plan)
     found = rows(capsys)
     assert tuple(found) == FIGURES
@@ -75,5 +75,5 @@ def test_the_batches_of_the_recipe_gpu_are_measured_with_its_mirrored_flights(ru
     config = replace(
         recipe, supervised=replace(recipe.supervised, executions=2, common=1, discriminator_images=2), data=SMALL.data
     )
-    work = _WorkA(run.network(), run.data, config, Plan("cpu", 1.0, False, "cage", None, 0, "gpu"))
+    work = _WorkA(run.network(), run.data, config, LearnBenchmark("cpu", 1.0, False, "cage", None, 0, "gpu"))
     assert work() == 4 * 4, "two executions, one of the cage and one of the lab, of four pictures"

@@ -7,13 +7,13 @@ from studio_server import LAYOUT, START
 from wordwing.errors import WordwingError
 from wordwing.studio.live import Start
 from wordwing.studio.messages import (
-    Control,
+    Button,
     Fly,
     Hello,
     MalformedError,
+    RandomLayout,
     Speed,
-    Stage,
-    Words,
+    UnknownWords,
     read_link,
     read_message,
     start_json,
@@ -32,12 +32,12 @@ def place(**changes):
 
 def test_messages_are_read():
     assert read(type="hello", version=1) == Hello(1)
-    assert read(type="stage", text="the barrel", corpus=None, seed=3) == Stage("the barrel", None, 3)
+    assert read(type="stage", text="the barrel", corpus=None, seed=3) == RandomLayout("the barrel", None, 3)
     assert read(type="fly", text=" go \n there ", policies=["other"]) == Fly("go there", ("other",), False)
     assert read(type="fly", text="go", policies=POLICIES, **{"continue": True}) == Fly("go", ("small0", "other"), True)
-    assert read(type="pause") == Control("pause")
+    assert read(type="pause") == Button("pause")
     assert read(type="speed", value=2) == Speed(2.0)
-    assert read(type="words", text="", policy="other", id=1) == Words("", "other", 1)
+    assert read(type="words", text="", policy="other", id=1) == UnknownWords("", "other", 1)
     placed = read(**place())
     assert isinstance(placed, Start)
     assert placed.xy == (START["x"], START["y"])

@@ -45,7 +45,7 @@ WAIT = 600.0
 
 
 @dataclass(frozen=True)
-class Plan:
+class LearnBenchmark:
     """What to measure."""
 
     device: str
@@ -58,7 +58,7 @@ class Plan:
     """Whose batches, on CUDA."""
 
 
-def bench_learn(plan: Plan) -> None:
+def bench_learn(plan: LearnBenchmark) -> None:
     """Print one JSON line for each figure; see `wordwing bench learn --help`."""
     device = find_device(plan.device)
     plan = replace(plan, device=str(device), compiled=plan.compiled and device.type == "cuda")
@@ -87,11 +87,11 @@ def bench_learn(plan: Plan) -> None:
     _report(figures["a"], figures["b"], device, plan)
 
 
-def _data(plan: Plan) -> DataConfig:
+def _data(plan: LearnBenchmark) -> DataConfig:
     return DataConfig(corpora=(plan.corpus,), limit=plan.limit, dev=1, seed=plan.seed)
 
 
-def _report(a: dict[str, Any], b: dict[str, Any], device: torch.device, plan: Plan) -> None:
+def _report(a: dict[str, Any], b: dict[str, Any], device: torch.device, plan: LearnBenchmark) -> None:
     where = {"device": device_title(device, 1), "compiled": plan.compiled, "corpus": plan.corpus}
     if plan.recipe != "paper":
         where["recipe"] = plan.recipe
@@ -115,7 +115,7 @@ def _report(a: dict[str, Any], b: dict[str, Any], device: torch.device, plan: Pl
     say("the paper's budget, minutes", (starting + warm + joint) / 60, warm_up=round(warm / 60, 2), **budget)
 
 
-def _child(name: str, plan: Plan, barrier: Any, results: Any, parent: int) -> None:
+def _child(name: str, plan: LearnBenchmark, barrier: Any, results: Any, parent: int) -> None:
     """One of the two processes: get ready, be measured alone, then together with the other."""
     die_with(parent)
     began = time.monotonic()
@@ -145,7 +145,7 @@ def _child(name: str, plan: Plan, barrier: Any, results: Any, parent: int) -> No
 class _WorkA:
     """Process A's updates; counts contexts."""
 
-    def __init__(self, network: PolicyNetwork, data: TrainingData, config: RunConfig, plan: Plan) -> None:
+    def __init__(self, network: PolicyNetwork, data: TrainingData, config: RunConfig, plan: LearnBenchmark) -> None:
         executions = initial_executions(data, config.data)
         lab = _noise(data, executions) if "cage" in data.examples.corpora else None
         paraphrases = training_paraphrases(data, config.data, config.supervised.contexts.mirrored > 0)
@@ -163,7 +163,7 @@ class _WorkA:
 class _WorkB:
     """Process B's iterations; counts decisions."""
 
-    def __init__(self, network: PolicyNetwork, data: TrainingData, config: RunConfig, plan: Plan) -> None:
+    def __init__(self, network: PolicyNetwork, data: TrainingData, config: RunConfig, plan: LearnBenchmark) -> None:
         self.learner = Reinforcement(network, data.examples, config.reinforcement, 0, plan.compiled)
         self.device = data.examples.device
 

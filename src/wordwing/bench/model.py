@@ -76,7 +76,7 @@ def bench_model(batch: int, device_name: str, seconds: float, compiled: bool, se
         torch.set_num_threads(threads)
 
 
-class Contexts(NamedTuple):
+class RandomContexts(NamedTuple):
     """N made-up contexts of drones somewhere in the arena."""
 
     tokens: Tokens
@@ -86,7 +86,7 @@ class Contexts(NamedTuple):
     gold: Visitation
 
     @classmethod
-    def random(cls, count: int, device: torch.device | str = "cpu") -> Contexts:
+    def of(cls, count: int, device: torch.device | str = "cpu") -> RandomContexts:
         """Noise for pictures and texts; it costs as much as any other."""
         xy = torch.rand(2, count, 2, device=device).mul(2).sub(1) * 0.8 * ARENA_HALF
         yaw = 2 * torch.pi * torch.rand(count, device=device)
@@ -104,7 +104,7 @@ class Contexts(NamedTuple):
         )
 
 
-class Meter:
+class PartMeter:
     """Charges what a clock counts to the part of a network that is at work, the innermost one."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -166,7 +166,7 @@ def parts_of(network: PolicyNetwork) -> dict[str, nn.Module]:
     }
 
 
-def step(network: PolicyNetwork, state: PolicyState, contexts: Contexts, meter: Meter) -> PolicyState:
+def step(network: PolicyNetwork, state: PolicyState, contexts: RandomContexts, meter: PartMeter) -> PolicyState:
     """`PolicyNetwork.forward`, and which part of it is at work."""
     with meter.part("mapping"):
         features = network.stage1.encode_images(contexts.image, "sim")
@@ -200,10 +200,10 @@ def counting() -> Iterator[Callable[[], int]]:
 @torch.no_grad()
 def costs(network: PolicyNetwork) -> dict[str, tuple[int, int]]:
     """Parameters and multiply-accumulates of the parts, for one drone on the CPU."""
-    contexts = Contexts.random(1)
+    contexts = RandomContexts.of(1)
     parts = parts_of(network)
     with counting() as clock:
-        meter = Meter(clock)
+        meter = PartMeter(clock)
         with meter.watching(parts):
             step(network, network.begin(contexts.tokens, contexts.start), contexts, meter)
     counted: set[Tensor] = set()
@@ -226,7 +226,7 @@ def _report_costs(network: PolicyNetwork, say: Report) -> None:
             per="flight" if part.startswith(PER_FLIGHT) else "step",
             parameters=parameters,
         )
-    contexts = Contexts.random(1)
+    contexts = RandomContexts.of(1)
     with torch.no_grad(), counting() as clock:
         state = network.begin(contexts.tokens, contexts.start)
         begun = clock()
@@ -240,7 +240,7 @@ def _report_costs(network: PolicyNetwork, say: Report) -> None:
 def _report_latency(network: PolicyNetwork, say: Report, seconds: float) -> None:
     """One drone on the CPU: how long a step takes, and what in it."""
     where = {"device": device_title(torch.device("cpu"), THREADS), "batch": 1}
-    contexts = Contexts.random(1)
+    contexts = RandomContexts.of(1)
     state = network.begin(contexts.tokens, contexts.start)
     for _step in range(3):
         state, _beliefs = network(state, contexts.image, contexts.pose, "sim")
@@ -252,7 +252,7 @@ def _report_latency(network: PolicyNetwork, say: Report, seconds: float) -> None
     slow = sorted(times)[int(0.9 * len(times))]
     median = round(1e3 * statistics.median(times), 2)
     say("ms for a step, median", median, p90=round(1e3 * slow, 2), steps=len(times), **where)
-    meter = Meter(time.perf_counter)
+    meter = PartMeter(time.perf_counter)
     with meter.watching(parts_of(network)):
         for _time in times:
             state = step(network, state, contexts, meter)
@@ -261,7 +261,7 @@ def _report_latency(network: PolicyNetwork, say: Report, seconds: float) -> None
         say("share of a step", round(spent / total, 4), part=part, **where)
 
 
-def objective(network: PolicyNetwork, state: PolicyState, contexts: Contexts) -> Tensor:
+def objective(network: PolicyNetwork, state: PolicyState, contexts: RandomContexts) -> Tensor:
     """Cross-entropy of stage 1 after one more image, the mean over contexts."""
     features = network.stage1.encode_images(contexts.image, "sim")
     state, output = network.run_stage1(state, features, contexts.pose[:, None])
@@ -269,7 +269,7 @@ def objective(network: PolicyNetwork, state: PolicyState, contexts: Contexts) ->
     return cross_entropy(output.scores, network.stage1.support(state.observed), gold).sum(-1).mean()
 
 
-def flying(network: PolicyNetwork, contexts: Contexts, wrap: Wrap) -> Callable[[], None]:
+def flying(network: PolicyNetwork, contexts: RandomContexts, wrap: Wrap) -> Callable[[], None]:
     """Policy steps of many drones: each call looks, plans and decides once."""
     forward = wrap(network)
     with torch.no_grad(), precision(contexts.image.device):
@@ -284,7 +284,7 @@ def flying(network: PolicyNetwork, contexts: Contexts, wrap: Wrap) -> Callable[[
     return call
 
 
-def training(network: PolicyNetwork, contexts: Contexts, wrap: Wrap) -> Callable[[], None]:
+def training(network: PolicyNetwork, contexts: RandomContexts, wrap: Wrap) -> Callable[[], None]:
     """Updates of stage 1: each call reads, maps and plans for every context, and takes one step of Adam."""
     loss_of = wrap(partial(objective, network))
     optimizer = torch.optim.Adam(network.stage1.parameters(), lr=1e-4, fused=contexts.image.is_cuda)
@@ -325,7 +325,7 @@ def _report_rates(
 
 
 def _measure(
-    work: Callable[[PolicyNetwork, Contexts, Wrap], Callable[[], None]],
+    work: Callable[[PolicyNetwork, RandomContexts, Wrap], Callable[[], None]],
     network: PolicyNetwork,
     batch: int,
     device: torch.device,
@@ -339,7 +339,7 @@ def _measure(
     if on_cuda:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
-    call = work(network, Contexts.random(batch, device), compile_once if compiling else lambda function: function)
+    call = work(network, RandomContexts.of(batch, device), compile_once if compiling else lambda function: function)
     # The second call may still compile: it gets the first one's state, whose memory is laid out otherwise.
     rate = batch * rate_of(call, seconds, device, warm_up=3 if on_cuda else 1)
     return rate, {"peak_gib": round(torch.cuda.max_memory_allocated(device) / 2**30, 2)} if on_cuda else {}

@@ -105,10 +105,10 @@ def learn(
         recipe: Whose batches: 2,048 flights an iteration in paper, 512 in gpu.
         seed: Of corpus and weights.
     """
-    from wordwing.bench.learn import Plan, bench_learn
+    from wordwing.bench.learn import LearnBenchmark, bench_learn
 
     check_positive("seconds", seconds)
-    bench_learn(Plan(device, seconds, compile, corpus, check_limit(limit), check_seed(seed), recipe))
+    bench_learn(LearnBenchmark(device, seconds, compile, corpus, check_limit(limit), check_seed(seed), recipe))
 
 
 def flight(

@@ -22,7 +22,7 @@ from wordwing.files import replacing
 from wordwing.frames import euler_from_quaternion
 from wordwing.interface import CONTROL_PERIOD
 from wordwing.studio.live import Ending, LiveFlight, Start
-from wordwing.studio.messages import Link, read_link, start_json
+from wordwing.studio.messages import SharedLink, read_link, start_json
 
 DAY = 86_400.0
 DAYS = 30.0
@@ -118,7 +118,7 @@ class Episodes:
             raise ValueError("no episode is called that")
         return self.folder / f"{name}.mp4"
 
-    def link(self, name: str, policies: Sequence[str]) -> Link | None:
+    def link(self, name: str, policies: Sequence[str]) -> SharedLink | None:
         """All that decides the flights of an episode, to fly them again; None where it cannot be read."""
         path = self.path(name)
         if path is None:

@@ -65,7 +65,7 @@ class Hello:
 
 @exact
 @dataclass(frozen=True)
-class Stage:
+class RandomLayout:
     """Draw a random layout with what a text names."""
 
     text: str
@@ -86,7 +86,7 @@ class StartRow:
 
 @exact
 @dataclass(frozen=True)
-class Place:
+class PlaceLayout:
     """Put landmarks and the drone somewhere; what reaches out of the arena is moved into it."""
 
     layout: dict[str, Any]
@@ -120,7 +120,7 @@ class Fly:
 
 @exact
 @dataclass(frozen=True)
-class Control:
+class Button:
     """One of the buttons."""
 
     type: Literal["pause", "resume", "step", "stop", "reset", "keep"]
@@ -137,7 +137,7 @@ class Speed:
 
 @exact
 @dataclass(frozen=True)
-class Words:
+class UnknownWords:
     """Which words of a text does a policy not know?"""
 
     text: str
@@ -160,7 +160,7 @@ class _LinkRow:
 
 
 @dataclass(frozen=True)
-class Link:
+class SharedLink:
     """The content of a shared link: all that decides flights."""
 
     start: Start
@@ -168,12 +168,12 @@ class Link:
     texts: tuple[str, ...]
 
 
-Message = Hello | Stage | Start | Fly | Control | Speed | Words
-"""What a page may ask for; a `Place` comes as the `Start` that it says."""
+Message = Hello | RandomLayout | Start | Fly | Button | Speed | UnknownWords
+"""What a page may ask for; a `PlaceLayout` comes as the `Start` that it says."""
 
 _CLASSES: dict[str, Any] = {
     kind: message
-    for message in (Hello, Stage, Place, Fly, Speed, Words, Control)
+    for message in (Hello, RandomLayout, PlaceLayout, Fly, Speed, UnknownWords, Button)
     for kind in get_args(get_type_hints(message)["type"])
 }
 """Messages by their type."""
@@ -198,36 +198,36 @@ def read_message(text: str, policies: Collection[str]) -> Message:
     match message:
         case Hello(version) if version != VERSION:
             raise MalformedError(f"the page speaks version {version}, the server {VERSION}; load the page again")
-        case Stage():
+        case RandomLayout():
             _check_text(message.text)
             _check_range("seed", message.seed, 0, MAX_SEED)
-        case Place():
+        case PlaceLayout():
             return message.checked()
         case Fly():
             _check_policies(message.policies, policies)
             return replace(message, text=_instruction(message.text))
         case Speed(value):
             _check_range("speed", value, MIN_SPEED, MAX_SPEED)
-        case Words():
+        case UnknownWords():
             _check_policies([message.policy], policies)
             _check_text(message.text)
             _check_range("id", message.id, 0, MAX_ID)
     return message
 
 
-def read_link(text: str, policies: Collection[str]) -> Link:
+def read_link(text: str, policies: Collection[str]) -> SharedLink:
     """The content of a shared link; `policies` are the names of those who can fly."""
     row = _shaped(_LinkRow, _read_object(text, "the link"), "the link")
     names = tuple(name for name in (*(row.policies or ()), row.policy) if name is not None)
     if (row.policy is None) == (row.policies is None):
         raise MalformedError('the link needs "policies", a list of one or two names')
     _check_policies(names, policies)
-    start = Place(row.layout, row.start, row.seed, row.vehicle).checked()
-    return Link(start, names, tuple(map(_instruction, row.texts)))
+    start = PlaceLayout(row.layout, row.start, row.seed, row.vehicle).checked()
+    return SharedLink(start, names, tuple(map(_instruction, row.texts)))
 
 
 def start_json(start: Start) -> dict[str, Any]:
-    """The part of a message or a link that says where drones start; `Place` reads it."""
+    """The part of a message or a link that says where drones start; `PlaceLayout` reads it."""
     return {
         "layout": json.loads(start.layout.to_json()),
         "start": {"x": start.xy[0], "y": start.xy[1], "yaw": start.yaw},

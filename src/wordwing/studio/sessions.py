@@ -18,7 +18,7 @@ from wordwing.interface import CONTROL_PERIOD, Domain
 from wordwing.language.missing_landmarks import stage
 from wordwing.studio.episodes import ending_json, episode_json
 from wordwing.studio.live import Ending, LiveFlight, Start
-from wordwing.studio.messages import MAX_TEXTS, Control, Fly, Hello, Message, Speed, Stage, Words
+from wordwing.studio.messages import MAX_TEXTS, Button, Fly, Hello, Message, RandomLayout, Speed, UnknownWords
 from wordwing.studio.replies import FrameWriter, placed, welcome, words_json
 from wordwing.studio.resources import Resources
 from wordwing.web.security import where
@@ -79,7 +79,7 @@ class Session:
         match message:
             case Hello():
                 await self._tell(welcome(self._resources.policies, self._resources.limit))
-            case Stage():
+            case RandomLayout():
                 await self._stage(message)
             case Start():
                 await self._place(message)
@@ -88,13 +88,13 @@ class Session:
             case Speed(value):
                 self._speed = value
                 self._wake.set()
-            case Words():
+            case UnknownWords():
                 await self._words(message)
-            case Control("keep"):
+            case Button("keep"):
                 await self._keep()
-            case Control("reset"):
+            case Button("reset"):
                 await self._reset()
-            case Control(button):
+            case Button(button):
                 await self._press(button)
 
     async def close(self) -> None:
@@ -107,7 +107,7 @@ class Session:
                 await self._flying
         self._lanes = []
 
-    async def _stage(self, message: Stage) -> None:
+    async def _stage(self, message: RandomLayout) -> None:
         await self._check_still()
         vehicle: Domain = "sim" if self._start is None else self._start.vehicle
 
@@ -257,7 +257,7 @@ class Session:
         self._quitting, self._texts = False, []
         await self._tell({"type": "state", "phase": "idle", "lane": 0, "step": 0})
 
-    async def _words(self, message: Words) -> None:
+    async def _words(self, message: UnknownWords) -> None:
         vocabulary = self._resources.policies[message.policy].loaded.vocabulary
         start = self._start
 

@@ -31,7 +31,7 @@ from wordwing.files import replacing, unfinished
 from wordwing.language.out_of_vocabulary import marks
 from wordwing.studio.episodes import DAY, new_name
 from wordwing.studio.live import LiveFlight
-from wordwing.studio.messages import Link, read_link, start_json
+from wordwing.studio.messages import SharedLink, read_link, start_json
 from wordwing.studio.resources import NamedPolicies, load_policies
 from wordwing.viz.animation import MAP_SIZE, write_video
 from wordwing.viz.belief_video import belief_frames
@@ -63,7 +63,7 @@ class QueueFullError(WordwingError):
 class VideoJob:
     """A video to render."""
 
-    link: Link
+    link: SharedLink
     out: Path
     share: float = 0.0
     """How much of it is done."""
@@ -91,7 +91,7 @@ class VideoQueue:
         unfinished.add(self._folder)
         self._task: asyncio.Task[None] | None = None
 
-    def add(self, link: Link, name: str | None = None, out: Path | None = None) -> str:
+    def add(self, link: SharedLink, name: str | None = None, out: Path | None = None) -> str:
         """Put a video into the queue, or find it there.
 
         Args:
@@ -180,7 +180,7 @@ class VideoQueue:
 
 
 def video_frames(
-    link: Link, policies: NamedPolicies, steps: int = STEPS, tell: Callable[[float], None] = lambda share: None
+    link: SharedLink, policies: NamedPolicies, steps: int = STEPS, tell: Callable[[float], None] = lambda share: None
 ) -> Iterator[Image.Image]:
     """Frames of the video of a link: its policies one after another, each with all texts.
 

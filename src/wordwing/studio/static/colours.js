@@ -1,4 +1,4 @@
-/** Okabe and Ito's palette, which colour-blind people can tell apart; the same as in all pictures of wordwing. */
+/** Okabe and Ito's palette, which colour-blind people can tell apart; the same as in all images of wordwing. */
 
 export const FLOWN = "rgb(0 114 178)";
 export const VERMILLION = "rgb(213 94 0)";

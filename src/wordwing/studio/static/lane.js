@@ -1,7 +1,7 @@
-/** One drone on the page: its view from above, pictures, curves and verdict. Two of them fly side by side. */
+/** One drone on the page: its view from above, images, curves and verdict. Two of them fly side by side. */
 
 import { byId, make, percent } from "./dom.js";
-import { Pictures } from "./maps.js";
+import { Panels } from "./maps.js";
 import { Plots } from "./plots.js";
 import { PERIOD } from "./recording.js";
 import { WorldView } from "./world.js";
@@ -35,7 +35,7 @@ export class Lane {
     this.clauses = part(".clauses");
     this.canvas = /** @type {HTMLCanvasElement} */ (part(".overhead"));
     this.view = new WorldView(this.canvas);
-    this.pictures = new Pictures(part(".pictures"), part(".explain"));
+    this.images = new Panels(part(".images"), part(".explain"));
     this.plots = new Plots(part(".plots"), (share) => seek(Math.floor(share * this.plots.span)));
     this.bars = [...this.element.querySelectorAll(".bar")].map((bar) => ({
       meter: /** @type {HTMLElement} */ (bar.querySelector(".meter")),
@@ -64,7 +64,7 @@ export class Lane {
       peaks.forEach((peak, which) => (peaks[which] = Math.max(peak, each.peaks?.[which] ?? 0)));
     }
     this.view.show({ ...world, past, coming: all.slice(past.length), peaks });
-    this.pictures.show(frame, world.grid, world.extent);
+    this.images.show(frame, world.grid, world.extent);
     this.plots.show(all, recording?.ticks ?? 0, tick);
     this.bars.forEach(({ meter, fill, words }, which) => {
       const share = frame?.unobserved?.[which];

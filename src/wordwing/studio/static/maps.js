@@ -1,4 +1,4 @@
-/** The small pictures of what happens between camera and decision, each with a line that says what it is. */
+/** The small images of what happens between camera and decision, each with a line that says what it is. */
 
 import { EDGE, OUTSIDE, SEEN, UNOBSERVED } from "./colours.js";
 import { make, sized } from "./dom.js";
@@ -6,7 +6,7 @@ import { mapTransform } from "./geometry.js";
 import { drawDrone } from "./pencils.js";
 
 /** @typedef {import("./socket.js").Frame} Frame */
-/** @typedef {import("./socket.js").Picture} Picture */
+/** @typedef {import("./socket.js").Raster} Raster */
 
 /** @type {{name: string, title: string, symbol: [string, string], wide: boolean, says: string}[]} */
 const PANELS = [
@@ -16,11 +16,11 @@ const PANELS = [
   },
   {
     name: "features", title: "features", symbol: ["F", "C"], wide: true,
-    says: "Features: what the network makes of the picture. Like colours are like features, within one instruction.",
+    says: "Features: what the network makes of the image. Like colours are like features, within one instruction.",
   },
   {
     name: "semantic", title: "memory", symbol: ["S", "W"], wide: false,
-    says: "Memory: the features of all pictures so far, laid on the ground where they belong. Grey is not seen yet.",
+    says: "Memory: the features of all images so far, laid on the ground where they belong. Grey is not seen yet.",
   },
   {
     name: "grounding", title: "picked", symbol: ["R", "W"], wide: false,
@@ -32,14 +32,14 @@ const PANELS = [
   },
 ];
 
-const INVITATION = "Point at a picture, or choose it, to read what it is.";
+const INVITATION = "Point at an image, or choose it, to read what it is.";
 
 /** Bits of the masks. */
 const OBSERVED = 1, ARENA = 2, BOUNDARY = 4;
 
-export class Pictures {
+export class Panels {
   /**
-   * @param {HTMLElement} place Where the pictures go.
+   * @param {HTMLElement} place Where the images go.
    * @param {HTMLElement} line Where the explanations go.
    */
   constructor(place, line) {
@@ -84,14 +84,14 @@ export class Pictures {
     for (const { name, wide } of PANELS) {
       const canvas = /** @type {HTMLCanvasElement} */ (this.canvases.get(name));
       const { context, width, height, ratio } = sized(canvas);
-      const picture = this.#frame?.pictures[name];
+      const image = this.#frame?.images[name];
       context.clearRect(0, 0, width, height);
-      if (!this.#frame || !picture) continue;
+      if (!this.#frame || !image) continue;
       if (!wide) {
         context.fillStyle = `rgb(${OUTSIDE.join(" ")})`;
         context.fillRect(0, 0, width, height);
       }
-      this.#load(picture, name);
+      this.#load(image, name);
       context.imageSmoothingEnabled = name === "image";
       context.imageSmoothingQuality = "high";
       if (wide) {
@@ -108,7 +108,7 @@ export class Pictures {
 
   /**
    * Put bytes into the buffer, to be drawn from there.
-   * @param {Picture} picture
+   * @param {Raster} image
    * @param {string} name
    */
   #load({ shape: [rows, columns], data }, name) {

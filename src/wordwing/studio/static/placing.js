@@ -41,15 +41,15 @@ export class Placing {
   /**
    * The server has placed everything.
    * @param {Place & {overhead: string, extent: number}} message
-   * @returns {Promise<boolean>} Whether the picture is there, and nothing newer is on its way.
+   * @returns {Promise<boolean>} Whether the image is there, and nothing newer is on its way.
    */
   async placed({ layout, start, seed, vehicle, overhead, extent }) {
     this.#open = Math.max(0, this.#open - 1);
     const confirmed = { layout, start, seed, vehicle };
     this.confirmed = confirmed;
-    const picture = await decoded(overhead);
+    const image = await decoded(overhead);
     if (this.confirmed !== confirmed) return false;
-    [this.ground, this.extent] = [picture, extent];
+    [this.ground, this.extent] = [image, extent];
     return !this.pending;
   }
 

@@ -113,7 +113,7 @@ export class Recording {
     return this.endings.find((ending) => ending.lane === lane && ending.leg === leg);
   }
 
-  /** The episode as a file: all numbers, no pictures. */
+  /** The episode as a file: all numbers, no images. */
   toJSON() {
     return {
       schema: 1,

@@ -1,7 +1,7 @@
 /** The connection to the studio: JSON both ways, and decisions as binary messages. */
 
 /**
- * @typedef {object} Frame One decision, with the pictures and maps that came with it.
+ * @typedef {object} Frame One decision, with the images and maps that came with it.
  * @property {number} lane
  * @property {number} step
  * @property {number} time Seconds since the start of this instruction.
@@ -14,10 +14,10 @@
  * @property {boolean} settling
  * @property {[number, number, number]} frame The start frame in the world: x, y, yaw.
  * @property {[number, number]} [peaks] Largest cell of d^p and d^g.
- * @property {Record<string, Picture>} pictures
+ * @property {Record<string, Raster>} images
  */
 
-/** @typedef {{shape: number[], data: Uint8Array}} Picture */
+/** @typedef {{shape: number[], data: Uint8Array}} Raster */
 
 /**
  * Read a binary message.
@@ -27,17 +27,17 @@
 export function decode(message) {
   const length = new DataView(message).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(message, 4, length)));
-  /** @type {Record<string, Picture>} */
-  const pictures = {};
+  /** @type {Record<string, Raster>} */
+  const images = {};
   let at = 4 + length;
   for (const { name, shape, type } of header.arrays) {
     if (type !== "uint8") throw new Error(`an array of ${type}`);
     const count = shape.reduce((/** @type {number} */ a, /** @type {number} */ b) => a * b, 1);
-    pictures[name] = { shape, data: new Uint8Array(message, at, count) };
+    images[name] = { shape, data: new Uint8Array(message, at, count) };
     at += count;
   }
   delete header.arrays;
-  return { ...header, pictures };
+  return { ...header, images };
 }
 
 /** Dispatches "message" (detail: the parsed JSON), "frame" (detail: Frame) and "lost". */

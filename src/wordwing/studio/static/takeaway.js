@@ -1,11 +1,11 @@
-/** What visitors can take with them: the episode, a film of it, a link that flies it again. */
+/** What visitors can take with them: the episode, a video of it, a link that flies it again. */
 
 import { byId, download, make, sentence } from "./dom.js";
 import { toLink } from "./link.js";
 
 /** @typedef {import("./recording.js").Recording} Recording */
 
-/** Milliseconds between two questions how far a film is. */
+/** Milliseconds between two questions how far a video is. */
 const ASK = 1000;
 
 export class Takeaway {
@@ -15,8 +15,8 @@ export class Takeaway {
     this.recording = null;
     this.said = byId("taken");
     this.videos = byId("videos");
-    this.film = byId("film");
-    this.share = /** @type {HTMLProgressElement} */ (byId("film-share"));
+    this.video = byId("video-progress");
+    this.share = /** @type {HTMLProgressElement} */ (byId("video-share"));
     this.field = /** @type {HTMLInputElement} */ (byId("link"));
     byId("share").addEventListener("click", () => this.#copy());
     byId("episode").addEventListener("click", () => {
@@ -28,7 +28,7 @@ export class Takeaway {
     this.field.addEventListener("focus", () => this.field.select());
   }
 
-  #filming = false;
+  #rendering = false;
   #flown = false;
   #connected = false;
 
@@ -48,7 +48,7 @@ export class Takeaway {
     }
     const policies = recording?.policies.length ? recording.policies : [""];
     if (changed || this.videos.children.length !== policies.length) {
-      if (changed && !this.#filming) this.said.textContent = "";
+      if (changed && !this.#rendering) this.said.textContent = "";
       this.videos.replaceChildren(
         ...policies.map((policy) => {
           const label = policies.length > 1 ? `Video of ${policy}` : "Video (MP4)";
@@ -64,7 +64,7 @@ export class Takeaway {
   #enable() {
     for (const id of ["share", "episode"]) byId(id).toggleAttribute("disabled", !this.#flown);
     byId("keep").toggleAttribute("disabled", !this.#flown || !this.#connected);
-    const can = this.#flown && this.#connected && !this.#filming;
+    const can = this.#flown && this.#connected && !this.#rendering;
     for (const button of this.videos.children) button.toggleAttribute("disabled", !can);
   }
 
@@ -72,9 +72,9 @@ export class Takeaway {
   kept(id) {
     const address = `/episodes/${encodeURIComponent(id)}`;
     const numbers = make("a", { href: `${address}.json`, target: "_blank", rel: "noopener" }, "its address");
-    const film = make("button", { type: "button", class: "wide" }, "Film of the kept episode");
-    film.addEventListener("click", () => this.#film(async () => `${address}.mp4`));
-    this.said.replaceChildren("Kept on this server: ", numbers, ". ", film);
+    const video = make("button", { type: "button", class: "wide" }, "Video of the kept episode");
+    video.addEventListener("click", () => this.#render(async () => `${address}.mp4`));
+    this.said.replaceChildren("Kept on this server: ", numbers, ". ", video);
   }
 
   async #copy() {
@@ -94,41 +94,41 @@ export class Takeaway {
   }
 
   /**
-   * Have the flight of one policy flown again and filmed.
+   * Have the flight of one policy flown again and rendered as a video.
    * @param {string} policy
    */
   #make(policy) {
     if (!this.recording) return;
     const { layout, start, seed, vehicle, texts } = this.recording.shared;
     const body = JSON.stringify({ layout, start, seed, vehicle, policies: [policy], texts });
-    this.#film(async () => {
+    this.#render(async () => {
       const asked = await fetch("/video", { method: "POST", body, headers: { "Content-Type": "application/json" } });
       const { job, message } = await asked.json().catch(() => ({}));
-      if (!asked.ok) throw new Error(message ? sentence(message) : "The film could not be begun.");
+      if (!asked.ok) throw new Error(message ? sentence(message) : "The video could not be begun.");
       return `/video/${encodeURIComponent(job)}`;
     });
   }
 
   /**
-   * Wait for a film and download it.
+   * Wait for a video and download it.
    * @param {() => Promise<string>} begin Answers where it will be.
    */
-  async #film(begin) {
-    if (this.#filming) return;
-    this.#filming = true;
+  async #render(begin) {
+    if (this.#rendering) return;
+    this.#rendering = true;
     this.#enable();
     this.share.value = 0;
-    this.film.hidden = false;
-    this.said.textContent = "The flight is flown again and filmed; that takes a while.";
+    this.video.hidden = false;
+    this.said.textContent = "The flight is flown again and rendered as a video; that takes a while.";
     try {
       download(await this.#wait(await begin()), "wordwing-flight.mp4");
-      this.said.textContent = "The film is in your downloads.";
+      this.said.textContent = "The video is in your downloads.";
     } catch (error) {
       const silent = error instanceof TypeError; // so fetch says that nobody answers
       this.said.textContent = silent ? "The studio does not answer." : /** @type {Error} */ (error).message;
     }
-    this.#filming = false;
-    this.film.hidden = true;
+    this.#rendering = false;
+    this.video.hidden = true;
     this.#enable();
   }
 
@@ -138,7 +138,7 @@ export class Takeaway {
       const answer = await fetch(address);
       if (answer.status === 200) return answer.blob();
       const { share, message } = await answer.json().catch(() => ({}));
-      if (answer.status !== 202) throw new Error(message ? sentence(message) : "The film could not be made.");
+      if (answer.status !== 202) throw new Error(message ? sentence(message) : "The video could not be made.");
       this.share.value = Number(share) || 0;
       await new Promise((resolve) => setTimeout(resolve, ASK));
     }

@@ -15,7 +15,7 @@ const GLIDE = 220;
 
 /**
  * @typedef {object} Scene What there is to see.
- * @property {CanvasImageSource | null} ground Picture of the world from above.
+ * @property {CanvasImageSource | null} ground Image of the world from above.
  * @property {number} extent Metres across it.
  * @property {Landmark[]} landmarks
  * @property {Place} start
@@ -162,7 +162,7 @@ export class WorldView {
     const scene = /** @type {Scene} */ (this.scene);
     const { frame } = /** @type {Kept} */ (scene.past.at(-1));
     for (const [number, name] of /** @type {["path", "goal"]} */ (["path", "goal"]).entries()) {
-      const map = frame.pictures[name];
+      const map = frame.images[name];
       if (!scene.layers[name] || !map) continue;
       const share = (frame.peaks?.[number] ?? 1) / Math.max(1e-9, scene.peaks[number]);
       const [red, green, blue] = [PASS, STOP][number];
