@@ -1,4 +1,5 @@
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 import gymnasium
@@ -10,6 +11,9 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from numpy.testing import assert_array_equal
 
+from small_evaluation import small_cage
+from wordwing.data import corpora
+from wordwing.data.dataset import Dataset
 from wordwing.envs import ENV_ID, FollowEnv, FollowVectorEnv, register_envs, vector
 from wordwing.errors import WordwingError
 from wordwing.execution import metrics, runner
@@ -341,18 +345,40 @@ def test_setpoints_are_brought_into_their_limits_and_nan_hovers(action, meant):
     assert not said[0][2]
 
 
-@pytest.mark.parametrize("corpus", ["field", "cage", "house"])
-def test_sampled_episodes_stay_in_their_spaces_and_name_the_landmark_at_the_goal(corpus):
-    rng = np.random.default_rng(7)
-    env = FollowEnv(corpus)
-    observation, _ = env.reset(seed=3)
-    for action in random_actions(rng, 12, stops=0.0):
+@pytest.fixture(scope="module")
+def cached(tmp_path_factory) -> Iterator[Dataset]:
+    """A small cage where the corpora are kept."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WORDWING_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield small_cage(corpora.corpus_folder("cage", 0), steps=7, train=2, dev=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "split", "flown"), [("cage", None, "train"), ("cage", "dev", "dev"), (None, None, "dev")]
+)
+def test_the_corpus_that_is_named_is_flown_all_of_it(cached, name, split, flown):
+    dataset = cached if name else corpora.corpus("dev-mini")
+    expected = [dataset.task(entry) for entry in dataset.instructions(flown)]
+    env = FollowEnv(**({"corpus": name} if name else {}), split=split)
+    assert env._worlds.max_steps == dataset.steps
+    found = []
+    for episode in range(len(expected)):
+        observation, _ = env.reset(seed=None if episode else 3)
         assert observation in env.observation_space
-        assert env.task.instruction == observation["instruction"]
+        assert observation["instruction"] == env.task.instruction
+        found.append(env.task)
+    key = lambda task: (task.instruction, task.start_xy, task.start_yaw, task.gold_path.tolist())  # noqa: E731
+    assert sorted(map(key, found)) == sorted(map(key, expected))
+    assert list(map(key, found)) != list(map(key, expected)), "in an order of its own"
+
+
+def test_episodes_of_a_corpus_stay_in_their_spaces(cached):
+    rng = np.random.default_rng(7)
+    env = FollowEnv("cage")
+    observation, _ = env.reset(seed=3)
+    for action in random_actions(rng, 6, stops=0.0):
+        assert observation in env.observation_space
         observation = env.step(action)[0]
-    end = env.task.gold_path[-1]
-    nearest = min(env.task.layout.landmarks, key=lambda entry: math.dist(end, (entry.x, entry.y)))
-    assert observation["instruction"].removeprefix("fly to the ") in nearest.kind.nouns
 
 
 def test_even_a_drone_that_has_left_the_arena_is_observed_within_the_spaces():
@@ -427,7 +453,7 @@ def test_a_reset_mask_that_makes_no_sense_is_refused(mask, tasks):
 
 
 def test_arguments_that_make_no_sense_are_answered_with_a_sentence(tasks):
-    with pytest.raises(WordwingError, match='no corpus is called "cages"; did you mean "cage"'):
+    with pytest.raises(WordwingError, match='there is no corpus "cages"; did you mean "cage"'):
         FollowEnv("cages")
     with pytest.raises(WordwingError, match='no render mode is called "human"; there is rgb_array'):
         FollowEnv(render_mode="human")

@@ -2,10 +2,10 @@
 
 Importing this package registers it, by itself or as Gymnasium does it:
 
-    gymnasium.make("wordwing.envs:wordwing/Follow-v0", corpus="cage")
-    gymnasium.make_vec("wordwing.envs:wordwing/Follow-v0", num_envs=8)
+    gymnasium.make("wordwing.envs:wordwing/Follow-v0")
+    gymnasium.make_vec("wordwing.envs:wordwing/Follow-v0", num_envs=8, corpus="cage")
 
-The environments sit on top of both the simulator and the evaluation, whose metrics they report.
+Without a corpus they fly dev-mini, 64 instructions that come with wordwing.
 """
 
 import gymnasium as gym

@@ -11,18 +11,16 @@ import torch
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
+from wordwing.data.corpora import MINI
 from wordwing.envs.vector import RENDERING, FollowVectorEnv, single
-from wordwing.execution.runner import MAX_STEPS
-from wordwing.world.catalogue import Corpus
 from wordwing.world.tasks import Task
 
 
 class FollowEnv(gym.Env[dict[str, Any], NDArray[np.float32]]):
     """A drone that is told in English where to fly.
 
-    An episode is a task: a layout of landmarks, a start, an instruction, and the demonstration's
-    path, which is not shown. Until there is a corpus of written instructions, those of sampled
-    tasks are generated and name only the goal: "fly to the barrel" (`sample_tasks`).
+    An episode is a task of a corpus: a layout of landmarks, a start, an instruction, and the demonstration's path,
+    which is not shown.
 
     Observation:
         `rgb` [72, 128, 3] uint8, the drone's camera; `pose` [7] float32, its position x, y, z in
@@ -56,10 +54,11 @@ class FollowEnv(gym.Env[dict[str, Any], NDArray[np.float32]]):
 
     def __init__(
         self,
-        corpus: Corpus = "cage",
+        corpus: str = MINI,
         tasks: Sequence[Task] | None = None,
         *,
-        max_steps: int = MAX_STEPS,
+        split: str | None = None,
+        max_steps: int | None = None,
         safety: bool = True,
         device: torch.device | str = "cpu",
         render_mode: str | None = None,
@@ -68,6 +67,7 @@ class FollowEnv(gym.Env[dict[str, Any], NDArray[np.float32]]):
             1,
             corpus,
             tasks,
+            split=split,
             max_steps=max_steps,
             safety=safety,
             device=device,
@@ -108,5 +108,5 @@ class FollowEnv(gym.Env[dict[str, Any], NDArray[np.float32]]):
 
     def render(self) -> NDArray[np.uint8] | None:
         """The world from above [300, 300, 3], x up and y left, with the drone and its path."""
-        pictures = self._worlds.render()
-        return None if pictures is None else pictures[0]
+        images = self._worlds.render()
+        return None if images is None else images[0]

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import Any, overload
 
 import gymnasium as gym
 import numpy as np
@@ -18,37 +18,67 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from wordwing.camera import CameraConfig
-from wordwing.errors import WordwingError, did_you_mean
+from wordwing.data.corpora import MINI, corpus
+from wordwing.errors import WordwingError
 from wordwing.execution.metrics import emd, final_distance, succeeded
-from wordwing.execution.runner import MAX_STEPS, SETTLE_STEPS, start_poses
+from wordwing.execution.runner import MAX_STEPS, SETTLE_STEPS, execute, start_poses
 from wordwing.frames import ARENA_HALF, ARENA_SIZE, Pose
-from wordwing.interface import CONTROL_PERIOD, MAX_FORWARD, MAX_YAW_RATE, Observation, Setpoint
+from wordwing.interface import CONTROL_PERIOD, MAX_FORWARD, MAX_YAW_RATE, Action, Observation, Setpoint
 from wordwing.sim.simulator import Simulator
 from wordwing.viz.drawing import FLOWN, MAP_EXTENT, drone_outline, map_pixels
-from wordwing.world.catalogue import Corpus
-from wordwing.world.tasks import Task, sample_tasks
+from wordwing.world.tasks import Task
 
 STOP_BONUS = 1.0
 """Reward for a STOP that brings the drone to rest where the demonstration ends."""
 
-PICTURE_SIZE = 300
-"""Edge of a rendered picture, pixels."""
+IMAGE_SIZE = 300
+"""Edge of a rendered image, pixels."""
 
 RENDERING: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 1 / CONTROL_PERIOD}
-"""What Gymnasium wants to know about rendering; at this rate a film runs at the flight's pace."""
+"""What Gymnasium wants to know about rendering; at this rate a video runs at the flight's pace."""
 
 CHARACTERS = "".join(map(chr, range(32, 127)))
-"""What instructions may be written with: printable ASCII."""
+"""What instructions of given tasks may be written with: printable ASCII."""
+
+MAX_CHARACTERS = 2000
+"""Of an instruction."""
 
 
-def single_spaces() -> tuple[gym.spaces.Dict, gym.spaces.Box]:
-    """What one drone observes and what it is told; `FollowEnv` says what they mean."""
+class _CorpusTasks(Sequence[Task]):
+    """The tasks of a split of a corpus, made when they are asked for."""
+
+    def __init__(self, name: str, split: str | None) -> None:
+        self._dataset = corpus(name)
+        splits = self._dataset.splits
+        self._instructions = [
+            entry
+            for entry in self._dataset.instructions(split or ("train" if "train" in splits else splits[0]))
+            if 1 <= len(entry.segment.instruction) <= MAX_CHARACTERS
+        ]
+        self.steps = self._dataset.steps
+        self.characters = "".join(sorted({*CHARACTERS}.union(*(e.segment.instruction for e in self._instructions))))
+
+    def __len__(self) -> int:
+        return len(self._instructions)
+
+    @overload
+    def __getitem__(self, index: int) -> Task: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Task]: ...
+    def __getitem__(self, index: int | slice) -> Task | Sequence[Task]:
+        if isinstance(index, slice):
+            return [self._dataset.task(entry) for entry in self._instructions[index]]
+        return self._dataset.task(self._instructions[index])
+
+
+def single_spaces(characters: str) -> tuple[gym.spaces.Dict, gym.spaces.Box]:
+    """What one drone observes, with instructions of these characters, and what it is told; see `FollowEnv`."""
     # Gymnasium wants finite bounds: no drone gets that far, and quaternions are unit to rounding.
     most = np.array([ARENA_SIZE] * 3 + [1 + 1e-6] * 4, np.float32)
     observation = gym.spaces.Dict(
         rgb=gym.spaces.Box(0, 255, (CameraConfig.height, CameraConfig.width, 3), np.uint8),
         pose=gym.spaces.Box(-most, most),
-        instruction=gym.spaces.Text(2000, charset=CHARACTERS),
+        instruction=gym.spaces.Text(MAX_CHARACTERS, charset=characters),
     )
     low = np.array([0.0, -MAX_YAW_RATE, 0.0], np.float32)
     high = np.array([MAX_FORWARD, MAX_YAW_RATE, 1.0], np.float32)
@@ -80,43 +110,48 @@ class FollowVectorEnv(VectorEnv[dict[str, Any], NDArray[np.float32], NDArray[Any
 
     Args:
         num_envs: N.
-        corpus: Tasks are drawn from it by `sample_tasks`, one at each reset of a world.
-        tasks: Tasks to fly instead. Each world flies all of them, in an order of its own, before it
-            flies one again. No time is spent on drawing them at resets.
-        max_steps: Steps after which an episode is truncated; 100 is usual on `house`.
+        corpus: Whose instructions are flown: "dev-mini", 64 that come with wordwing, or a corpus by name, which is
+            built into the cache if it is not there. Each world flies all of them, in an order of its own, before it
+            flies one again.
+        tasks: Tasks to fly instead, in the same way.
+        split: Of the corpus; by default train or, in dev-mini, the only one.
+        max_steps: Steps after which an episode is truncated; by default as many as the corpus gives a flight.
         safety: Slow down drones that would leave the arena (paper: Quadcopter Safety).
         device: Where to simulate.
-        render_mode: "rgb_array", or None for no pictures.
+        render_mode: "rgb_array", or None for no images.
         autoreset_mode: One of the above.
     """
 
     def __init__(
         self,
         num_envs: int = 1,
-        corpus: Corpus = "cage",
+        corpus: str = MINI,
         tasks: Sequence[Task] | None = None,
         *,
-        max_steps: int = MAX_STEPS,
+        split: str | None = None,
+        max_steps: int | None = None,
         safety: bool = True,
         device: torch.device | str = "cpu",
         render_mode: str | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
     ) -> None:
-        _check_choice("corpus", corpus, get_args(Corpus))
-        if render_mode is not None:
-            _check_choice("render mode", render_mode, RENDERING["render_modes"])
-        if max_steps < 1:
+        modes = RENDERING["render_modes"]
+        if render_mode is not None and render_mode not in modes:
+            raise WordwingError(f'no render mode is called "{render_mode}"; there is {", ".join(modes)}')
+        if max_steps is not None and max_steps < 1:
             raise WordwingError(f"max_steps is {max_steps}; it must be at least 1")
-        observation, action = single_spaces()
-        if tasks is not None:
-            _check_tasks(tasks, observation["instruction"])
+        self.tasks = _CorpusTasks(corpus, split) if tasks is None else tuple(tasks)
+        characters = self.tasks.characters if isinstance(self.tasks, _CorpusTasks) else CHARACTERS
+        observation, action = single_spaces(characters)
+        if isinstance(self.tasks, tuple):
+            _check_tasks(self.tasks, observation["instruction"])
+        if max_steps is None:
+            max_steps = self.tasks.steps if isinstance(self.tasks, _CorpusTasks) else MAX_STEPS
         self.simulator = Simulator(num_envs, device)
         self.single_observation_space, self.single_action_space = observation, action
         self.observation_space = batch_space(observation, num_envs)
         self.action_space = batch_space(action, num_envs)
         self.num_envs = num_envs
-        self.corpus = corpus
-        self.tasks = None if tasks is None else tuple(tasks)
         self.max_steps = max_steps
         self.safety = safety
         self.render_mode = render_mode
@@ -168,13 +203,13 @@ class FollowVectorEnv(VectorEnv[dict[str, Any], NDArray[np.float32], NDArray[Any
         Args:
             actions: [N, 3]; setpoints are brought into their limits, and NaN hovers.
         """
-        actions = np.array(actions, np.float32)  # a copy to write to
+        actions = np.array(actions, np.float32)
         self._check_step(actions)
         flying = ~self._ended
         stop = flying & (actions[:, 2] > 0.5)
-        actions[stop | ~flying, :2] = 0.0
-        forward, yaw_rate, _ = torch.from_numpy(actions).to(self.simulator.device).unbind(-1)
-        self.simulator.step(Setpoint(forward, yaw_rate), safety=self.safety)
+        forward, yaw_rate, stopping = torch.from_numpy(actions).to(self.simulator.device).unbind(-1)
+        action = Action(Setpoint(forward, yaw_rate).clamp(), stopping > 0.5)
+        execute(self.simulator, action, torch.from_numpy(flying).to(forward.device), safety=self.safety)
         self._steps += flying
         before = self._goal_distance()
         due = np.flatnonzero(~flying).tolist()
@@ -206,14 +241,14 @@ class FollowVectorEnv(VectorEnv[dict[str, Any], NDArray[np.float32], NDArray[Any
         """The worlds from above, x up and y left, each with its drone and the path so far.
 
         Returns:
-            N pictures [300, 300, 3], 5 m across, or None without a render mode.
+            N images [300, 300, 3], 5 m across, or None without a render mode.
         """
         if self.render_mode is None:
             return None
         if not self.current_tasks:
             raise ResetNeeded("there is nothing to render before the first reset")
         if self._overhead is None:
-            self._overhead = self.simulator.overhead(PICTURE_SIZE, MAP_EXTENT).cpu().numpy()
+            self._overhead = self.simulator.overhead(IMAGE_SIZE, MAP_EXTENT).cpu().numpy()
         pose = torch.from_numpy(self._pose)
         yaws = Pose(pose[:, :3], pose[:, 3:]).yaw.tolist()
         paths = (path[: steps + 1] for path, steps in zip(self._path, self._steps, strict=True))
@@ -236,8 +271,6 @@ class FollowVectorEnv(VectorEnv[dict[str, Any], NDArray[np.float32], NDArray[Any
     def _next_task(self, world: int) -> Task:
         """The task of a world's seed and episode."""
         seed, episode = self._seeds[world], int(self._episode[world])
-        if self.tasks is None:
-            return sample_tasks(self.corpus, 1, _generator(seed, episode))[0]
         rounds, place = divmod(episode, len(self.tasks))
         return self.tasks[_generator(seed, rounds).permutation(len(self.tasks))[place]]
 
@@ -265,10 +298,11 @@ class FollowVectorEnv(VectorEnv[dict[str, Any], NDArray[np.float32], NDArray[Any
             [SETTLE_STEPS, N, 2] metres, world frame.
         """
         before = self.simulator.snapshot()
-        hover = Setpoint.zero(self.num_envs, self.simulator.device)
+        nobody = torch.zeros(self.num_envs, dtype=torch.bool, device=self.simulator.device)
+        hover = Action(Setpoint.zero(self.num_envs, self.simulator.device), ~nobody)
         path = []
         for _ in range(SETTLE_STEPS):
-            self.simulator.step(hover)
+            execute(self.simulator, hover, nobody, safety=False)  # a standstill is safe
             path.append(self.simulator.pose.xy)
         self.simulator.restore(before)
         return torch.stack(path).cpu().numpy()
@@ -322,12 +356,6 @@ def _generator(seed: int, number: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
 
 
-def _check_choice(what: str, value: str, known: Sequence[str]) -> None:
-    if value not in known:
-        hint = did_you_mean(str(value), known) or f"; there is {', '.join(known)}"
-        raise WordwingError(f'no {what} is called "{value}"{hint}')
-
-
 def _check_tasks(tasks: Sequence[Task], instructions: gym.Space[Any]) -> None:
     if not tasks:
         raise WordwingError("there are no tasks; give at least one, or none for those of a corpus")
@@ -345,9 +373,9 @@ def _draw_flight(
     yaw: float,
 ) -> NDArray[np.uint8]:
     """A world from above with the path so far and, at its end, the drone as an arrow."""
-    picture = Image.fromarray(overhead)
-    draw = ImageDraw.Draw(picture)
+    image = Image.fromarray(overhead)
+    draw = ImageDraw.Draw(image)
     if len(path) > 1:
         draw.line([tuple(point) for point in map_pixels(path, len(overhead))], FLOWN, 3)
     draw.polygon(drone_outline(path[-1], yaw, len(overhead)), FLOWN, "white")
-    return np.array(picture)
+    return np.array(image)
