@@ -17,7 +17,7 @@ from wordwing.data.importers import human_nav
 from wordwing.data.importers.annotations import read_annotations
 from wordwing.data.importers.tally import Tally
 from wordwing.errors import WordwingError
-from wordwing.evaluation.report.curves import Run
+from wordwing.evaluation.report.curves import TrainingRun
 from wordwing.files import read_bytes, read_json, read_lines, read_picture
 from wordwing.flight import logs
 from wordwing.language.tokenizer import MAX_WORDS, Vocabulary
@@ -162,7 +162,7 @@ def test_other_files_that_are_too_large_are_named(tmp_path, monkeypatch):
         logs.read_events(tmp_path)
     (tmp_path / "run.json").write_bytes(b" " * (MAX_META + 1))
     with pytest.raises(WordwingError, match=r"its run\.json cannot be read"):
-        Run.read(tmp_path)
+        TrainingRun.read(tmp_path)
     save_state(tmp_path / "state", {}, {})
     [shard] = (tmp_path / "state").iterdir()
     bombs.sparse(shard, shard.read_bytes(), 17_000_000)

@@ -7,11 +7,11 @@ nothing about them is kept but what they answered and when.
 from __future__ import annotations
 
 import hashlib
-import json
 import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -100,9 +100,8 @@ class Study:
         self.file = Path(file)
         self._clock = clock
         with opened(self.file) as connection:
-            rows = connection.execute("SELECT key, value FROM settings").fetchall()
-        document = ", ".join(f"{json.dumps(row['key'])}: {row['value']}" for row in rows)
-        self.settings = parse_json(StudySettings, f"{{{document}}}", f"{self.file}: the study's settings")
+            [document] = connection.execute("SELECT json_group_object(key, json(value)) FROM settings").fetchone()
+        self.settings = parse_json(StudySettings, document, f"{self.file}: the study's settings")
 
     def new_rater(self) -> str:
         """A new rater's token, with items to rate.
@@ -135,25 +134,23 @@ class Study:
 
     def progress(self, token: str) -> Progress:
         """How far a rater is."""
-        with opened(self.file) as connection:
-            rater = _rater(connection, token)
+        with self._rater(token) as (connection, rater):
             return _progress(connection, rater)
 
     def order(self, token: str) -> list[tuple[str, bool]]:
         """Ids of the rater's items to rate, in order, and whether each has been rated."""
-        with opened(self.file) as connection:
+        with self._rater(token) as (connection, rater):
             rows = connection.execute(
                 "SELECT items.id, ratings.item IS NOT NULL AS rated FROM assignments"
                 " JOIN items ON items.number = assignments.item LEFT JOIN ratings USING (rater, item)"
                 " WHERE rater = ? ORDER BY place",
-                (_rater(connection, token)["number"],),
+                (rater["number"],),
             )
             return [(row["id"], bool(row["rated"])) for row in rows]
 
     def next_item(self, token: str) -> Item | None:
         """The first item to practise on, then to rate, that the rater has not done; None when all are."""
-        with opened(self.file) as connection:
-            rater = _rater(connection, token)
+        with self._rater(token) as (connection, rater):
             found = connection.execute(
                 "SELECT number, 1 AS rated, number AS place FROM items WHERE practice IS NOT NULL"
                 " AND number NOT IN (SELECT item FROM practised WHERE rater = ?1) UNION ALL"
@@ -165,8 +162,7 @@ class Study:
 
     def item(self, token: str, item_id: str) -> Item:
         """One of the rater's items."""
-        with opened(self.file) as connection:
-            rater = _rater(connection, token)
+        with self._rater(token) as (connection, rater):
             return _item(connection, rater, _own_item(connection, rater, item_id)["number"])
 
     def media_of(self, item_id: str, kind: Media) -> bytes:
@@ -179,8 +175,7 @@ class Study:
 
     def practise(self, token: str, item_id: str, answers: Answers) -> tuple[Feedback, ...]:
         """What to tell a rater about answers to an item to practise on; the answers themselves are not kept."""
-        with opened(self.file, write=True) as connection:
-            rater = _rater(connection, token)
+        with self._rater(token, write=True) as (connection, rater):
             row = _own_item(connection, rater, item_id)
             if row["practice"] is None:
                 raise UnknownItemError("this item is not there to practise on")
@@ -196,8 +191,7 @@ class Study:
             FinishedError: If the rater has finished.
         """
         now = self._now()
-        with opened(self.file, write=True) as connection:
-            rater = _rater(connection, token)
+        with self._rater(token, write=True) as (connection, rater):
             row = _own_item(connection, rater, item_id)
             if row["practice"] is not None:
                 raise UnknownItemError("this item is only there to practise on")
@@ -215,8 +209,7 @@ class Study:
         Raises:
             UnfinishedError: If there is something left to rate.
         """
-        with opened(self.file, write=True) as connection:
-            rater = _rater(connection, token)
+        with self._rater(token, write=True) as (connection, rater):
             done = _progress(connection, rater)
             if done.rated < done.items:
                 raise UnfinishedError(f"{done.items - done.rated} of {done.items} items have not been rated yet")
@@ -242,9 +235,11 @@ class Study:
             for where, worker, item_id, answers in rows:
                 if item_id not in items:
                     raise WordwingError(f"{where}: this study has no item {shown(item_id)}; is it another study's?")
-                found = connection.execute("SELECT number FROM raters WHERE worker = ?", (worker,)).fetchone()
-                rater = found["number"] if found else _worker(connection, worker, now)
-                new += found is None
+                new += connection.execute(
+                    "INSERT OR IGNORE INTO raters (worker, begun, touched, finished) VALUES (?1, ?2, ?2, ?2)",
+                    (worker, now),
+                ).rowcount
+                [rater] = connection.execute("SELECT number FROM raters WHERE worker = ?", (worker,)).fetchone()
                 if connection.execute(
                     "SELECT 1 FROM ratings WHERE rater = ? AND item = ?", (rater, items[item_id])
                 ).fetchone():
@@ -285,9 +280,8 @@ class Study:
     def raters(self) -> tuple[int, int]:
         """How many raters have rated at least one item, and how many have finished, imported ones included."""
         with opened(self.file) as connection:
-            [begun] = connection.execute("SELECT COUNT(DISTINCT rater) FROM ratings").fetchone()
-            [finished] = connection.execute(
-                "SELECT COUNT(DISTINCT rater) FROM ratings JOIN raters ON rater = number WHERE finished IS NOT NULL"
+            begun, finished = connection.execute(
+                "SELECT COUNT(*), COUNT(finished) FROM raters WHERE number IN (SELECT rater FROM ratings)"
             ).fetchone()
             return begun, finished
 
@@ -305,6 +299,15 @@ class Study:
                     {kind: _media(connection, row["number"], kind) for kind in get_args(Media)},
                 )
 
+    @contextmanager
+    def _rater(self, token: str, write: bool = False) -> Iterator[tuple[sqlite3.Connection, sqlite3.Row]]:
+        """A transaction, and the row of the rater with a token."""
+        with opened(self.file, write) as connection:
+            row = connection.execute("SELECT * FROM raters WHERE token = ?", (token_hash(token),)).fetchone()
+            if row is None:
+                raise UnknownRaterError("this is not the link of a rater of this study")
+            yield connection, row
+
     def _now(self) -> int:
         return int(self._clock())
 
@@ -317,15 +320,6 @@ def token_hash(token: str) -> bytes:
 def _plain(item_id: str) -> str:
     """What SQLite can be asked for, whatever was sent."""
     return str(item_id).encode("utf-8", "replace").decode()
-
-
-def _rater(connection: sqlite3.Connection, token: str) -> sqlite3.Row:
-    row: sqlite3.Row | None = connection.execute(
-        "SELECT * FROM raters WHERE token = ?", (token_hash(token),)
-    ).fetchone()
-    if row is None:
-        raise UnknownRaterError("this is not the link of a rater of this study")
-    return row
 
 
 def _own_item(connection: sqlite3.Connection, rater: sqlite3.Row, item_id: str) -> sqlite3.Row:
@@ -405,10 +399,3 @@ def _write(connection: sqlite3.Connection, rater: int, item: int, answers: Answe
 
 def _touch(connection: sqlite3.Connection, rater: sqlite3.Row, now: int) -> None:
     connection.execute("UPDATE raters SET touched = ? WHERE number = ?", (now, rater["number"]))
-
-
-def _worker(connection: sqlite3.Connection, worker: bytes, now: int) -> int:
-    added = connection.execute(
-        "INSERT INTO raters (worker, begun, touched, finished) VALUES (?, ?, ?, ?)", (worker, now, now, now)
-    )
-    return added.lastrowid or 0

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from wordwing.errors import WordwingError
-from wordwing.evaluation.report.curves import Log, Run, draw_curves, panels, save_curves, smoothed
+from wordwing.evaluation.report.curves import ProcessLog, TrainingRun, draw_curves, panels, save_curves, smoothed
 from wordwing.learning.runtime.logs import MetricLog
 
 
@@ -57,7 +57,7 @@ def whole(tmp_path):
 
 
 def found(folder: Path, title: str, label: str):
-    [panel] = [one for one in panels(Run.read(folder)) if one.title.startswith(title)]
+    [panel] = [one for one in panels(TrainingRun.read(folder)) if one.title.startswith(title)]
     [curve] = [one for one in panel.curves if one.label == label]
     return curve
 
@@ -70,7 +70,7 @@ def test_what_is_logged_without_the_time_lies_between_what_is_logged_with_it():
         {"step": 30, "time": 0.0, "charts/minutes": 2.5},
         {"step": 35, "time": 0.0, "first_look/cage_error": 0.25},
     ]
-    log = Log(rows)
+    log = ProcessLog(rows)
     assert log.minutes.tolist() == [1.0, 1.25, 2.0, 2.5, 2.5]
     minutes, values = log.series("first_look/cage_error")
     assert minutes.tolist() == [1.25, 2.5]
@@ -79,7 +79,7 @@ def test_what_is_logged_without_the_time_lies_between_what_is_logged_with_it():
 
 def test_without_any_minutes_the_clock_on_the_wall_counts():
     rows = [{"step": 1, "time": 1000.0, "x": 1.0}, {"step": 2, "time": 1090.0, "x": 2.0}]
-    assert Log(rows).minutes.tolist() == [0.0, 1.5]
+    assert ProcessLog(rows).minutes.tolist() == [0.0, 1.5]
 
 
 def test_what_is_not_a_number_leaves_a_gap(tmp_path):
@@ -124,7 +124,7 @@ def test_flights_are_compared_with_the_demonstrations_only_where_those_are_what_
     (standing / "run.json").write_text(json.dumps(settings))
     taught(standing)
     flown(standing)
-    [panel] = [one for one in panels(Run.read(standing)) if one.title.startswith("Length")]
+    [panel] = [one for one in panels(TrainingRun.read(standing)) if one.title.startswith("Length")]
     assert [curve.label for curve in panel.curves] == ["flights"]
 
 
@@ -134,7 +134,7 @@ def test_each_corpus_has_its_curve_with_the_text_and_without(tmp_path):
     names = [f"look_around/{corpus}_within{kind}" for corpus in ("cage", "yard") for kind in ("", "_without_text")]
     book.scalars({"charts/minutes": 2.0, **dict(zip(names, (0.5, 0.25, 0.75, 0.125), strict=True))}, 7)
     book.close()
-    run = Run.read(folder)
+    run = TrainingRun.read(folder)
     [panel] = [one for one in panels(run) if one.title.startswith("Goals found")]
     assert [(curve.label, curve.values.tolist(), curve.style) for curve in panel.curves] == [
         ("cage", [50.0], "-"),
@@ -147,7 +147,7 @@ def test_each_corpus_has_its_curve_with_the_text_and_without(tmp_path):
 
 
 def test_the_heading_says_which_run_it_is_and_how_much_it_has_learned_from(whole):
-    run = Run.read(whole)
+    run = TrainingRun.read(whole)
     assert run.heading == "sureal-quick: wordwing train sureal, cage, seed 3"
     assert run.amounts == "5.5 minutes; Process A: 30 updates; Process B: 96 flights, 1,200 decisions"
 
@@ -167,7 +167,7 @@ def test_the_picture_is_1600_pixels_wide_and_shows_every_curve(whole, tmp_path, 
     with Image.open(tmp_path / "curves.png") as picture:
         assert picture.width == 1600
         assert len(picture.convert("L").getcolors()) > 50
-    shown = [curve.label for panel in panels(Run.read(whole)) if not panel.stacked for curve in panel.curves]
+    shown = [curve.label for panel in panels(TrainingRun.read(whole)) if not panel.stacked for curve in panel.curves]
     assert len(shown) > 8
     assert drawn == shown
 
@@ -185,7 +185,7 @@ def test_the_same_log_gives_the_same_bytes_however_matplotlib_is_configured(whol
 def test_a_run_that_has_only_begun_is_drawn_too(tmp_path):
     folder = begun(tmp_path / "stage1-quick")
     taught(folder)
-    run = Run.read(folder)
+    run = TrainingRun.read(folder)
     assert run.amounts == "3.0 minutes; Process A: 30 updates"
     save_curves(folder, tmp_path / "a" / "curves.png")
     assert (tmp_path / "a" / "curves.png").is_file()
@@ -193,9 +193,9 @@ def test_a_run_that_has_only_begun_is_drawn_too(tmp_path):
 
 def test_a_folder_without_a_run_is_named(tmp_path):
     with pytest.raises(WordwingError, match=r"nowhere: this is no run of wordwing train"):
-        Run.read(tmp_path / "nowhere")
+        TrainingRun.read(tmp_path / "nowhere")
     with pytest.raises(WordwingError, match="nothing has been logged"):
-        Run.read(begun(tmp_path / "early"))
+        TrainingRun.read(begun(tmp_path / "early"))
     with pytest.raises(WordwingError, match="nowhere"):
         save_curves(tmp_path / "nowhere", tmp_path / "curves.png")
     assert not (tmp_path / "curves.png").exists()
@@ -226,4 +226,4 @@ def test_names_are_written_as_they_are_not_as_formulas(tmp_path):
 def test_a_run_that_does_not_tell_what_was_trained_is_refused(tmp_path, settings):
     (tmp_path / "run.json").write_text(json.dumps(settings))
     with pytest.raises(WordwingError, match="does not tell what was trained"):
-        Run.read(tmp_path)
+        TrainingRun.read(tmp_path)

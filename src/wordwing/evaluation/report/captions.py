@@ -43,10 +43,6 @@ def charts_of(origin: Origin, flights: pd.DataFrame, summary: Summary) -> list[C
     return [chart for chart in made if chart is not None]
 
 
-def _name(origin: Origin, chart: str) -> str:
-    return slug(*origin, chart)
-
-
 def _visibility(origin: Origin, summary: Summary) -> Chart:
     found = summary.select(
         origin, kind="mean", goal=list(GOALS), segments=summary.segments(origin), metric=list(GAP_METRICS)
@@ -54,7 +50,7 @@ def _visibility(origin: Origin, summary: Summary) -> Chart:
     success = found[found["metric"] == "success"].groupby(["segments", "goal"], sort=False)
     said = [f"{segments_title(segments)}, goal {goal}: {_means(own)}" for (segments, goal), own in success]
     return Chart(
-        _name(origin, "visibility"),
+        slug(*origin, "visibility"),
         "Is the goal ahead at the start?",
         "Success and EMD where the goal lies within ±42° of the heading at the start, and where it does not. "
         "Lines are 95 % intervals.",
@@ -86,7 +82,7 @@ def _gaps(origin: Origin, summary: Summary) -> Chart | None:
     success = found[found["metric"] == "success"].groupby("segments")
     said = [f"{segments_title(segments)}: {_means(own)}" for segments, own in success]
     return Chart(
-        _name(origin, "gap"),
+        slug(*origin, "gap"),
         "The gap between AVERAGE and ORACLE",
         caption,
         f"Share of the gap in success that is closed. {'; '.join(said)}.",
@@ -111,7 +107,7 @@ def _judged(origin: Origin, flights: pd.DataFrame, segments: int) -> Chart | Non
     best = (own["judge_path"] >= 0.8).groupby(own["system"], sort=False).mean()
     said = ", ".join(f"{title(system)} {100 * share:.0f} %" for system, share in best.items())
     return Chart(
-        _name(origin, f"judge-{segments}"),
+        slug(*origin, f"judge-{segments}"),
         f"Scores of the automatic judge, {segments_title(segments)}",
         caption,
         f"Share of flights with the judge's best path score: {said}.",
@@ -126,7 +122,7 @@ def _distances(origin: Origin, flights: pd.DataFrame) -> Chart:
         listed = ", ".join(f"{title(system)} {metres:.2f} m" for system, metres in medians.items())
         said.append(f"{segments_title(segments)}: {listed}")
     return Chart(
-        _name(origin, "distance"),
+        slug(*origin, "distance"),
         "How near is near enough?",
         f"Share of flights that come to rest within a distance of the goal. Success is sensitive to its threshold, "
         f"{SUCCESS_DISTANCE} m: where a line is steep, another threshold would give another success rate.",

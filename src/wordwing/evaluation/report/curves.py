@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -19,6 +19,7 @@ from wordwing.evaluation.report.charts import plain_style, shade
 from wordwing.files import read_json, replacing
 from wordwing.learning.runtime.logs import SCALARS, read_scalars
 from wordwing.learning.runtime.runs import MAX_SETTINGS
+from wordwing.validation import parse
 from wordwing.viz.drawing import (
     BLUISH_GREEN,
     FLOWN,
@@ -50,7 +51,7 @@ TERMS = {
     "action": GREY,
     "step": GOLD,
 }
-"""Of the reward."""
+"""Terms of the reward and their colours."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Curve:
     """One line."""
 
     label: str
-    """None of its own where it is empty."""
+    """Empty for none."""
     minutes: Floats
     """[n]."""
     values: Floats
@@ -84,91 +85,103 @@ class Panel:
     """Whether each point is of one batch, so that a running mean tells more."""
 
 
-@dataclass(frozen=True)
-class Log:
-    """What one process logged."""
+class ProcessLog:
+    """What one process logged; empty if it has not logged anything yet."""
 
-    rows: list[dict[str, Any]]
-    minutes: Floats = field(init=False)
-    """[rows] since the process began."""
+    def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Take the rows of scalars.jsonl.
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "minutes", _minutes(self.rows))
-
-    @classmethod
-    def read(cls, folder: Path) -> Log:
-        """Of a folder; empty if the process has not logged anything yet."""
-        return cls(read_scalars(folder) if (folder / SCALARS).is_file() else [])
-
-    @property
-    def names(self) -> list[str]:
-        """Of all that is logged."""
-        return list(dict.fromkeys(name for row in self.rows for name in row))
+        Minutes [rows] since the process began are as logged and, where they are not, between the logged ones before
+        and after, by the step.
+        """
+        self.rows = rows
+        known = [row for row in rows if row.get("charts/minutes") is not None]
+        if known:
+            steps, logged = ([row[key] for row in known] for key in ("step", "charts/minutes"))
+            between = np.interp([row["step"] for row in rows], steps, logged)
+            self.minutes = np.array([row.get("charts/minutes") or at for row, at in zip(rows, between, strict=True)])
+        else:
+            self.minutes = np.array([(row["time"] - rows[0]["time"]) / 60 for row in rows], float)
 
     def series(self, name: str) -> tuple[Floats, Floats]:
         """Minutes and values [n] of the rows that have a name; what was not a number is NaN."""
         chosen = [number for number, row in enumerate(self.rows) if name in row]
-        values = [math.nan if self.rows[number][name] is None else float(self.rows[number][name]) for number in chosen]
-        return self.minutes[chosen], np.array(values, float)
+        return self.minutes[chosen], np.array([self.rows[number][name] for number in chosen], float)
 
-    def curve(self, label: str, name: str, colour: Colour, style: str = "-", scale: float = 1.0) -> list[Curve]:
-        """The curve of a name, or none."""
-        minutes, values = self.series(name)
-        return [Curve(label, minutes, scale * values, colour, style)] if len(values) else []
+    def curves(
+        self, *entries: tuple[str, str, Colour] | tuple[str, str, Colour, str], scale: float = 1.0
+    ) -> list[Curve]:
+        """The curves of entries (label, name, colour, style) that are logged."""
+        found = [(self.series(name), label, *look) for label, name, *look in entries]
+        return [
+            Curve(label, minutes, scale * values, *look) for (minutes, values), label, *look in found if len(values)
+        ]
 
-
-def _minutes(rows: Sequence[dict[str, Any]]) -> Floats:
-    """[rows] minutes: as logged, and where they are not, between the logged ones before and after, by the step."""
-    known = [row for row in rows if row.get("charts/minutes") is not None]
-    if not known:
-        return np.array([(row["time"] - rows[0]["time"]) / 60 for row in rows], float)
-    steps, minutes = ([row[key] for row in known] for key in ("step", "charts/minutes"))
-    between = np.interp([row["step"] for row in rows], steps, minutes)
-    return np.array([row.get("charts/minutes") or other for row, other in zip(rows, between, strict=True)])
+    def corpora(self, prefix: str, suffix: str) -> list[tuple[str, Colour]]:
+        """Corpora of which something is logged under prefix + corpus + suffix, and their colours."""
+        spare = iter((GOLD, REDDISH_PURPLE, SKY_BLUE, GREY) * 9)
+        names = dict.fromkeys(name for row in self.rows for name in row)
+        logged = [name for name in names if name.startswith(prefix) and name.endswith(suffix)]
+        found = [name.removeprefix(prefix).removesuffix(suffix) for name in logged]
+        return [(name, CORPORA.get(name) or next(spare)) for name in found]
 
 
 @dataclass(frozen=True)
-class Run:
-    """A run's folder."""
+class _Data:
+    corpora: list[str]
+    first: str
+
+
+@dataclass(frozen=True)
+class _Reinforcement:
+    gold_distance: float | None
+
+
+@dataclass(frozen=True)
+class TrainedWith:
+    """What the curves need of run.json."""
+
+    data: _Data
+    reinforcement: _Reinforcement
+    seed: int
+    command: str = "sureal"
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """The folder of a `wordwing train`."""
 
     name: str
-    settings: dict[str, Any]
-    """As in run.json."""
-    a: Log
-    b: Log
+    settings: TrainedWith
+    a: ProcessLog
+    b: ProcessLog
 
     @classmethod
-    def read(cls, folder: Path) -> Run:
-        """Of a `wordwing train`."""
+    def read(cls, folder: Path) -> TrainingRun:
+        """Read what was trained, and what both processes logged."""
         try:
-            settings = read_json(folder / "run.json", MAX_SETTINGS, "run.json")
+            file = folder / "run.json"
+            settings = parse(TrainedWith, read_json(file, MAX_SETTINGS, "run.json"), str(file))
         except WordwingError:
-            raise WordwingError(f"{folder}: this is no run of wordwing train; its run.json cannot be read") from None
-        if not _is_run(settings):
             raise WordwingError(
                 f"{folder}: this is no run of wordwing train; its run.json does not tell what was trained"
-            )
-        run = cls(folder.resolve().name, settings, Log.read(folder / "log-a"), Log.read(folder / "log-b"))
-        if not run.a.rows and not run.b.rows:
+            ) from None
+        logs = [folder / name for name in ("log-a", "log-b")]
+        a, b = (ProcessLog(read_scalars(log) if (log / SCALARS).is_file() else []) for log in logs)
+        if not a.rows and not b.rows:
             raise WordwingError(f"{folder}: nothing has been logged there yet")
-        return run
-
-    @property
-    def corpora(self) -> list[str]:
-        """Names of the datasets."""
-        return [Path(name).name for name in self.settings["data"]["corpora"]]
+        return cls(folder.resolve().name, settings, a, b)
 
     @property
     def heading(self) -> str:
         """Which run it is."""
-        command = f"wordwing train {self.settings.get('command', 'sureal')}"
-        return f"{self.name}: {command}, {' and '.join(self.corpora)}, seed {self.settings['seed']}"
+        corpora = " and ".join(Path(name).name for name in self.settings.data.corpora)
+        return f"{self.name}: wordwing train {self.settings.command}, {corpora}, seed {self.settings.seed}"
 
     @property
     def amounts(self) -> str:
         """How much it has learned from."""
-        minutes = max((log.minutes[-1] for log in (self.a, self.b) if log.rows), default=0.0)
-        parts = [f"{minutes:.0f} minutes" if minutes >= 10 else f"{minutes:.1f} minutes"]
+        parts = [f"{self.minutes:.0f} minutes" if self.minutes >= 10 else f"{self.minutes:.1f} minutes"]
         if self.a.rows:
             parts.append(f"Process A: {self.a.rows[-1]['step']:,} updates")
         flights, decisions = (self.b.series(f"charts/{name}")[1] for name in ("flights", "global_step"))
@@ -176,77 +189,79 @@ class Run:
             parts.append(f"Process B: {flights[-1]:,.0f} flights, {decisions[-1]:,.0f} decisions")
         return "; ".join(parts)
 
-
-def _is_run(settings: Any) -> bool:
-    """Whether run.json has all that is drawn of it."""
-    try:
-        corpora, _first = settings["data"]["corpora"], settings["data"]["first"]
-        _gold, _seed = settings["reinforcement"]["gold_distance"], settings["seed"]
-    except (KeyError, TypeError, IndexError):
-        return False
-    return isinstance(corpora, list) and all(isinstance(name, str) for name in corpora)
+    @property
+    def minutes(self) -> float:
+        """How long it has run."""
+        return max(float(log.minutes[-1]) for log in (self.a, self.b) if log.rows)
 
 
-def panels(run: Run) -> list[Panel]:
+def panels(run: TrainingRun) -> list[Panel]:
     """All that is drawn, row by row."""
     a, b = run.a, run.b
-    visitation = [
-        *a.curve("trajectory", "supervised/trajectory", FLOWN),
-        *a.curve("goal", "supervised/goal", VERMILLION),
-        *a.curve("trajectory, lab", "supervised/lab_trajectory", SKY_BLUE, "--"),
-        *a.curve("goal, lab", "supervised/lab_goal", GOLD, "--"),
+    visitation = a.curves(
+        ("trajectory", "supervised/trajectory", FLOWN),
+        ("goal", "supervised/goal", VERMILLION),
+        ("trajectory, lab", "supervised/lab_trajectory", SKY_BLUE, "--"),
+        ("goal, lab", "supervised/lab_goal", GOLD, "--"),
+    )
+    auxiliary = a.curves(
+        ("object", "supervised/object", FLOWN),
+        ("grounding", "supervised/grounding", VERMILLION),
+        ("mention", "supervised/mention", BLUISH_GREEN),
+        ("Wasserstein", "supervised/wasserstein", REDDISH_PURPLE, "--"),
+    )
+    # Goals believed within 0.47 m of where they are after a full turn, with the text and without it.
+    found = [
+        curve
+        for name, colour in a.corpora("look_around/", "_within")
+        for curve in a.curves(
+            (name, f"look_around/{name}_within", colour),
+            ("", f"look_around/{name}_within_without_text", colour, "--"),
+            scale=100,
+        )
     ]
-    auxiliary = [
-        *a.curve("object", "supervised/object", FLOWN),
-        *a.curve("grounding", "supervised/grounding", VERMILLION),
-        *a.curve("mention", "supervised/mention", BLUISH_GREEN),
-        *a.curve("Wasserstein", "supervised/wasserstein", REDDISH_PURPLE, "--"),
-    ]
-    terms = [curve for name, colour in TERMS.items() for curve in b.curve(name, f"rewards/{name}", colour)]
+    rewards = b.curves(
+        *((name, f"rewards/{name}", colour) for name, colour in TERMS.items()),
+        ("all", "charts/episodic_return", INK, "--"),
+    )
+    left = a.curves(("of all instructions", "executions/demonstrations_left", FLOWN), scale=100)
+    # Dev flights that end within 0.47 m, and those that did everything that was said.
+    success = b.curves(
+        *((name, f"dev/{name}_success", colour) for name, colour in b.corpora("dev/", "_success")),
+        ("followed, mean", "dev/followed", INK, "--"),
+        ("ORACLE's", "dev/followed_by_oracle", GREY, ":"),
+        scale=100,
+    )
     return [
         Panel("Visitation losses", "cross-entropy, nats", visitation, floor=None, noisy=True),
         Panel("Auxiliary losses", "nats", auxiliary, noisy=True),
-        Panel("Goals found, dev (dashed: no text)", "%", looks_around(run)),
-        Panel("Reward of a flight, by term", "", [*terms, *returns(b)], floor=None, noisy=True),
+        Panel("Goals found, dev (dashed: no text)", "%", found),
+        Panel("Reward of a flight, by term", "", rewards, floor=None, noisy=True),
         Panel("Length of a flight", "decisions", lengths(run), noisy=True),
         Panel("How flights end", "%", endings(run), stacked=True),
-        Panel("Demonstrations left in $D^S$", "%", demonstrations(a)),
-        Panel("Success in dev flights (dashed: all followed)", "%", successes(run)),
-        Panel("EMD in dev flights", "m", distances(run)),
+        Panel("Demonstrations left in $D^S$", "%", left),
+        Panel("Success in dev flights (dashed: all followed)", "%", success),
+        Panel("EMD in dev flights", "m", distances(b)),
     ]
 
 
-def looks_around(run: Run) -> list[Curve]:
-    """Share of goals believed within 0.47 m of where they are after a full turn, with the text and without it."""
-    curves = []
-    for name, colour in _corpora(run.a, "look_around/", "_within"):
-        curves += run.a.curve(name, f"look_around/{name}_within", colour, scale=100)
-        curves += run.a.curve("", f"look_around/{name}_within_without_text", colour, "--", scale=100)
-    return curves
-
-
-def returns(log: Log) -> list[Curve]:
-    """The sum of all terms."""
-    return log.curve("all", "charts/episodic_return", INK, "--")
-
-
-def lengths(run: Run) -> list[Curve]:
-    """Of flights, beside the demonstrations'."""
-    curves = run.b.curve("flights", "charts/episodic_length", FLOWN)
+def lengths(run: TrainingRun) -> list[Curve]:
+    """Lengths of flights, beside those of the demonstrations."""
+    curves = run.b.curves(("flights", "charts/episodic_length", FLOWN))
     demonstrated, share = (run.a.series(f"executions/{name}")[1] for name in ("length", "demonstrations_left"))
-    if curves and len(share) and share[0] == 1 and run.settings["data"]["first"] == "demonstrations":
+    if curves and len(share) and share[0] == 1 and run.settings.data.first == "demonstrations":
         ends = np.array([0.0, curves[0].minutes[-1]])
         curves.append(Curve("demonstrations, mean", ends, np.full(2, demonstrated[0]), GREY, ":"))
     return curves
 
 
-def endings(run: Run) -> list[Curve]:
-    """By STOP, at the arena's edge, or otherwise, %."""
+def endings(run: TrainingRun) -> list[Curve]:
+    """Flights that end by STOP, at the arena's edge, or otherwise, %."""
     minutes, stopped = run.b.series("charts/stopped")
     _minutes, left = run.b.series("charts/left_arena")
     if not len(stopped):
         return []
-    otherwise = "out of steps" if run.settings["reinforcement"]["gold_distance"] is None else "out of steps, strayed"
+    otherwise = "out of steps" if run.settings.reinforcement.gold_distance is None else "out of steps, strayed"
     return [
         Curve("STOP", minutes, 100 * stopped, BLUISH_GREEN),
         Curve("left the arena", minutes, 100 * left, VERMILLION),
@@ -254,91 +269,50 @@ def endings(run: Run) -> list[Curve]:
     ]
 
 
-def demonstrations(log: Log) -> list[Curve]:
-    """Share of the instructions whose execution is still the first one."""
-    return log.curve("of all instructions", "executions/demonstrations_left", FLOWN, scale=100)
-
-
-def successes(run: Run) -> list[Curve]:
-    """Share of dev flights that end within 0.47 m, and of those that did everything that was said."""
-    curves = [
-        curve
-        for name, colour in _corpora(run.b, "dev/", "_success")
-        for curve in run.b.curve(name, f"dev/{name}_success", colour, scale=100)
-    ]
-    curves += run.b.curve("followed, mean", "dev/followed", INK, "--", scale=100)
-    return curves + run.b.curve("ORACLE's", "dev/followed_by_oracle", GREY, ":", scale=100)
-
-
-def distances(run: Run) -> list[Curve]:
+def distances(log: ProcessLog) -> list[Curve]:
     """EMD, beside AVERAGE's in the same flights; the band does not touch AVERAGE's line where the gap is certain."""
-    minutes, mean = run.b.series("dev/emd")
+    minutes, mean = log.series("dev/emd")
     if not len(mean):
         return []
-    gap, low, high = (run.b.series(f"dev/emd_gap{end}")[1] for end in ("", "_low", "_high"))
+    gap, low, high = (log.series(f"dev/emd_gap{end}")[1] for end in ("", "_low", "_high"))
     average = mean + gap
     curves = [Curve("AVERAGE", minutes, average, GREY, ":")]
     curves.append(Curve("policy", minutes, mean, INK, band=(average - high, average - low)))
-    corpora = _corpora(run.b, "dev/", "_emd")
+    corpora = log.corpora("dev/", "_emd")
     if len(corpora) > 1:
-        curves += [curve for name, colour in corpora for curve in run.b.curve(name, f"dev/{name}_emd", colour, "--")]
+        curves += log.curves(*((name, f"dev/{name}_emd", colour, "--") for name, colour in corpora))
     return curves
 
 
-def _corpora(log: Log, prefix: str, suffix: str) -> list[tuple[str, Colour]]:
-    """Corpora of which a figure is logged, and their colours."""
-    spare = iter((GOLD, REDDISH_PURPLE, SKY_BLUE, GREY) * 9)
-    logged = [name for name in log.names if name.startswith(prefix) and name.endswith(suffix)]
-    found = [name.removeprefix(prefix).removesuffix(suffix) for name in logged]
-    return [(name, CORPORA.get(name) or next(spare)) for name in found]
-
-
-def draw_curves(run: Path) -> Figure:
+def draw_curves(folder: Path) -> Figure:
     """All panels of a run's folder, of a `wordwing train` that is under way or finished."""
-    read = Run.read(run)
+    run = TrainingRun.read(folder)
+    cloned, _loss = run.a.series("cloning/stop")
+    flown, _length = run.b.series("charts/episodic_length")
+    marks = ["grey strip: stage 2 is cloned"] * bool(len(cloned)) + ["dotted: Process B begins"] * bool(len(flown))
+    caption = f"{run.amounts}  ({'; '.join(marks)})" if marks else run.amounts
     with plain_style({"font.size": 10, "axes.edgecolor": "0.6", "xtick.color": "0.3", "ytick.color": "0.3"}):
         figure = Figure(SIZE, DPI, facecolor=shade(PAPER), layout=ConstrainedLayoutEngine(h_pad=0.1, w_pad=0.08))
         grid = figure.subplots(3, 3)
-        figure.suptitle(f"{read.heading}\n", fontsize=15, fontweight="bold", x=0.01, ha="left", parse_math=False)
-        figure.text(0.01, 0.955, _caption(read), fontsize=10.5, color="0.3", ha="left", va="center")
-        last = max(log.minutes[-1] for log in (read.a, read.b) if log.rows)
-        for axes, panel in zip(grid.flat, panels(read), strict=True):
+        figure.suptitle(f"{run.heading}\n", fontsize=15, fontweight="bold", x=0.01, ha="left", parse_math=False)
+        figure.text(0.01, 0.955, caption, fontsize=10.5, color="0.3", ha="left", va="center")
+        for axes, panel in zip(grid.flat, panels(run), strict=True):
             _draw_panel(axes, panel)
-            _mark_phases(axes, read)
-            axes.set_xlim(0, max(1.02 * last, 1e-3))
+            if len(cloned):
+                axes.axvspan(cloned[0], cloned[-1], color="0.9", linewidth=0, zorder=0)
+            if len(flown):
+                axes.axvline(flown[0], color="0.45", linewidth=1, linestyle=(0, (1, 2)), zorder=1)
+            axes.set_xlim(0, max(1.02 * run.minutes, 1e-3))
         for axes in grid[-1]:
             axes.set_xlabel("minutes")
     return figure
 
 
-def save_curves(run: Path, picture: Path) -> None:
+def save_curves(run: Path, image: Path) -> None:
     """Write a run's curves as PNG; the same log gives the same bytes."""
     figure = draw_curves(run)
-    with replacing(picture) as temporary, plain_style():
+    with replacing(image) as temporary, plain_style():
         figure.savefig(temporary, format="png", facecolor=figure.get_facecolor(), metadata={"Software": None})
-
-
-def _caption(run: Run) -> str:
-    marks = []
-    if cloned(run) is not None:
-        marks.append("grey strip: stage 2 is cloned")
-    if run.b.rows and run.b.series("charts/episodic_length")[0].size:
-        marks.append("dotted: Process B begins")
-    return f"{run.amounts}  ({'; '.join(marks)})" if marks else run.amounts
-
-
-def cloned(run: Run) -> tuple[float, float] | None:
-    """From when to when stage 2 is cloned, minutes."""
-    minutes, _loss = run.a.series("cloning/stop")
-    return (float(minutes[0]), float(minutes[-1])) if len(minutes) else None
-
-
-def _mark_phases(axes: Axes, run: Run) -> None:
-    if (span := cloned(run)) is not None:
-        axes.axvspan(*span, color="0.9", linewidth=0, zorder=0)
-    minutes, _length = run.b.series("charts/episodic_length")
-    if len(minutes):
-        axes.axvline(minutes[0], color="0.45", linewidth=1, linestyle=(0, (1, 2)), zorder=1)
 
 
 def _draw_panel(axes: Axes, panel: Panel) -> None:
@@ -383,6 +357,5 @@ def _draw_curve(axes: Axes, curve: Curve, noisy: bool) -> None:
 
 def smoothed(values: Floats) -> Floats:
     """Running means [n] over a tenth of n values, fewer at both ends; NaN counts for nothing."""
-    half = len(values) // 20
-    windows = [values[max(0, at - half) : at + half + 1] for at in range(len(values))]
-    return np.array([np.nanmean(part) if np.isfinite(part).any() else math.nan for part in windows])
+    window = 2 * (len(values) // 20) + 1
+    return pd.Series(values).rolling(window, center=True, min_periods=1).mean().to_numpy()
