@@ -1,7 +1,7 @@
-"""The bridge: true poses out of an autopilot's simulation, motion capture and camera images of a layout from there.
+"""The bridge: it reads ground truth from an autopilot's simulation and sends motion capture and camera images.
 
-The arena is ready around the drone wherever it stands when it is first seen, so that it stands at the start of the
-layout's task; nothing has to be told to the simulation.
+The arena is placed around the drone when its first true pose comes, so that it stands at the start of the layout's
+task; the simulation need not be configured.
 """
 
 from __future__ import annotations
@@ -40,30 +40,30 @@ STANDING_HEIGHT = 0.1
 """Height of the autopilot above the floor when the drone stands on it, metres."""
 
 CONNECT_SECONDS = 30.0
-"""How long a simulation may take until it tells where its drone is, seconds."""
+"""How long a simulation may take until it sends its ground truth, seconds."""
 
 POLL_SECONDS = 0.01
 """How long the loop waits for a message, seconds."""
 
 MOCAP_PERIOD = 0.009
-"""Between two poses of motion capture, seconds. It goes on when the simulation stalls: its cameras are not ours."""
+"""Between two poses of motion capture, seconds. It goes on when the simulation stalls, as real cameras would."""
 
 STALLED = 1.0
 """After so long without a true pose motion capture ends, too, seconds."""
 
 RIGID_BODY = "drone"
-"""Its name in motion capture."""
+"""Name of the drone in motion capture."""
 
 WAIT = 0.005
-"""How long the relay waits for either side before it looks at the other, seconds."""
+"""How long the relay waits for either side before it polls the other, seconds."""
 
 RELEASES = ((255, ""), (192, "-rc"), (128, "-beta"), (64, "-alpha"))
-"""FIRMWARE_VERSION_TYPE from which on a version is of a kind."""
+"""Least FIRMWARE_VERSION_TYPE of each kind of release."""
 
 
 @dataclass(frozen=True)
 class TruePoint:
-    """Where the drone really was, world frame."""
+    """True position of the drone at a moment, world frame."""
 
     time: float
     """On the bridge's clock, seconds."""
@@ -82,9 +82,9 @@ class Recording:
 
     path: list[TruePoint] = field(default_factory=list)
     modes: list[tuple[float, int, bool]] = field(default_factory=list)
-    """Each change of custom mode or of being armed."""
+    """Each change of the custom mode or of the armed state."""
     texts: list[tuple[float, str]] = field(default_factory=list)
-    """What the autopilot said to people."""
+    """STATUSTEXT messages."""
 
 
 class LinkRelay:
@@ -94,10 +94,10 @@ class LinkRelay:
         """Open both links.
 
         Args:
-            pilot: URL on which the pilot is heard, `udpin:…`.
+            pilot: URL on which the pilot connects, `udpin:…`.
             autopilot: URL of the autopilot's link for a pilot.
             faults: Faults to inject.
-            clock: Whose times faults have.
+            clock: Of the faults' times.
             seed: Of what is random in them.
         """
         self._clock = clock
@@ -156,7 +156,7 @@ class Bridge:
 
         Args:
             autopilot: Whose simulation it is.
-            url: Of the link to it that is ours alone.
+            url: Of the bridge's own link to it.
             layout: What stands in the arena.
             start_xy: [2] where the drone stands, metres, world.
             start_yaw: Its heading, radians, world.
@@ -177,7 +177,7 @@ class Bridge:
         self.ready = threading.Event()
         """Set when the drone has been seen and the arena lies around it."""
         self.version = ""
-        """Of the autopilot, once it has told."""
+        """Version of the autopilot, once it is known."""
         self.failure: str | None = None
         """Why `run` has ended by itself."""
         self._clock = SystemClock()
@@ -215,11 +215,11 @@ class Bridge:
         return Pose(pose.position[None].float(), pose.quaternion[None].float())
 
     def inject(self, fault: Fault) -> None:
-        """Something goes wrong, at a time of the bridge's clock."""
+        """Inject a fault; its start is a time of the bridge's clock."""
         self._faults.add(fault)
 
     def take_over(self, *, stabilize: bool = False, brake: bool = False) -> None:
-        """The safety pilot takes the drone, now."""
+        """Let the safety pilot take over now."""
         assert self._station is not None
         self._station.take_over(stabilize=stabilize, brake=brake)
 
@@ -278,7 +278,7 @@ class Bridge:
             moment = None
             for message in messages:
                 moment = self._handle_message(message, now) or moment
-            if moment is not None:  # of several that came at once the newest: the others are late
+            if moment is not None:  # the newest of several that came at once
                 self._update_pose(moment)
             self._tick(now)
             if link.lost is not None:
@@ -291,14 +291,14 @@ class Bridge:
                 )
 
     def _check_simulation(self) -> None:
-        if self._simulation is not None and (words := self._simulation.ended) is not None:
-            raise WordwingError(f'the simulation has ended; its last words were "{words}"')
+        if self._simulation is not None and (output := self._simulation.ended) is not None:
+            raise WordwingError(f'the simulation has ended; its last output was "{output}"')
 
     def _output_tail(self) -> str:
-        return "" if self._simulation is None else f' (its last words were "{self._simulation.output_tail()}")'
+        return "" if self._simulation is None else f' (its last output was "{self._simulation.output_tail()}")'
 
     def _handle_message(self, message: Message, now: float) -> TruePose | None:
-        """Take a message in; gives the true pose, if it tells."""
+        """Handle a message; returns the true pose, if it holds one."""
         station = self._station
         assert station is not None
         if message.get_srcComponent() != AUTOPILOT or station.system not in (None, message.get_srcSystem()):
@@ -337,7 +337,7 @@ class Bridge:
         self.ready.set()
 
     def _measure(self, now: float) -> None:
-        """Motion capture looks at the drone, if it is time."""
+        """Send a pose of motion capture, if one is due."""
         if self._newest is None or now - self._measured_at < MOCAP_PERIOD or now - self._newest[0] > STALLED:
             return
         self._measured_at = now

@@ -1,7 +1,7 @@
 """A ground station and a safety pilot with an RC transmitter, as there are beside a real flight.
 
-The ground station is system 255 on a link of its own. It beats, asks for the true pose and does what faults need. The
-transmitter of ArduPilot's simulation listens on a UDP port; PX4's is a joystick of the ground station.
+The ground station is system 255 on a link of its own. It sends heartbeats, requests the ground truth and injects faults.
+The transmitter of ArduPilot's simulation listens on a UDP port; PX4's is a joystick of the ground station.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from wordwing.flight.mavlink.messages import AUTOPILOT_VERSION, HEARTBEAT, Messa
 from wordwing.flight.served.autopilot_profile import PROFILES, AutopilotName
 
 SYSTEM, COMPONENT = 255, 190
-"""Our ids here: a ground station's."""
+"""Ids of a ground station."""
 
 AUTOPILOT = mavlink.MAV_COMP_ID_AUTOPILOT1
 
 GROUND_TRUTH_RATE, HEARTBEAT_RATE = 100.0, 10.0
-"""Of the messages that are asked for, a second."""
+"""Rates of the requested messages, Hz."""
 
 EVERY = 1.0
 """Between two heartbeats, and between two requests for messages, seconds."""
@@ -33,20 +33,20 @@ STICKS_EVERY = 0.1
 """Between two messages of the joystick, and between two requests for a heartbeat of PX4, seconds."""
 
 MIDDLE, LOITER_SWITCH, BRAKE_SWITCH, STABILIZE_SWITCH, STANDBY_SWITCH = 1500, 1700, 1550, 1100, 1800
-"""Of ArduPilot's transmitter, microseconds: a stick, and the mode switch as `ARDUPILOT_PARAMETERS` has it."""
+"""PWM values of ArduPilot's transmitter, microseconds: a stick, and the mode switch (`ARDUPILOT_PARAMETERS`)."""
 
 FORCE_REBOOT = 20190226
 """ArduPilot reboots in the air only with this number."""
 
 
 class GroundStation:
-    """One ground station with a transmitter beside it."""
+    """One ground station and a transmitter."""
 
     def __init__(self, autopilot: AutopilotName, link: MavlinkLink, transmitter: int | None) -> None:
-        """Nothing is sent yet.
+        """Prepare.
 
         Args:
-            autopilot: Whom it speaks with.
+            autopilot: Which autopilot it is.
             link: To the autopilot.
             transmitter: UDP port of ArduPilot's simulated receiver; None without one.
         """
@@ -88,7 +88,7 @@ class GroundStation:
             self.send(self._messages.mode(self._profile.mode(self._profile.pilot_modes[stabilize]).custom))
 
     def drain_battery(self, level: float) -> None:
-        """Leave so much in the battery, percent."""
+        """Drain the battery to a level, percent."""
         if self._autopilot == "ardupilot":
             self._command(mavlink.MAV_CMD_BATTERY_RESET, 0xFFFF, level)
         else:
@@ -96,7 +96,7 @@ class GroundStation:
             self.send(self._messages.write_parameter("SIM_BAT_DRAIN", 1.0, REAL32))
 
     def reboot(self) -> None:
-        """Start the autopilot anew, also in the air."""
+        """Reboot the autopilot, also in the air."""
         self._command(mavlink.MAV_CMD_PREFLIGHT_REBOOT_SHUTDOWN, 1, 0, 0, 0, 0, FORCE_REBOOT)
 
     def send(self, message: mavlink.MAVLink_message) -> None:
@@ -106,7 +106,7 @@ class GroundStation:
             self._packer.seq = (self._packer.seq + 1) % 256
 
     def close(self) -> None:
-        """Let go of the transmitter; the link is not ours."""
+        """Close the transmitter's socket; the link stays open."""
         if self._receiver is not None:
             self._receiver.close()
 

@@ -32,10 +32,10 @@ GAIN = 0.5
 
 @dataclass(frozen=True)
 class Fix:
-    """What a message says."""
+    """Position, velocity and attitude in a message."""
 
     latitude: tuple[int, ...]
-    """In units of 1e-7 degrees, cut off towards zero; more than one if several may have been meant."""
+    """In units of 1e-7 degrees, cut off towards zero; more than one if it is ambiguous."""
     longitude: tuple[int, ...]
     """The same."""
     altitude: float
@@ -61,7 +61,7 @@ class TruePose:
 
 
 def read_fix(message: Message) -> Fix | None:
-    """The true position in a message; None if it is of another kind."""
+    """Read a message; None if it carries no ground truth."""
     kind = message.get_type()
     if kind == "SIM_STATE":
         return Fix(
@@ -74,7 +74,7 @@ def read_fix(message: Message) -> Fix | None:
         )
     if kind == "HIL_STATE_QUATERNION":
         w, x, y, z = message.attitude_quaternion
-        # Whole centimetres a second, cut off: on average half of one is missing.
+        # Truncated to whole centimetres a second: half of one is missing on average.
         north, east, down = ((v + 0.5 * ((v > 0) - (v < 0))) / 100 for v in (message.vx, message.vy, message.vz))
         velocity = (north, east, down)
         return Fix((message.lat,), (message.lon,), message.alt / 1000, 0.001, velocity, (w, x, y, z))
@@ -88,7 +88,7 @@ def _candidates(sent: int) -> tuple[int, ...]:
 
 
 class _Axis:
-    """One coordinate from its steps and its velocity."""
+    """One coordinate, estimated from its quantised value and its velocity."""
 
     def __init__(self, step: float) -> None:
         self.step = step
@@ -98,7 +98,7 @@ class _Axis:
         self._velocity = 0.0
 
     def follow(self, centres: list[float], velocity: float, seconds: float) -> None:
-        """Move on.
+        """Update the estimate.
 
         Args:
             centres: Of the steps that may have been sent, metres.
@@ -124,7 +124,7 @@ class GroundTruth:
         self._metres: tuple[float, float] = (0.0, 0.0)
 
     def update(self, message: Message, now: float) -> TruePose | None:
-        """The drone at the moment of a message; None if it does not tell."""
+        """The true pose at the time of a message; None if it carries none."""
         fix = read_fix(message)
         if fix is None:
             return None
@@ -147,7 +147,7 @@ class GroundTruth:
         return TruePose(now, pose, ned_to_world(torch.tensor(fix.velocity, dtype=torch.float64)))
 
     def _step_centres(self, units: tuple[int, ...], first: int, metres: float) -> list[float]:
-        """Middles of steps, metres from the first one."""
+        """Middles of quantisation steps, metres from the first one."""
         if self._autopilot == "px4":  # it cuts off the whole coordinate
             return [(unit - first) * metres for unit in units]
         # ArduPilot cuts off the way from where it began, so that the step there is twice as wide.
@@ -155,7 +155,7 @@ class GroundTruth:
 
 
 def _metres(autopilot: AutopilotName, latitude: float) -> tuple[float, float]:
-    """How long one unit is to the north and to the east, metres: ArduPilot's earth is a ball, PX4's an ellipsoid."""
+    """How long one unit is to the north and to the east, metres: ArduPilot's earth is a sphere, PX4's an ellipsoid."""
     if autopilot == "ardupilot":
         north = 0.011131884502145034
         return north, north * math.cos(math.radians(latitude))

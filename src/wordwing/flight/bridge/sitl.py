@@ -1,7 +1,7 @@
 """Starting an autopilot's SITL: its arguments, ports and parameters for a room with motion capture.
 
 The parameters are those that `docs/flight.md` asks for indoors, and what the simulators themselves need. Failsafe
-parameters stay as they come: `wordwing fly --set-parameters` writes them, as it would on a real drone.
+parameters keep their defaults: `wordwing fly --set-parameters` writes them, as it would on a real drone.
 """
 
 from __future__ import annotations
@@ -79,12 +79,12 @@ PX4_PARAMETERS: dict[str, float] = {
 }
 
 OUTPUT_TAIL = 300
-"""How much of a simulation's last words is shown when it does not work, characters."""
+"""How much of a simulation's output is shown when it fails, characters."""
 
 
 @dataclass(frozen=True)
 class SitlPorts:
-    """How one simulation on this machine is reached."""
+    """URLs and ports of one simulation on this machine."""
 
     bridge: str
     """Link for the bridge: the truth, and a ground station's heartbeats."""
@@ -97,7 +97,7 @@ class SitlPorts:
 
 
 def sitl_ports(autopilot: AutopilotName, instance: int = 0) -> SitlPorts:
-    """Those of the n-th simulation on this machine, by each autopilot's own custom."""
+    """Ports of the n-th simulation on this machine, by each autopilot's convention."""
     if autopilot == "ardupilot":
         base = 5760 + 10 * instance
         bridge, pilot, mocap = (f"tcp:127.0.0.1:{base + more}" for more in (0, 2, 3))
@@ -115,7 +115,7 @@ class SitlProcess:
         """Start it.
 
         Args:
-            autopilot: Whose it is.
+            autopilot: Which autopilot it is.
             binary: ArduPilot's `arducopter`, or PX4's `px4` in the `bin` folder of its build.
             instance: Chooses the ports.
             parameters: Other values than ours.
@@ -138,7 +138,7 @@ class SitlProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=self._output,
                 stderr=subprocess.STDOUT,
-                process_group=0,  # Ctrl-C is our business
+                process_group=0,  # Ctrl-C must not reach it
             )
         except (OSError, WordwingError) as error:
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -149,7 +149,7 @@ class SitlProcess:
 
     @property
     def ended(self) -> str | None:
-        """Its last words if it has ended by itself."""
+        """Its last output if it has ended by itself."""
         return None if self._process.poll() is None else self.output_tail()
 
     def output_tail(self) -> str:
@@ -158,7 +158,7 @@ class SitlProcess:
         return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
     def close(self) -> None:
-        """End it and all that it has started, at once: nothing of it is kept; may be called twice."""
+        """Kill it and its children and remove its folder; may be called twice."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

@@ -1,1 +1,1 @@
-"""The acceptance list: what wordwing does with an autopilot's own simulation, judged by the true position."""
+"""Acceptance flights on an autopilot's own simulation, judged by the ground truth."""

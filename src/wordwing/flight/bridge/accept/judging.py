@@ -1,4 +1,4 @@
-"""What a trial's records say: how far the drone came, when it stopped, landed and was disarmed, what was sent."""
+"""Measures of a trial: how far the drone came, when it stopped, landed and was disarmed, what was sent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wordwing.frames import ARENA_HALF
 
 @dataclass(frozen=True)
 class Result:
-    """One row of the table."""
+    """One row of the table of results."""
 
     row: str
     seen: str
@@ -55,7 +55,7 @@ def to_fence(point: TruePoint) -> float:
 
 
 def point_at(trial: Trial, time: float) -> TruePoint:
-    """The nearest true point to a moment."""
+    """The true point nearest to a moment."""
     path = trial.bridge.recording.path
     return path[min(bisect_left(path, time, key=lambda point: point.time), len(path) - 1)]
 
@@ -66,17 +66,17 @@ def stopped_at(trial: Trial, after: float) -> float | None:
 
 
 def duration(seconds: float | None) -> str:
-    """A time, or that it did not come."""
+    """A time in words, "never" for None."""
     return "never" if seconds is None else f"{seconds:.1f} s"
 
 
 def elapsed(moment: float | None, begin: float) -> float | None:
-    """Seconds between two moments, if there was a second."""
+    """Seconds from `begin` to a moment; None if there was none."""
     return None if moment is None else moment - begin
 
 
 def within(seconds: float | None, most: float) -> bool:
-    """Whether it came in time."""
+    """Whether something happened in time."""
     return seconds is not None and seconds <= most
 
 
@@ -101,7 +101,7 @@ def sent_packets(trial: Trial) -> Iterator[tuple[float, Message]]:
 
 
 def read_tlog(path: Path) -> Iterator[tuple[float, Message]]:
-    """Times, seconds since 1970, and messages of a `.tlog`; half a last packet is left out."""
+    """Times, seconds since 1970, and messages of a `.tlog`; an incomplete last packet is left out."""
     data, at, codec = path.read_bytes(), 0, Codec()
     while at + 20 <= len(data):
         stamp = int.from_bytes(data[at : at + 8], "big") / 1e6

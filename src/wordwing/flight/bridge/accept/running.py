@@ -1,4 +1,4 @@
-"""Flying the acceptance list: its instructions, which rows are still to be flown, and the table of results."""
+"""Flies the acceptance list: which flights are chosen and still to be flown, and the table of results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from wordwing.world.samplers import sample_layout
 from wordwing.world.tasks import Task
 
 TRIES = 3
-"""How often a flight is begun that does not come to what it is about."""
+"""How often a flight is tried that fails before it is judged."""
 
 COUNT = 10
 """Instructions that are flown."""
@@ -38,7 +38,7 @@ MAX_FILE = 10_000_000
 """Largest file of results that is read, bytes."""
 
 MANY = re.compile(r"(?P<kind>motion capture \w+, [\w ]+), \d+|(?P<other>instruction) \d+")
-"""Rows of which there are several."""
+"""Rows that are summarised together."""
 
 
 def instruction_flight(number: int) -> Scenario:
@@ -61,7 +61,7 @@ def instruction_flight(number: int) -> Scenario:
         trial.wait("the drone is disarmed", lambda: trial.disarmed_at(begin) is not None, 150.0)
         trial.wait("the pilot tells how it ended", lambda: "the drone is " in trial.pilot.text, 20.0)
         end = next((entry for entry in trial.events() if entry.kind == "end"), None)
-        if end is None:  # not the policy ended it
+        if end is None:  # the policy did not end it
             lines = [line for line in trial.pilot.text.splitlines() if "the drone is " in line]
             raise TrialError(f'"{instruction}": {"; ".join(lines)}')
         x, y = greatest_xy(trial)
@@ -77,7 +77,7 @@ def instruction_flight(number: int) -> Scenario:
 def run(config: AcceptConfig, scenario: Scenario) -> Iterable[Result]:
     """The rows of a flight.
 
-    A flight that does not come to what it is about, often because of a busy machine, is tried again; the row says so.
+    A flight that fails before it is judged, often because of a busy machine, is tried again; the row says so.
     """
     setting = scenario.setting()
     for number in range(1, TRIES + 1):  # noqa: B007
@@ -99,7 +99,7 @@ def run(config: AcceptConfig, scenario: Scenario) -> Iterable[Result]:
 
 
 def chosen(autopilot: AutopilotName, only: Sequence[str]) -> list[Scenario]:
-    """The flights whose name, or a row of which, begins with one of some words; all if there are none."""
+    """The flights whose name, or one of whose rows, begins with one of `only`; all if that is empty."""
     listed = (*SCENARIOS, *map(instruction_flight, range(1, COUNT + 1)))
     every = [entry for entry in listed if entry.only in (None, autopilot)]
     if not only:
@@ -120,7 +120,7 @@ def run_all(
         config: What all flights share.
         file: JSON lines, one a row.
         only: Beginnings of names; empty for all.
-        say: Told of each row.
+        say: Prints each row.
         again: Whether rows that are in the file are flown again.
 
     Returns:
@@ -172,7 +172,7 @@ def _line(name: str, group: Sequence[Result]) -> dict[str, str]:
 
 
 def _seen(group: Sequence[Result]) -> str:
-    """Several flights in a few words."""
+    """Summary of several flights."""
     goals = [result.values["goal"] for result in group if "goal" in result.values]
     if goals or group[0].row.startswith("instruction"):
         successes = sum(result.values.get("success", 0) for result in group)

@@ -1,4 +1,4 @@
-"""The acceptance list, row by row. A scenario flies one drone once and gives one or more rows."""
+"""The acceptance list, row by row. A scenario is one flight and gives one or more rows."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ from wordwing.interface import FLIGHT_HEIGHT, MAX_FORWARD
 from wordwing.world.layout import Layout
 
 HULL = 0.15
-"""Half of a small drone, metres: nearer to a fence its hull touches it."""
+"""Half the width of a small drone, metres: nearer to a fence its hull touches it."""
 
 DOWN_WITHIN = 20.0
 """How long a landing from the flight height may take, seconds."""
 
 AFTER_TAKEOVER = 8.0
-"""How long a drone is watched after the safety pilot has taken it, seconds."""
+"""How long a drone is watched after the safety pilot has taken over, seconds."""
 
 JUMP, DRIFT = 0.6, 0.02
-"""Of motion capture: metres, and m/s."""
+"""Injected jump and drift of motion capture: metres, and m/s."""
 
 NEAR, NEAR_MOST = 0.5, 0.6
-"""How far from a fence flights along it are, metres, and may be when something goes wrong."""
+"""Planned distance of flights along a fence, and the greatest at which a fault is injected, metres."""
 
 SIGN = 30.0
-"""Degrees off its heading that a drone may fly: a wrong sign or frame would be 60 or more."""
+"""Tolerance of the direction of flight, degrees: a wrong sign or frame would be off by 60 or more."""
 
 FULL_SPEED, RUN_UP = 0.55, 1.2
-"""A drone that is told to fly at 0.7 m/s does so when it is faster than this, m/s, after so many metres."""
+"""A drone counts as at full speed when it is faster than this, m/s, after so many metres."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,9 @@ class Scenario:
     rows: tuple[str, ...]
     """The rows that it gives."""
     setting: Callable[[], StartCondition] = StartCondition
-    """Tells where it begins."""
+    """Where it begins; called when it is flown."""
     parameters: Mapping[str, float] = field(default_factory=dict)
-    """Of the autopilot, as somebody might have left them."""
+    """Of the autopilot before the flight."""
     only: AutopilotName | None = None
     """The autopilot that it is about; None for both."""
 
@@ -159,7 +159,7 @@ def flown_setpoints(trial: Trial) -> Result:
     left = [time for time, _forward, turn in decided if turn > 0.4]
     if not ahead or not left:
         raise TrialError(f"it was down before it had flown ahead and turned: {trial.events()[-1].values.get('text')}")
-    begin = ahead[-1] - 1.5  # it has sped up by then
+    begin = ahead[-1] - 1.5  # it has accelerated by then
     dx, dy = _between(trial, begin, ahead[-1])
     aside = math.degrees(math.remainder(math.atan2(dy, dx) - point_at(trial, begin).yaw, math.tau))
     speed = math.hypot(dx, dy) / (ahead[-1] - begin)
@@ -173,7 +173,7 @@ def flown_setpoints(trial: Trial) -> Result:
 
 
 def full_speed_at_a_fence(trial: Trial) -> Iterable[Result]:
-    """Straight at the red fence at full speed, and held against it."""
+    """Fly straight at the red fence at full speed, and go on asking for it."""
     trial.fly([Step(forward=MAX_FORWARD, seconds=8.0)])
     begun = trial.wait_for_flight()
     trial.wait_for_end()
@@ -190,7 +190,7 @@ def full_speed_at_a_fence(trial: Trial) -> Iterable[Result]:
 
 
 def _cruise(trial: Trial, seconds: float = 25.0, speed: float = 0.3) -> float:
-    """Fly slowly ahead; when the drone really does."""
+    """Fly slowly ahead; returns when the drone moves."""
     trial.fly([Step(forward=speed, seconds=seconds)])
     trial.wait_for_flight()
     trial.wait("the drone moves", lambda: trial.point.speed > 0.7 * speed, 15.0)
@@ -201,7 +201,7 @@ def _landing_result(trial: Trial, row: str, begin: float, hold: float | None, la
     """The row of something that must bring the drone down, and to rest over the floor within three seconds.
 
     Args:
-        trial: Of it.
+        trial: The flight.
         row: Its name.
         begin: When it happened.
         hold: Within how many seconds the guardian must hold; None if it is not asked.
@@ -221,7 +221,7 @@ def _landing_result(trial: Trial, row: str, begin: float, hold: float | None, la
 
 
 def ctrl_c(trial: Trial) -> Iterable[Result]:
-    """Somebody presses Ctrl-C in the pilot's terminal."""
+    """Press Ctrl-C in the pilot's terminal."""
     begin = _cruise(trial)
     trial.pilot.interrupt()
     result = _landing_result(trial, "Ctrl-C", begin, None, 1.0)
@@ -319,7 +319,7 @@ class MocapFaultFlight:
         return cos * x - sin * y, sin * x + cos * y, heading
 
     def fault(self, now: float) -> Fault:
-        """What goes wrong; a wrong position is further from the fence than the true one, so that it leads there."""
+        """The fault; a wrong position is further from the fence than the true one, so that it leads the drone there."""
         inwards = math.pi / 2 * (self.number % 4) + math.pi / 2
         return {
             "stops": PoseDropout(now),
@@ -329,7 +329,7 @@ class MocapFaultFlight:
         }[self.kind]
 
     def fly(self, trial: Trial) -> Iterable[Result]:
-        """Full speed ahead, and on as if nothing had happened."""
+        """Fly at full speed, inject the fault, and go on asking for full speed."""
         trial.fly([Step(forward=MAX_FORWARD, seconds=8.0, line=self.start)])
         trial.wait_for_flight()
         trial.wait("full speed", lambda: self._at_full_speed(trial), 10.0)
@@ -358,7 +358,7 @@ class MocapFaultFlight:
         return flown > RUN_UP and point.speed > FULL_SPEED and (not self.near or to_fence(point) <= NEAR_MOST)
 
     def scenario(self) -> Scenario:
-        """This flight for the list."""
+        """As a scenario."""
         return Scenario(f"mocap-{self.kind}-{self.number}", self.fly, (self.row,), lambda: StartCondition(self.start))
 
 
@@ -389,7 +389,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("ctrl-c", ctrl_c, ("Ctrl-C",)),
     lands_after("pilot-killed", "pilot SIGKILL", partial(_kill, guardian=False), 0.3, 2.0),
     lands_after("all-killed", "pilot and guardian killed", partial(_kill, guardian=True), None, 4.0),
-    lands_after(  # any system from 245 to 255 counts as a ground station, and one beats beside us
+    lands_after(  # any system from 245 to 255 counts as a ground station, and another one sends heartbeats beside us
         "all-killed-gcs",
         "the same, MAV_GCS_SYSID_HI 255 before",
         partial(_kill, guardian=True),
@@ -404,4 +404,4 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("takeover-brake", partial(taken_over, brake=True), ("pilot takes over (BRAKE)",), only="ardupilot"),
     *(flight.scenario() for flight in MOCAP_FAULT_FLIGHTS),
 )
-"""The whole list but the instructions."""
+"""The whole list except the instructions."""

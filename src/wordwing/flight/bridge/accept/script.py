@@ -1,6 +1,7 @@
-"""A pilot who flies by a list of steps instead of reading: `python -m wordwing.flight.bridge.accept.script FILE`.
+"""A policy that flies a list of steps: `python -m wordwing.flight.bridge.accept.script FILE`.
 
-All but the policy is `wordwing fly`: the guardian's process, the camera, the confirmation on a terminal, the log.
+Everything but the policy is as in `wordwing fly`: the guardian's process, the camera, the confirmation on a terminal,
+the log.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ from wordwing.interface import Action, Observation, Setpoint
 from wordwing.validation import parse_json
 
 AIMED = 0.08
-"""How far from a heading a turn may end, radians."""
+"""Tolerance of a turn's final heading, radians."""
 
 TURN_GAIN = 1.5
-"""rad/s for each radian that is missing."""
+"""rad/s for each radian of heading error."""
 
 LINE_GAIN, LINE_TURN = 1.5, 0.5
-"""Radians off a line's heading for each metre beside it, and at most."""
+"""Correction of the heading for each metre beside a line, radians, and its limit."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """What to do for a while."""
+    """A setpoint for some time, a turn to a heading, or a line to follow."""
 
     forward: float = 0.0
     """m/s."""
@@ -62,7 +63,7 @@ class Script:
         self._since: float | None = None
 
     def act(self, observation: Observation) -> Action:
-        """The present step's setpoint."""
+        """The setpoint of the current step."""
         now = float(observation.time[0])
         self._since = now if self._since is None else self._since
         while self._left:
@@ -95,7 +96,7 @@ def _action(forward: float, yaw_rate: float) -> Action:
 
 @dataclass(frozen=True)
 class ScriptFile:
-    """What `main` flies."""
+    """The file that `main` flies."""
 
     url: str
     options: DroneOptions

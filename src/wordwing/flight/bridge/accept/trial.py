@@ -26,14 +26,14 @@ from wordwing.flight.served.vehicle import write_setup
 from wordwing.world.layout import Layout
 
 QUESTION = re.compile(rb'Type "(write|fly \d+)" to ')
-"""Answered by what it says in quotes."""
+"""A prompt; the answer is in its quotes."""
 
 BOOT_SECONDS = 60.0
-"""How long a simulation may take until its drone is seen."""
+"""How long a simulation may take until it sends its ground truth."""
 
 
 class TrialError(WordwingError):
-    """A flight that did not come to what it is about; the sentence says what was waited for."""
+    """A flight failed; the sentence says what was waited for."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,12 @@ class AcceptConfig:
     folder: Path = Path("out/accept")
     """For logs."""
     kind: Kind = "odometry"
-    """As what motion capture is sent to the autopilot."""
+    """The message by which motion capture is sent to the autopilot."""
 
 
 @dataclass
 class Terminal:
-    """A command at a terminal, with somebody who answers its questions."""
+    """A command in a pseudo-terminal whose prompts are answered."""
 
     command: Sequence[str]
     output: bytes = b""
@@ -146,7 +146,7 @@ class Trial:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.layout = layout or Layout(())
         self.marked: float | None = None
-        """When what the flight is about began."""
+        """When the event happened that the flight is about."""
         self._log = 0
         self._guardians: list[int] = []
         self.terminal: Terminal | None = None
@@ -216,12 +216,12 @@ class Trial:
         self.terminal = Terminal(command)
 
     def mark(self) -> float:
-        """Now what this flight is about begins: from here on it is judged, and not tried again."""
+        """Mark the event that the flight is about: from here on it is judged, and not tried again."""
         self.marked = self.now
         return self.marked
 
     def wait(self, what: str, until: Callable[[], bool], seconds: float) -> float:
-        """Wait until something is so, and return when; a `TrialError` if it does not become so."""
+        """Wait for a condition and return the time; raises a `TrialError` if it does not become true."""
         limit = self.now + seconds
         while not until():
             if self.bridge.failure is not None:
@@ -232,14 +232,14 @@ class Trial:
         return self.now
 
     def wait_for_end(self, seconds: float = 90.0) -> int:
-        """Wait until the pilot's process has ended; its exit status."""
+        """Wait until the pilot's process has ended; returns its exit status."""
         process = self.pilot.process
         self.wait("the pilot's process ends", lambda: process.poll() is not None, seconds)
         status: int = process.wait()
         return status
 
     def wait_for_flight(self, seconds: float = 90.0) -> float:
-        """Wait until the drone flies on decisions; when."""
+        """Wait until the drone flies on decisions; returns the time."""
 
         def flying() -> bool:
             if self.phase_at("flying") is not None:
@@ -256,7 +256,7 @@ class Trial:
         return read_events(self.log) if (self.log / EVENTS).exists() else []
 
     def phase_at(self, phase: str, after: float = 0.0) -> float | None:
-        """When the guardian entered a phase first after a moment."""
+        """When the guardian first entered a phase after a moment."""
         times = (e.time for e in self.events() if e.kind == "phase" and e.values.get("phase") == phase)
         return next((time for time in times if time >= after), None)
 
@@ -294,7 +294,7 @@ class Trial:
                 _kill(pid)
 
     def _serve(self) -> None:
-        with suppress(WordwingError):  # `failure` tells
+        with suppress(WordwingError):  # it is in `failure`
             self.bridge.run()
 
     def _start_adapter(self, port: int) -> subprocess.Popen[bytes]:
@@ -317,7 +317,7 @@ def _kill(pid: int) -> None:
 
 
 def _command_line(pid: int) -> bytes:
-    """Of a process; empty if it has ended."""
+    """Command line of a process; empty if it has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
