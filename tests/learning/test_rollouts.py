@@ -19,7 +19,7 @@ from wordwing.model.grid import START_GRID
 from wordwing.model.layers import each
 from wordwing.model.policy import PolicyNetwork
 from wordwing.model.stage2 import ValueNetwork
-from wordwing.sim.dynamics import ANSWERS, FleetState
+from wordwing.sim.dynamics import RESPONSE_PARAMETERS, FleetState
 from wordwing.sim.simulator import Simulator
 from wordwing.world.layout import Layout
 
@@ -315,7 +315,7 @@ def test_randomized_dynamics_stay_within_bounds_and_each_flight_has_others(run, 
         torch.arange(40), generator()
     )
     factors = torch.cat(drawn)
-    assert factors.shape == (40, len(ANSWERS))
+    assert factors.shape == (40, len(RESPONSE_PARAMETERS))
     assert len(factors.unique(dim=0)) == 40
     assert 1 / 1.5 <= float(factors.min()) < 0.7
     assert 1.4 < float(factors.max()) <= 1.5

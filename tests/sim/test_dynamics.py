@@ -11,7 +11,7 @@ from wordwing.execution.runner import SETTLE_STEPS
 from wordwing.frames import Pose, wrap_angle
 from wordwing.interface import CONTROL_PERIOD, Setpoint
 from wordwing.lab.flight import LabFlight
-from wordwing.sim.dynamics import ANSWERS, REST, DynamicsConfig, FleetState
+from wordwing.sim.dynamics import RESPONSE_PARAMETERS, REST, DynamicsConfig, FleetState
 from wordwing.sim.kernels.drone import DroneParameters
 from wordwing.sim.scene import SimScene
 
@@ -167,11 +167,14 @@ def test_airframes_lie_in_memory_as_configs_name_them():
 
 
 def test_a_drone_of_its_own_kind_flies_as_one_with_such_a_config_and_the_others_as_ever(rng):
-    factors = torch.from_numpy(rng.uniform(0.5, 2.0, (2, len(ANSWERS)))).float()
+    factors = torch.from_numpy(rng.uniform(0.5, 2.0, (2, len(RESPONSE_PARAMETERS)))).float()
     fleet, usual = Fleet(3), Fleet()
     fleet.drones.vary(torch.tensor([2, 0]), factors)
     changed = [
-        {name: getattr(DynamicsConfig(), name) * float(factor) for name, factor in zip(ANSWERS, row, strict=True)}
+        {
+            name: getattr(DynamicsConfig(), name) * float(factor)
+            for name, factor in zip(RESPONSE_PARAMETERS, row, strict=True)
+        }
         for row in factors
     ]
     alone = [Fleet(config=replace(DynamicsConfig(), **changes)) for changes in changed]

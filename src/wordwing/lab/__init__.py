@@ -1,1 +1,1 @@
-"""The `lab` domain: an honest stand-in for the paper's physical cage, one drone at a time."""
+"""The `lab` domain: a stand-in for the paper's physical cage, one drone at a time."""

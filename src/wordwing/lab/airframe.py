@@ -1,4 +1,4 @@
-"""A quadcopter as MuJoCo knows it: a rigid body, four motors, air that drags, a floor to stand on.
+"""MuJoCo model of a quadcopter: a rigid body, four motors, linear drag and a floor.
 
 The numbers describe an Intel Aero Ready-to-Fly, the drone of the paper. Motors are numbered and
 turn as in PX4's "quad x": 1 front right and 2 rear left counter-clockwise, 3 front left and 4 rear
@@ -20,18 +20,18 @@ GRAVITY = 9.81
 """m/s²."""
 
 HULL_RADIUS = 0.26
-"""Of the drone with its propeller guards, metres: half of the 52 cm in Neural-Fly, see below."""
+"""Radius of the drone with its propeller guards, metres: half of the 52 cm in Neural-Fly, see below."""
 
 FOOT_RADIUS = 0.01
-"""Of the four balls the drone stands on, metres."""
+"""Radius of the four balls that the drone stands on, metres."""
 
 MOTOR_LAYOUT = ((1, -1, -1), (-1, 1, -1), (1, 1, 1), (-1, -1, 1))
-"""Per motor the signs of its x, of its y and of the torque about z that it leaves on the body."""
+"""Per motor the signs of its x, of its y and of its reaction torque about z."""
 
 
 @dataclass(frozen=True)
 class AirframeConfig:
-    """What the drone weighs, how it pushes and how the air resists.
+    """Mass, motors and drag of the drone.
 
     Sources: [A] Intel's data sheet; [N] O'Connell et al., "Neural-Fly enables rapid learning for
     agile flight in strong winds", Science Robotics 2022, table S1, about an Intel Aero with
@@ -53,14 +53,14 @@ class AirframeConfig:
     motor_time_constant: float = 0.02
     """From commanded to actual thrust, seconds; [G] has 12.5 ms up and 25 ms down."""
     drag: Vector = (0.35, 0.35, 0.60)
-    """Newtons per m/s through the air along body x, y and z. Linear in speed, as rotors have it
+    """Newtons per m/s through the air along body x, y and z. Linear in speed, as rotor drag is
     (Faessler, Franchi and Scaramuzza, "Differential Flatness of Quadrotor Dynamics Subject to Rotor
     Drag", RA-L 2018); the values are estimates. Along z it is the thrust that a climbing rotor
     loses. The hull's own quadratic drag, some 0.02 N at 1 m/s, is left out."""
     drag_height: float = 0.03
-    """Of the rotors, where drag attacks, above the centre of mass, metres: an estimate."""
+    """Height of the rotors, where drag acts, above the centre of mass, metres: an estimate."""
     leg_height: float = 0.11
-    """Of the centre of mass above the floor when the drone stands, metres: an estimate."""
+    """Height of the centre of mass of a standing drone, metres: an estimate."""
     timestep: float = 0.002
     """Of the physics and of the autopilot, seconds."""
 

@@ -1,10 +1,10 @@
 """An autopilot as PX4 builds it: loops for velocity, attitude and body rate, and a mixer.
 
-Where to go is said by a speed along the *current* heading, a yaw rate and a height, as a MAVLink
-stream of body-frame setpoints says it. The speed is shaped within limits of acceleration and jerk,
+The setpoint is a speed along the *current* heading, a yaw rate and a height, as a MAVLink
+stream of body-frame setpoints has it. The speed is shaped within limits of acceleration and jerk,
 then turned by the heading into the velocity that the velocity loop tracks in the world; so a drone
 that turns while it flies slips outwards, like a real one. The lab that is served over MAVLink also
-asks for more, as `Guidance`: velocities in any direction, a climb, a place to hold.
+uses the rest of `Guidance`: velocities in any direction, a climb rate, a position to hold.
 
 Gains and limits come from [P] PX4's file for this airframe, `4070_aerofc`, and [D] PX4's defaults,
 or are chosen so that the drone answers like [C] ArduCopter 4.8 with indoor parameters, to whose
@@ -27,10 +27,10 @@ from wordwing.lab.airframe import (
 )
 
 HEADING_LEAD = 0.35
-"""How far the wanted heading may run ahead of a drone that something holds, radians."""
+"""How far the wanted heading may run ahead of the drone, radians."""
 
 AT_REST = 0.02
-"""Below this shaped speed the drone has braked, m/s, and the place that it holds is where it is."""
+"""Below this shaped speed, m/s, the drone has braked, and holds the position where it is."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ class AutopilotConfig:
     """Of the wanted thrust, degrees, for a small room: the least that MPC_TILTMAX_AIR may be."""
 
     hold_gain: float = 1.0
-    """m/s per metre of distance from the place to hold [C, PSC_POSXY_P]; [D] has 0.95."""
+    """m/s per metre of distance from the position to hold [C, PSC_POSXY_P]; [D] has 0.95."""
     max_hold_speed: float = 0.5
-    """With which it returns to that place, m/s: a choice for a small room."""
+    """Speed of the return to that position, m/s: a choice for a small room."""
 
     height_gain: float = 1.5
     """m/s per metre of height error [P, MPC_Z_P]."""
@@ -109,7 +109,7 @@ class Guidance:
     descent: float | None = None
     """The fastest that it may sink, m/s; the configured one if left out."""
     hold: bool = False
-    """Whether to brake and then stay at the place where it came to rest."""
+    """Whether to brake and then hold the position where it came to rest."""
 
 
 class Autopilot:
@@ -126,7 +126,7 @@ class Autopilot:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all setpoints and integrals."""
+        """Reset all setpoints and integrals."""
         self._speed = (0.0, 0.0)
         self._acceleration = (0.0, 0.0)
         self._along: float | None = None
@@ -192,7 +192,7 @@ class Autopilot:
         return min(max(climb, -slowest), config.max_climb)
 
     def _wanted_velocity(self, state: BodyState, heading: float, guidance: Guidance) -> tuple[float, float]:
-        """The shaped velocity in the world, m/s, and on top of it, if asked to, what leads back to a place."""
+        """The shaped velocity in the world, m/s, plus, with `hold`, the velocity back to the held position."""
         vx, vy = _turned(self._speed, heading if guidance.heading is None else guidance.heading)
         if not guidance.hold:
             self._place = None
@@ -214,7 +214,7 @@ class Autopilot:
         error = self._wanted_climb(state, guidance) - vz
         wanted = config.climb_gain * error + self._climb_integral
         az = _clamp(wanted, config.max_vertical_acceleration)
-        if az == wanted:  # otherwise the integral would wind up, and so below
+        if az == wanted:  # anti-windup, here and below
             self._climb_integral += config.climb_integral * error * dt
 
         wanted_vx, wanted_vy = self._wanted_velocity(state, heading, guidance)

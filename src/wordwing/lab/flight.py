@@ -17,10 +17,10 @@ from wordwing.lab.autopilot import Autopilot, AutopilotConfig, Guidance
 from wordwing.lab.wind import Wind, WindConfig
 
 BELOW_THE_FLOOR = -10.0
-"""A height to ask for when the drone shall sink until something stops it, metres."""
+"""Height setpoint of a landing, metres."""
 
 STILL = 0.05
-"""A drone keeps still if it misses its height (metres) and climbs or sinks (m/s) by less."""
+"""A drone hovers if its height error (metres) and its vertical speed (m/s) are smaller."""
 
 REST = 0.3
 """How long a landed drone waits before it stops its motors, and how long they run down, seconds."""
@@ -37,7 +37,7 @@ class LabFlightConfig:
     autopilot: AutopilotConfig = field(default_factory=AutopilotConfig)
     wind: WindConfig = field(default_factory=WindConfig)
     height: float = 0.7
-    """At which the drone flies, metres: that of the paper's camera."""
+    """Flight height, metres: that of the paper's camera."""
     memory: float = 0.5
     """How far back `pose_at` can look, seconds."""
 
@@ -56,7 +56,7 @@ class LabFlight:
     gust: Vector | None
     """Wind on top of the configured one, m/s, world; `reset` clears it."""
     drift: Vector | None
-    """By how much the autopilot is wrong about its velocity, m/s, world; `reset` clears it."""
+    """Error of the autopilot's velocity estimate, m/s, world; `reset` clears it."""
 
     def __init__(self, config: LabFlightConfig | None = None) -> None:
         self.config = config = config or LabFlightConfig()
@@ -122,7 +122,7 @@ class LabFlight:
             self._motors_on = True
 
     def stop_motors(self) -> None:
-        """At once, wherever the drone is: in the air it falls."""
+        """Stop the motors at once; in the air the drone falls."""
         self._motors_on = False
 
     def takeoff(self, height: float | None = None) -> None:
@@ -158,7 +158,7 @@ class LabFlight:
         raise RuntimeError(f"no floor within {PATIENCE} s")
 
     def pose_at(self, time: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Where the drone was at a moment within its memory, be it between two timesteps.
+        """Where the drone was at a moment within its memory, interpolated between timesteps.
 
         Args:
             time: Seconds since `reset`; the pose before it is that of the reset.
@@ -224,7 +224,7 @@ class LabFlight:
 
     @property
     def motors_on(self) -> bool:
-        """Whether the drone flies, or at least tries to."""
+        """Whether the motors run."""
         return self._motors_on
 
     @property

@@ -14,7 +14,7 @@ AT_A_FENCE = 0.45
 
 
 class SafetyRule:
-    """Predicts one drone with the simple model of `sim`; the lab's true body answers a little differently.
+    """Predicts one drone with the simple model of `sim`; the lab's rigid body responds a little differently.
 
     Args:
         ahead: Metres from a fence that it flies at.
@@ -30,7 +30,7 @@ class SafetyRule:
         headings = torch.stack([_heading(pose.yaw), _heading(pose.yaw + setpoint.yaw_rate)])  # now, in a second
         outwards = (headings * pose.xy.sign()).amax(0)  # [1, 2]
         bounds = ARENA_HALF - torch.where(outwards > AT_A_FENCE, self.ahead, self.aside)
-        # Pushed out by a gust, it may come back once it looks back, or it would hover there for ever.
+        # A drone that a gust has pushed out may fly back once it faces inwards, or it would hover there for ever.
         return torch.where(outwards < 0, bounds.maximum(pose.xy.abs() + 0.03), bounds)
 
     def restrain(self, setpoint: Setpoint, pose: Pose, velocity: Tensor, rates: Tensor) -> Setpoint:

@@ -48,7 +48,7 @@ HALL = (
     ((-1.0, HALL_HALF, 1.55), (1.1, 0.06, 0.45), (0.80, 0.86, 0.92)),  # a window
     ((2.2, 4.2, 0.75), (0.8, 0.25, 0.75), (0.36, 0.37, 0.40)),  # a rack
 )
-"""What stands around the cage: centres and half sizes of boxes, metres, and their paint."""
+"""Furniture of the hall: centres and half sizes of boxes, metres, and their colours."""
 
 RGB = mujoco.mjtTextureRole.mjTEXROLE_RGB
 CAMERA_AXES = torch.tensor([0.5, 0.5, -0.5, -0.5])

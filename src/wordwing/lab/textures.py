@@ -106,7 +106,7 @@ def bitmap(material: Material, rgb: NDArray[np.float64] | None = None) -> NDArra
     amount = _amount(material.pattern, rng)[..., None]
     first = np.ones(3) if rgb is None else np.asarray(rgb)
     second = np.asarray(material.second)
-    grime = 1 - 0.18 * smooth_noise(rng, (3, 3))[..., None]  # nothing in a lab is clean
+    grime = 1 - 0.18 * smooth_noise(rng, (3, 3))[..., None]  # dirt
     return _bytes((first * (1 - amount) + second * amount) * grime)
 
 
@@ -119,7 +119,7 @@ def tiling(material: Material, kind: int, size: NDArray[np.float64]) -> tuple[fl
     """How often the bitmap goes across and up a geom of a MuJoCo type and size."""
     counts = []
     for held, rate, length in zip(REPEATS[material.pattern], material.repeat, _spans(kind, size), strict=True):
-        counts.append(max(1.0, rate * length) / held)  # a whole repeat even on a small thing
+        counts.append(max(1.0, rate * length) / held)  # at least one whole repeat
     across, up = counts
     if kind != BOX:
         across = max(1, round(across))  # or the seam would show

@@ -34,14 +34,14 @@ class LabConfig:
     attitude_noise: float = 0.003
     """Standard deviation of a pose's roll, pitch and yaw, radians."""
     fence_margin: float = 0.3
-    """Where safety stops a drone that flies at a fence, metres before it: room for its hull, for gusts, and for what
-    the drone does otherwise than the simple model that safety predicts with."""
+    """Where safety stops a drone that flies at a fence, metres before it: room for its hull, for gusts, and for
+    errors of the simple model by which safety predicts."""
     side_margin: float = 0.1
     """Where it stops a drone that flies along a fence, metres before it: paths may run close to one."""
 
 
 TICK = 0.05
-"""How often it is looked whether the drone is inside a landmark, seconds."""
+"""Period of the test whether the drone is inside a landmark, seconds."""
 
 
 class LabVehicle(Vehicle):
@@ -92,7 +92,7 @@ class LabVehicle(Vehicle):
         return Observation(image[None], pose, torch.tensor([now]), velocity)
 
     def send(self, setpoint: Setpoint) -> Setpoint:
-        """Limits and the paper's safety rule, then the autopilot."""
+        """Apply the limits and the paper's safety rule, and keep the setpoint for `wait`."""
         sent = Setpoint(setpoint.forward.detach().cpu(), setpoint.yaw_rate.detach().cpu()).clamp()
         if self._rule is not None:
             flight = self._flight
@@ -110,7 +110,7 @@ class LabVehicle(Vehicle):
             self._seconds_inside += part * self._inside_landmark()
 
     def land(self) -> None:
-        """Come down at the autopilot's pace."""
+        """Land at the autopilot's landing speed."""
         self._flight.land()
 
     def close(self) -> None:
@@ -143,7 +143,7 @@ class LabVehicle(Vehicle):
         return False
 
     def _pose_at(self, time: float) -> Pose:
-        # The memory reaches back beyond the start of a flight, but not for ever.
+        # The memory reaches back a little beyond the start of a flight.
         position, quaternion = self._flight.pose_at(max(time, -self.config.flight.memory))
         return Pose(torch.tensor(position[None]).float(), torch.tensor(quaternion[None]).float())
 

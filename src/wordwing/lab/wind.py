@@ -1,4 +1,4 @@
-"""Air that moves: gusts around a mean wind.
+"""Wind: gusts around a mean.
 
 The gusts have the along-wind spectrum of the Dryden model (MIL-F-8785C, MIL-HDBK-1797): white noise
 through a first-order filter, also known as an Ornstein-Uhlenbeck process. Dryden's time scale is a
@@ -31,7 +31,7 @@ class WindConfig:
 
 
 class Wind:
-    """A history of the wind for each seed. It moves in `step` only."""
+    """The wind of one flight, chosen by a seed. It changes in `step` only."""
 
     def __init__(self, config: WindConfig, timestep: float) -> None:
         self.config = config
@@ -40,7 +40,7 @@ class Wind:
         self.reset(0)
 
     def reset(self, seed: int) -> None:
-        """Begin the history of a seed, amid gusts as strong as all later ones."""
+        """Begin anew with a seed; the first gust is as strong as later ones."""
         self._random = np.random.default_rng(seed)
         self._gust = self._noise()
 

@@ -29,7 +29,7 @@ from wordwing.model.ego import EgoView
 from wordwing.model.layers import each
 from wordwing.model.policy import Beliefs, PolicyNetwork, PolicyState
 from wordwing.model.stage2 import Control, ValueNetwork, to_setpoint
-from wordwing.sim.dynamics import ANSWERS
+from wordwing.sim.dynamics import RESPONSE_PARAMETERS
 from wordwing.sim.simulator import Simulator
 
 REFILL_EVERY = 4
@@ -173,7 +173,7 @@ class Collector:
         """Begin flights of examples `index` [M] in worlds [M], by default in all."""
         if self.dynamics_randomization:
             which = torch.arange(self.worlds, device=self.device) if worlds is None else worlds
-            uniform = torch.rand(len(which), len(ANSWERS), device=self.device, generator=generator)
+            uniform = torch.rand(len(which), len(RESPONSE_PARAMETERS), device=self.device, generator=generator)
             self.simulator.drones.vary(which, (1 + self.dynamics_randomization) ** (2 * uniform - 1))
         chosen = self.examples.examples[index]
         observation = self.simulator.reset(self.examples.layouts.take(chosen.layout), chosen.start, worlds)

@@ -68,11 +68,18 @@ class DynamicsConfig:
     """Altitude that is held, metres."""
 
 
-ANSWERS = ("max_acceleration", "max_jerk", "speed_shaping", "brake_shaping", "velocity_gain", "yaw_acceleration")
+RESPONSE_PARAMETERS = (
+    "max_acceleration",
+    "max_jerk",
+    "speed_shaping",
+    "brake_shaping",
+    "velocity_gain",
+    "yaw_acceleration",
+)
 """Parameters that decide how a drone responds to setpoints; they differ between autopilots."""
 
 REST = 1.8
-"""Seconds after which a drone that was told to stop has come to rest; evaluation waits as long."""
+"""Seconds within which a drone comes to rest after STOP; evaluation waits as long."""
 
 
 @dataclass(frozen=True)
@@ -82,11 +89,11 @@ class SafetyConfig:
     horizon: float = 1.0
     """Seconds that a setpoint is forward-simulated for (paper)."""
     braking: float = 1.2
-    """Seconds that braking after this control period is looked at; from full speed it takes less."""
+    """Seconds of braking that are simulated after this control period; from full speed it takes less."""
     choices: int = 8
     """Even fractions of the forward velocity that are tried before standstill."""
     margin: float = 0.01
-    """Metres kept for turns that the prediction does not try."""
+    """Margin for turns that the prediction does not try, metres."""
 
 
 class FleetState:
@@ -116,14 +123,14 @@ class FleetState:
         names = [entry.name for entry in fields(config)]
         usual = torch.tensor([getattr(config, name) for name in names], dtype=torch.float32, device=device)
         self._values = usual.repeat(count, 1)  # [N, fields of the config], as an array of structs lies in memory
-        self._answers = torch.tensor([names.index(name) for name in ANSWERS], device=device)
-        self._usual = usual[self._answers]
+        self._response = torch.tensor([names.index(name) for name in RESPONSE_PARAMETERS], device=device)
+        self._usual = usual[self._response]
         self._parameters = wp.array(
             ptr=self._values.data_ptr(), dtype=DroneParameters, shape=(count,), device=warp_device(device)
         )
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """All that changes in flight; the kernels hold on to these very tensors."""
+        """The tensors of the state; kernels share their memory."""
         return (
             self.position,
             self.velocity,
@@ -148,9 +155,9 @@ class FleetState:
 
         Args:
             which: [M] int64.
-            factors: [M, len(ANSWERS)] by which their parameters differ from the config's; positive.
+            factors: [M, len(RESPONSE_PARAMETERS)] by which their parameters differ from the config's; positive.
         """
-        self._values[which[:, None], self._answers] = self._usual * factors
+        self._values[which[:, None], self._response] = self._usual * factors
 
     def rest(self) -> Tensor:
         """[N, 2] where the drones would come to rest if they were told to stop now, metres, world frame."""

@@ -1,4 +1,4 @@
-"""Scenes on the device: all landmarks' geoms once, and which of them, and which lakes, are where in every world."""
+"""Scenes on the device: the geoms of all landmarks, and the landmarks and lakes of every world."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class SimScene:
         self.turn[worlds] = layouts.turn
         self.ball[worlds] = torch.cat([layouts.place + turned, radius[..., None]], dim=-1)
         self.wet[worlds] = (layouts.lakes != 0).flatten(1).any(dim=-1).int()
-        if layouts.lakes.shape[1]:  # without any, nobody reads what the worlds' last lakes left behind
+        if layouts.lakes.shape[1]:  # without any, kernels do not read the worlds' old lakes
             self.lakes[worlds] = layouts.lakes
 
 

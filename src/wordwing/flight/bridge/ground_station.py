@@ -1,6 +1,6 @@
 """A ground station and a safety pilot with an RC transmitter, as there are beside a real flight.
 
-The ground station is system 255 on a link of its own. It sends heartbeats, requests the ground truth and injects faults.
+The ground station is system 255 on a link of its own. It sends heartbeats, requests ground truth and injects faults.
 The transmitter of ArduPilot's simulation listens on a UDP port; PX4's is a joystick of the ground station.
 """
 

@@ -1,4 +1,4 @@
-"""Whether a point lies inside a landmark: landmarks are seen, never hit, but flying through one is counted."""
+"""Whether a point lies inside a landmark: landmarks do not stop a drone, but the time inside them is counted."""
 
 import warp as wp
 

@@ -1,4 +1,4 @@
-"""Where a ray lands: two-level ray casting of landmark instances and their primitive geoms, in Warp.
+"""Two-level ray casting of landmark instances and their primitive geoms, in Warp.
 
 A world is a short list of landmark instances with bounding spheres; the geoms of all landmarks are stored once.
 A ray tests a world's spheres first and then only the geoms of the landmarks it may hit, so its cost does not

@@ -1,4 +1,4 @@
-"""What colour a hit has: surface coordinates, procedural texture, sun, sky and shadows, in Warp."""
+"""Colour of a ray's hit: surface coordinates, procedural texture, sun, sky and shadows, in Warp."""
 
 import warp as wp
 
