@@ -15,7 +15,7 @@ from small_study import small_study
 from wordwing.data.dataset import MAX_META, Dataset
 from wordwing.data.importers import human_nav
 from wordwing.data.importers.annotations import read_annotations
-from wordwing.data.importers.tally import Tally
+from wordwing.data.importers.originals import ImportNotes
 from wordwing.errors import WordwingError
 from wordwing.evaluation.report.curves import TrainingRun
 from wordwing.files import read_bytes, read_json, read_lines, read_picture
@@ -155,7 +155,7 @@ def test_a_vocabulary_has_so_many_words_at_most(tmp_path):
 def test_other_files_that_are_too_large_are_named(tmp_path, monkeypatch):
     bombs.sparse(tmp_path / "a.json", b"[", 64_000_001)
     with pytest.raises(WordwingError, match=r"a\.json: .* so it is no file of annotations"):
-        read_annotations(tmp_path / "a.json", "train", Tally())
+        read_annotations(tmp_path / "a.json", "train", ImportNotes())
     monkeypatch.setattr(logs, "MAX_EVENTS", 1_000_000)
     (tmp_path / "events.jsonl").write_bytes(b'{"time": 1, "kind": "x"}\n' * 40_001)
     with pytest.raises(WordwingError, match=r"events\.jsonl: it has more than 1 MB"):

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from wordwing.data.corpora import corpus
 from wordwing.data.demonstrations.archive import Demonstrations
 from wordwing.data.demonstrations.flying import summarise
-from wordwing.data.judging import Rate, judge_rates
+from wordwing.data.judge_rates import Rate, judge_rates
 from wordwing.data.statistics import describe
 from wordwing.interface import Domain
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from wordwing.data.dataset import Dataset
-from wordwing.data.judging import Rate
+from wordwing.data.judge_rates import Rate
 from wordwing.data.schema import Instruction
 from wordwing.language.meaning.clauses import Clause, Meaning
 from wordwing.language.meaning.judge import judge

@@ -13,9 +13,9 @@ from original_files import SQUARE, config, curve, entry, unity, workspace, write
 from wordwing.commands import import_export
 from wordwing.data.dataset import Dataset
 from wordwing.data.importers.arenas import Config, to_layout
-from wordwing.data.importers.curves import condensed, ends_along, replayed
 from wordwing.data.importers.drif import import_drif
-from wordwing.data.importers.tally import Tally
+from wordwing.data.importers.originals import ImportNotes
+from wordwing.data.importers.paths import condensed, ends_along, replayed
 from wordwing.errors import WordwingError
 from wordwing.world.catalogue import landmark, landmarks
 
@@ -489,7 +489,7 @@ def test_only_what_overlaps_is_left_out(rng):
         crowd = rng.uniform(900, 1020, (8, 2)).round()
         places = np.concatenate([[[200.0, 200.0]], crowd])
         heap = Config("heap", ("Column", *rng.choice(names, 8)), places, (None,) * 9, (True,) * 9, (), {})
-        layout, _ = to_layout(heap, "1", 0, Tally())
+        layout, _ = to_layout(heap, "1", 0, ImportNotes())
         assert (layout.landmarks[0].name, layout.landmarks[0].x) == ("Column", pytest.approx(-1.41))
 
 
@@ -501,10 +501,10 @@ def test_any_heap_of_landmarks_becomes_a_layout_that_stands(rng):
             "heap", tuple(rng.choice(names, count)), rng.uniform(-20, 1020, (count, 2)).round(), (100.0,) * count,
             (True,) * count, (), {},
         )  # fmt: skip
-        tally = Tally()
-        layout, whole = to_layout(heap, "1", 0, tally)
+        notes = ImportNotes()
+        layout, whole = to_layout(heap, "1", 0, notes)
         layout.validate()
-        lost = sum(number for what, number in tally.counts.items() if "left out" in what)
+        lost = sum(number for what, number in notes.counts.items() if "left out" in what)
         assert len(layout.landmarks) + lost == count
         assert whole == (lost == 0)
         places = {(round(x, 3), round(z, 3)) for x, z in heap.places}
@@ -519,12 +519,12 @@ def test_what_stands_well_is_not_touched(rng):
         places = rng.uniform(100, 900, (5, 2)).round()
         if min(math.dist(a, b) for a, b in combinations(places, 2)) < 260:
             continue
-        tally = Tally()
+        notes = ImportNotes()
         row = Config("cage", tuple(rng.choice(names, 5)), places, (100.0,) * 5, (True,) * 5, (), {})
-        layout, whole = to_layout(row, "6000", 0, tally)
+        layout, whole = to_layout(row, "6000", 0, notes)
         np.testing.assert_allclose(layout.centres, (places - 500) * 0.0047, atol=1e-5)
         assert whole
-        assert tally.notes() == ()
+        assert notes.sentences() == ()
 
 
 def test_invalid_paragraphs_are_kept_unless_told_otherwise(tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from house_rooms import random_furniture
-from wordwing.data.furnishing import furnish
+from wordwing.data.furniture import furnish
 from wordwing.data.scenes import MAX_PIECES, Scene
 from wordwing.data.schema import Window
 from wordwing.errors import WordwingError

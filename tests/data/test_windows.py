@@ -5,10 +5,9 @@ import pytest
 from scipy import stats
 
 from house_rooms import random_furniture, random_walk
-from wordwing.data.furnishing import furnish
-from wordwing.data.scenes import Scene
+from wordwing.data.furniture import furnish
+from wordwing.data.scenes import END_REACH, MARGIN, START_REACH, Scene, about, place_window
 from wordwing.data.schema import Window
-from wordwing.data.windows import END_REACH, MARGIN, START_REACH, about, place_window
 from wordwing.frames import ARENA_HALF
 from wordwing.world.layout import Placement
 

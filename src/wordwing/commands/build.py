@@ -15,7 +15,7 @@ from wordwing.errors import WordwingError
 
 if TYPE_CHECKING:
     from wordwing.data.dataset import Dataset
-    from wordwing.data.demonstrations.flying import Summary
+    from wordwing.data.demonstrations.flying import DemonstrationSummary
 
 
 def build(
@@ -125,7 +125,7 @@ def demonstrate(
 
 def _fly(
     dataset: Dataset, split: str, domain: str, seed: int, limit: int | None, device: str, processes: int, file: Path
-) -> Summary:
+) -> DemonstrationSummary:
     """Fly the demonstrations of a split into a file."""
     from wordwing.data.demonstrations.flying import fly_lab, fly_sim, single_segments, summarise
     from wordwing.data.demonstrations.selection import select
@@ -147,7 +147,7 @@ def _fly(
     return summarise(made, instructions)
 
 
-def _sentence(summary: Summary) -> str:
+def _sentence(summary: DemonstrationSummary) -> str:
     low, high = (100 * bound for bound in summary.interval)
     late = f" ({summary.timed_out} ran out of steps)" if summary.timed_out else ""
     return (

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from wordwing.data.dataset import Dataset
-    from wordwing.data.judging import Rate, Rates
+    from wordwing.data.judge_rates import Rate, Rates
     from wordwing.data.statistics import Row, Statistics
 
 
@@ -68,7 +68,7 @@ def judge(
         seed: Chooses the other path for each instruction.
         json: A file to write the rates to as well.
     """
-    from wordwing.data.judging import judge_rates
+    from wordwing.data.judge_rates import judge_rates
 
     dataset = opened(folder, corpus)
     rates = judge_rates(dataset, split, check_seed(seed), partial(track, title="instructions"))
@@ -198,7 +198,7 @@ def _facts(statistics: Statistics) -> Iterable[str]:
 
 
 def _judge_table(rates: dict[int, Rates], title: str) -> Table:
-    from wordwing.data.judging import TARGETS
+    from wordwing.data.judge_rates import TARGETS
 
     head = [name for count in rates for name in (f"{count} segment{'s' * (count > 1)}", "95 %", "n")]
     table = plain_table(title, ["%", *head, "target"])

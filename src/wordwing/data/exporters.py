@@ -24,9 +24,9 @@ import torch
 
 from wordwing.data.dataset import Dataset
 from wordwing.data.importers.annotations import SPLITS
-from wordwing.data.importers.curves import STRIDES, TURN
 from wordwing.data.importers.drif import MARK
-from wordwing.data.importers.units import UNITY_METRE
+from wordwing.data.importers.originals import UNITY_METRE
+from wordwing.data.importers.paths import STRIDES, TURN
 from wordwing.data.importers.workspace import CAGE_IDS, Track, silently
 from wordwing.data.schema import Paragraph, Segment
 from wordwing.errors import WordwingError

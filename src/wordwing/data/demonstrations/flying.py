@@ -188,7 +188,7 @@ def mean_action(demonstrations: Demonstrations) -> MeanAction:
 
 
 @dataclass(frozen=True)
-class Summary:
+class DemonstrationSummary:
     """How well demonstrations follow their paths."""
 
     flights: int
@@ -206,13 +206,13 @@ class Summary:
     """Flights in the sample."""
 
 
-def summarise(demonstrations: Demonstrations, instructions: Sequence[Instruction]) -> Summary:
+def summarise(demonstrations: Demonstrations, instructions: Sequence[Instruction]) -> DemonstrationSummary:
     """Summarise flights of these instructions, in their order."""
     gold = [instruction.segment.path for instruction in instructions]
     reached = [succeeded(final_distance(demonstrations.path(index), path)) for index, path in enumerate(gold)]
     count = len(demonstrations)
     sample = np.random.default_rng(0).choice(count, min(SAMPLE, count), replace=False)
-    return Summary(
+    return DemonstrationSummary(
         flights=count,
         success=sum(reached) / count,
         interval=wilson(sum(reached), count),

@@ -19,9 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from wordwing.data.importers.parsing import flag, items, numbers
-from wordwing.data.importers.tally import Tally
-from wordwing.data.importers.units import is_unity, to_arena
+from wordwing.data.importers.originals import ImportNotes, flag, is_unity, items, numbers, to_arena
 from wordwing.errors import WordwingError, shown
 from wordwing.files import read_json, safe_name
 from wordwing.frames import compass_to_yaw
@@ -61,13 +59,13 @@ class Entry:
     """What our own exporter added."""
 
 
-def read_annotations(path: Path, split: str | None, tally: Tally) -> list[Entry]:
+def read_annotations(path: Path, split: str | None, notes: ImportNotes) -> list[Entry]:
     """Read all entries of a file.
 
     Args:
         path: The file: a list of entries, or an object with such a list for each split.
         split: What its entries are for; None if the file says it.
-        tally: Told the units.
+        notes: Told the units.
     """
     document = read_json(path, MAX_ANNOTATIONS, "file of annotations")
     if split is not None:
@@ -87,11 +85,11 @@ def read_annotations(path: Path, split: str | None, tally: Tally) -> list[Entry]
     every = [place for _, _, places, _ in read for place in (places[:, :2], places[:, 2:])]
     unity = is_unity(np.concatenate(every)) if every else True
     if every and not unity:
-        tally.facts.append(f"{path.name}: positions are in layout units, 0 to 1000")
+        notes.facts.append(f"{path.name}: positions are in layout units, 0 to 1000")
     entries = [_entry(part, row, to_arena(places.reshape(-1, 2, 2), unity), where) for part, row, places, where in read]
     for number, entry in enumerate(entries):
         if set("".join(entry.moves or ())) - set("FLR"):
-            tally.add("paragraphs with moves other than F, L and R, never replayed", entry.env)
+            notes.add("paragraphs with moves other than F, L and R, never replayed", entry.env)
             entries[number] = replace(entry, moves=None)
     return entries
 

@@ -19,9 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wordwing.data.importers.parsing import MAX_FILE, flag, items, number, numbers
-from wordwing.data.importers.tally import Tally
-from wordwing.data.importers.units import to_arena
+from wordwing.data.importers.originals import MAX_FILE, ImportNotes, flag, items, number, numbers, to_arena
 from wordwing.errors import WordwingError, shown
 from wordwing.files import read_json
 from wordwing.frames import ARENA_HALF, CONFIG_UNIT
@@ -114,14 +112,14 @@ def _lakes(rows: Any, where: str) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(cells))
 
 
-def to_layout(config: Config, env: str, seed: int, tally: Tally) -> tuple[Layout, bool]:
+def to_layout(config: Config, env: str, seed: int, notes: ImportNotes) -> tuple[Layout, bool]:
     """Make a layout that stands.
 
     Args:
         config: The file's content.
         env: The environment; with `seed` it decides where landmarks look.
         seed: Another one turns all landmarks.
-        tally: Told what was moved, changed and left out.
+        notes: Told what was moved, changed and left out.
 
     Returns:
         The layout, which passes `Layout.validate`, and whether each landmark of the file is in it, in its place.
@@ -134,20 +132,20 @@ def to_layout(config: Config, env: str, seed: int, tally: Tally) -> tuple[Layout
     placed: list[Placement] = []
     for index, name in enumerate(config.names):
         if not config.enabled[index]:
-            tally.add("disabled landmarks, left out", env)
+            notes.add("disabled landmarks, left out", env)
         elif name not in known:
-            tally.add("unknown landmarks, left out", name[:40])
+            notes.add("unknown landmarks, left out", name[:40])
         else:
             x, y = centres[index].tolist()
-            entry = Placement(name, x, y, float(yaws[index]), radius=_radius(config, index, env, tally))
+            entry = Placement(name, x, y, float(yaws[index]), radius=_radius(config, index, env, notes))
             placed.append(replace(entry, **own[index]) if own else entry)
     lakes = tuple(cell for cell in config.lakes if all(0 <= index < LAKE_MESH for index in cell))
-    tally.add("lake cells out of the arena, left out", env, len(config.lakes) - len(lakes))
+    notes.add("lake cells out of the arena, left out", env, len(config.lakes) - len(lakes))
     layout = Layout(tuple(placed), lakes=lakes)
     try:
         layout.validate()
     except WordwingError:
-        layout = replace(layout, landmarks=_standing(placed, env, tally))
+        layout = replace(layout, landmarks=_standing(placed, env, notes))
         layout.validate(config.where)
     return layout, len(layout.landmarks) == len(config.names)
 
@@ -170,7 +168,7 @@ def _own_fields(config: Config) -> list[dict[str, Any]]:
     return fields
 
 
-def _radius(config: Config, index: int, env: str, tally: Tally) -> float | None:
+def _radius(config: Config, index: int, env: str, notes: ImportNotes) -> float | None:
     """A landmark's keep-out radius in metres, at least its footprint."""
     units = config.radii[index]
     if units is None:
@@ -178,19 +176,19 @@ def _radius(config: Config, index: int, env: str, tally: Tally) -> float | None:
     footprint = landmark(config.names[index]).footprint
     radius = min(max(units * CONFIG_UNIT, footprint), ARENA_HALF)
     if abs(radius - units * CONFIG_UNIT) > 1e-6:
-        tally.add("radii smaller than the landmark, enlarged, or larger than the arena", env)
+        notes.add("radii smaller than the landmark, enlarged, or larger than the arena", env)
     return round(radius, 5)
 
 
-def _standing(placed: list[Placement], env: str, tally: Tally) -> tuple[Placement, ...]:
+def _standing(placed: list[Placement], env: str, notes: ImportNotes) -> tuple[Placement, ...]:
     """The landmarks moved into the arena and apart, the fewest possible left out."""
     kept = []
     for entry, inside in zip(placed, _inside(placed), strict=True):
         if math.dist((entry.x, entry.y), inside) > MAX_NUDGE:
-            tally.add("landmarks out of the arena, left out", f"{entry.name} in {env}")
+            notes.add("landmarks out of the arena, left out", f"{entry.name} in {env}")
         else:
             kept.append(entry)
-    tally.add("landmarks beyond the greatest number, left out", env, len(kept[MAX_LANDMARKS:]))
+    notes.add("landmarks beyond the greatest number, left out", env, len(kept[MAX_LANDMARKS:]))
     kept = kept[:MAX_LANDMARKS]
     while True:
         moved, overlaps = _pushed(kept)
@@ -201,10 +199,10 @@ def _standing(placed: list[Placement], env: str, tally: Tally) -> tuple[Placemen
         depth = overlaps if overlaps.any() else _overlaps(kept, _inside(kept))
         pair = np.unravel_index(depth.argmax(), depth.shape)
         lesser = min((int(index) for index in pair), key=lambda index: (kept[index].kind.footprint, -index))
-        tally.add("landmarks overlapping others, left out", f"{kept[lesser].name} in {env}")
+        notes.add("landmarks overlapping others, left out", f"{kept[lesser].name} in {env}")
         del kept[lesser]
     nudged = sum(distance > 1e-6 for distance in far)
-    tally.add(f"landmarks moved, by {MAX_NUDGE} m at most, to stand", env, nudged)
+    notes.add(f"landmarks moved, by {MAX_NUDGE} m at most, to stand", env, nudged)
     return tuple(moved)
 
 

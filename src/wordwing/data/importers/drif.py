@@ -17,8 +17,7 @@ from typing import Any, Literal
 
 from wordwing.data.dataset import Dataset, Source, check_place
 from wordwing.data.importers.annotations import SPLITS, Entry, read_annotations
-from wordwing.data.importers.parsing import MAX_FILE
-from wordwing.data.importers.tally import Tally
+from wordwing.data.importers.originals import MAX_FILE, ImportNotes
 from wordwing.data.importers.workspace import Files, Part, Track, chosen, import_entries, silently
 from wordwing.errors import WordwingError
 from wordwing.files import read_json, safe_name
@@ -51,13 +50,13 @@ def import_drif(
         track: Shows progress.
     """
     check_place(out)
-    root, tally = Path(folder), Tally()
+    root, notes = Path(folder), ImportNotes()
     if not root.is_dir():
         raise WordwingError(f"{folder}: there is no such folder; name a drif workspace")
     configs = root if any(root.glob("*annotation*.json")) else root / "configs"
     mark = configs.parent / MARK
-    entries = _annotations(configs, annotations, mark.is_file(), tally)
-    named = chosen(entries, part, valid_only, tally)
+    entries = _annotations(configs, annotations, mark.is_file(), notes)
+    named = chosen(entries, part, valid_only, notes)
     if not named:
         raise WordwingError(f"{folder}: of {len(entries)} paragraphs none is wanted (part {part})")
 
@@ -73,10 +72,10 @@ def import_drif(
     words = [str(folder), "--seed", str(seed), "--part", part, "--annotations", annotations]
     command = shlex.join(["wordwing", "data", "import", "drif", *words, *["--valid-only"] * valid_only])
     source = _source(read_json(mark, MAX_FILE, "mark of an export") if mark.is_file() else {}, mark, seed, command)
-    return import_entries(named, files, out, source, tally, track)
+    return import_entries(named, files, out, source, notes, track)
 
 
-def _annotations(configs: Path, wanted: Annotations, exported: bool, tally: Tally) -> list[Entry]:
+def _annotations(configs: Path, wanted: Annotations, exported: bool, notes: ImportNotes) -> list[Entry]:
     """The entries of one set of annotation files, training first; splits of other names only in our own exports."""
     for name in ("7000", "6000", "4000") if wanted == "any" else (wanted,):
         single = configs / "annotation_results.json"
@@ -91,8 +90,8 @@ def _annotations(configs: Path, wanted: Annotations, exported: bool, tally: Tall
         if paths:
             read = [split for split, _ in paths if split]
             if read and (without := [split for split in SPLITS if split not in read]):
-                tally.facts.append(f"there are no annotations for {' and '.join(without)}")
-            return [entry for split, path in paths for entry in read_annotations(path, split, tally)]
+                notes.facts.append(f"there are no annotations for {' and '.join(without)}")
+            return [entry for split, path in paths for entry in read_annotations(path, split, notes)]
     which = "{train,dev,test}_annotations_7000.json" if wanted == "any" else f"the annotations {wanted}"
     raise WordwingError(f"{configs}: {which} is not there; name a drif workspace, in which it is in the folder configs")
 

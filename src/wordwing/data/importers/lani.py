@@ -17,8 +17,7 @@ from typing import Literal
 
 from wordwing.data.dataset import Dataset, Source, check_place
 from wordwing.data.importers.annotations import SPLITS, Entry, read_annotations
-from wordwing.data.importers.parsing import MAX_FILE
-from wordwing.data.importers.tally import Tally
+from wordwing.data.importers.originals import MAX_FILE, ImportNotes
 from wordwing.data.importers.workspace import Files, Part, Track, chosen, import_entries, silently
 from wordwing.errors import WordwingError
 from wordwing.files import read_json
@@ -53,12 +52,12 @@ def import_lani(
         track: Shows progress.
     """
     check_place(out)
-    root, tally = Path(folder), Tally()
+    root, notes = Path(folder), ImportNotes()
     if not root.is_dir():
         raise WordwingError(f"{folder}: there is no such folder; name the LANI release")
     home = next((place for place in (root / "data" / "nav_drone", root / "nav_drone") if place.is_dir()), root)
-    entries = _annotations(home, annotations, tally)
-    named = chosen(entries, part, valid_only, tally)
+    entries = _annotations(home, annotations, notes)
+    named = chosen(entries, part, valid_only, notes)
     if not named:
         raise WordwingError(f"{folder}: of {len(entries)} paragraphs none is wanted (part {part})")
     for _, entry in named:
@@ -77,17 +76,17 @@ def import_lani(
     words += [] if resources is None else ["--resources", str(resources)]
     command = shlex.join(["wordwing", "data", "import", "lani", *words])
     source = Source(name="lani", text="human", seed=seed, command=command)
-    return import_entries(named, files, out, source, tally, track)
+    return import_entries(named, files, out, source, notes, track)
 
 
-def _annotations(home: Path, wanted: Annotations, tally: Tally) -> list[Entry]:
+def _annotations(home: Path, wanted: Annotations, notes: ImportNotes) -> list[Entry]:
     for name in ("6000", "4000") if wanted == "any" else (wanted,):
         paths = [(split, home / f"{split}_annotations_{name}.json") for split in SPLITS]
         there = [(split, path) for split, path in paths if path.is_file()]
         if there:
             if without := [split for split, path in paths if not path.is_file()]:
-                tally.facts.append(f"there are no annotations for {' and '.join(without)}")
-            return [entry for split, path in there for entry in read_annotations(path, split, tally)]
+                notes.facts.append(f"there are no annotations for {' and '.join(without)}")
+            return [entry for split, path in there for entry in read_annotations(path, split, notes)]
     which = "6000" if wanted == "any" else wanted
     raise WordwingError(
         f"{home}: {{train,dev,test}}_annotations_{which}.json is not there; "

@@ -18,11 +18,10 @@ from typing import NamedTuple
 import numpy as np
 
 from wordwing.data.dataset import Dataset, Source, write_dataset
-from wordwing.data.furnishing import Report, furnish
+from wordwing.data.furniture import Report, furnish
 from wordwing.data.importers.workspace import Track, silently
-from wordwing.data.scenes import Scene
+from wordwing.data.scenes import Scene, about, place_window
 from wordwing.data.schema import Paragraph, Segment, Window, joined
-from wordwing.data.windows import about, place_window
 from wordwing.errors import WordwingError
 from wordwing.language.tokenizer import tokenize
 from wordwing.world.paths import Floats, line_distance, lines_of, path_length
@@ -58,7 +57,7 @@ class Rooms:
 
 
 @dataclass
-class Outcome:
+class RoomCounts:
     """What an import kept and left out."""
 
     furniture: Report = field(default_factory=Report)
@@ -113,7 +112,7 @@ def build(
         skip_unknown: Leave out furniture that the catalogue does not have, instead of complaining.
         track: Shows progress.
     """
-    outcome = Outcome()
+    outcome = RoomCounts()
     walks = sorted(
         (entry for entry in rooms.paragraphs if entry.segments), key=lambda entry: (entry.split != "train", entry.split)
     )
@@ -166,7 +165,7 @@ def held_out(names: Collection[str], count: int, seed: int) -> set[str]:
     return chosen
 
 
-def _unseen(walks: Sequence[Paragraph], hold_out: int, seed: int, outcome: Outcome) -> set[str]:
+def _unseen(walks: Sequence[Paragraph], hold_out: int, seed: int, outcome: RoomCounts) -> set[str]:
     training = {entry.layout for entry in walks if entry.split == "train"}
     if hold_out and len(training) < 3 * hold_out:
         outcome.remarks.append(
@@ -216,7 +215,7 @@ class _Windows:
     blocked: Collection[str]
     """Scenes in which some path runs through furniture."""
     seed: int
-    outcome: Outcome
+    outcome: RoomCounts
     _legs: dict[tuple[str, tuple[bytes, ...]], _Leg] = field(default_factory=dict)
 
     def place(self, entry: Paragraph) -> Paragraph:

@@ -20,10 +20,8 @@ import numpy as np
 from wordwing.data.dataset import Dataset, Source, write_dataset
 from wordwing.data.importers.annotations import Entry
 from wordwing.data.importers.arenas import Config, read_config, to_layout
-from wordwing.data.importers.curves import find_stride, read_curve
-from wordwing.data.importers.segments import best_cut, segments_of
-from wordwing.data.importers.tally import Tally
-from wordwing.data.importers.units import is_unity, to_arena
+from wordwing.data.importers.originals import ImportNotes, is_unity, to_arena
+from wordwing.data.importers.paths import best_cut, find_stride, read_curve, segments_of
 from wordwing.data.schema import Paragraph, Segment
 from wordwing.errors import WordwingError
 from wordwing.world.layout import Layout
@@ -47,7 +45,7 @@ class Files(NamedTuple):
     """What each is, and where; the preferred first."""
 
 
-class Arena(NamedTuple):
+class ImportedLayout(NamedTuple):
     """The layout of an environment."""
 
     name: str
@@ -61,7 +59,7 @@ def silently(rows: Sequence[Any], title: str) -> Iterable[Any]:
     return rows
 
 
-def chosen(entries: Iterable[Entry], part: Part, valid_only: bool, tally: Tally) -> list[tuple[str, Entry]]:
+def chosen(entries: Iterable[Entry], part: Part, valid_only: bool, notes: ImportNotes) -> list[tuple[str, Entry]]:
     """Name paragraphs and leave out those that are not wanted; names do not depend on what is wanted.
 
     Returns:
@@ -77,11 +75,11 @@ def chosen(entries: Iterable[Entry], part: Part, valid_only: bool, tally: Tally)
         if part != "all" and cage != (part == "cage"):
             continue
         if not entry.valid:
-            tally.add(f"paragraphs marked invalid, {'left out' if valid_only else 'kept'}", name)
+            notes.add(f"paragraphs marked invalid, {'left out' if valid_only else 'kept'}", name)
         if entry.valid or not valid_only:
             wanted.append((name, entry))
             real += cage
-    tally.facts.append(f"{real} of {len(wanted)} paragraphs are in REAL environments, 6000 to 6999")
+    notes.facts.append(f"{real} of {len(wanted)} paragraphs are in REAL environments, 6000 to 6999")
     return wanted
 
 
@@ -90,7 +88,7 @@ def import_entries(
     files: Callable[[Entry], Files],
     out: str | Path,
     source: Source,
-    tally: Tally,
+    notes: ImportNotes,
     track: Track = silently,
 ) -> Dataset:
     """Make a dataset of annotated paragraphs.
@@ -100,7 +98,7 @@ def import_entries(
         files: Where an entry's files are.
         out: The dataset's folder.
         source: Its name, text, seed, command and steps; notes, splits and what is shared are added here.
-        tally: What was counted so far.
+        notes: What was counted so far.
         track: Shows progress.
     """
     where = {name: files(entry) for name, entry in named}
@@ -110,31 +108,31 @@ def import_entries(
         raise WordwingError(f"none of {len(named)} paragraphs has a layout file{example}")
     missing = [name for name, _ in named if not where[name].layout.is_file()]
     for name in missing:
-        tally.add("paragraphs without a layout file, left out", name)
-    arenas = _arenas([(entry.env, where[name].layout) for name, entry in found], source.seed or 0, tally, track)
-    curves = _curves([where[name] for name, _ in found], tally, track)
-    stride = find_stride((entry for _, entry in found), tally)
+        notes.add("paragraphs without a layout file, left out", name)
+    arenas = _arenas([(entry.env, where[name].layout) for name, entry in found], source.seed or 0, notes, track)
+    curves = _curves([where[name] for name, _ in found], notes, track)
+    stride = find_stride((entry for _, entry in found), notes)
     paragraphs: list[Paragraph] = []
     origins: Counter[str] = Counter()
     used: set[str] = set()
     for name, entry in track(found, "paragraphs"):
         arena = arenas[where[name].layout]
         there = [(kind, curves[path]) for kind, path in where[name].curves if path in curves]
-        parts = _parts(entry, arena, there, stride, origins, tally)
+        parts = _parts(entry, arena, there, stride, origins, notes)
         own = entry.extra.get("id")
         title = own if isinstance(own, str) and own and own not in used else name
         for number, segments in enumerate(parts, start=1):
             label = _unused(title if number == 1 else f"{title}.{number}", used)
             paragraphs.append(Paragraph(label, entry.split, arena.name, tuple(segments)))
     if not paragraphs:
-        said = "; ".join(tally.notes())
+        said = "; ".join(notes.sentences())
         raise WordwingError(f"none of {len(named)} paragraphs has a segment that can be flown: {said}")
-    tally.facts += [f"{count} paragraphs with paths {origin}" for origin, count in origins.most_common()]
+    notes.facts += [f"{count} paragraphs with paths {origin}" for origin, count in origins.most_common()]
     used_layouts = {arena.name: arena.layout for arena in arenas.values()}
-    return write_dataset(out, _with_notes(source, paragraphs, tally), used_layouts, paragraphs)
+    return write_dataset(out, _with_notes(source, paragraphs, notes), used_layouts, paragraphs)
 
 
-def _arenas(rows: list[tuple[str, Path]], seed: int, tally: Tally, track: Track) -> dict[Path, Arena]:
+def _arenas(rows: list[tuple[str, Path]], seed: int, notes: ImportNotes, track: Track) -> dict[Path, ImportedLayout]:
     """The layout of each layout file; files that say the same share it."""
     first: dict[tuple[object, ...], tuple[str, Config]] = {}
     keys: dict[Path, tuple[object, ...]] = {}
@@ -144,15 +142,15 @@ def _arenas(rows: list[tuple[str, Path]], seed: int, tally: Tally, track: Track)
             config = read_config(path)
             keys[path] = config.key
             first.setdefault(config.key, (env, config))
-    made: dict[tuple[object, ...], Arena] = {}
+    made: dict[tuple[object, ...], ImportedLayout] = {}
     names: set[str] = set()
     for key, (env, config) in first.items():
         own = config.extra.get("layout")
         name = _unused(own if isinstance(own, str) and own and own not in names else env, names)
-        made[key] = Arena(name, *to_layout(config, env, seed, tally))
+        made[key] = ImportedLayout(name, *to_layout(config, env, seed, notes))
     repeated = len(keys) - len(made)
     if repeated:
-        tally.facts.append(f"{len(keys)} layout files hold {len(made)} different layouts")
+        notes.facts.append(f"{len(keys)} layout files hold {len(made)} different layouts")
     return {path: made[key] for path, key in keys.items()}
 
 
@@ -164,7 +162,7 @@ def _unused(name: str, used: set[str]) -> str:
     return name
 
 
-def _curves(rows: list[Files], tally: Tally, track: Track) -> dict[Path, Floats]:
+def _curves(rows: list[Files], notes: ImportNotes, track: Track) -> dict[Path, Floats]:
     """The points of each curve file there is, metres, world frame."""
     wanted = {path: kind for files in rows for kind, path in files.curves}
     raw: dict[str, dict[Path, Floats]] = {kind: {} for kind in wanted.values()}
@@ -174,43 +172,43 @@ def _curves(rows: list[Files], tally: Tally, track: Track) -> dict[Path, Floats]
             if len(points):
                 raw[kind][path] = points
             else:
-                tally.add("curve files without points, ignored", path.name)
+                notes.add("curve files without points, ignored", path.name)
     curves: dict[Path, Floats] = {}
     for kind, of_kind in raw.items():
         if of_kind:
             unity = is_unity(np.concatenate(list(of_kind.values())))
             if unity:
-                tally.facts.append(f"paths {kind} are in Unity metres")
+                notes.facts.append(f"paths {kind} are in Unity metres")
             curves |= {path: to_arena(points, unity) for path, points in of_kind.items()}
     return curves
 
 
 def _parts(
     entry: Entry,
-    arena: Arena,
+    arena: ImportedLayout,
     curves: list[tuple[str, Floats]],
     stride: float,
     origins: Counter[str],
-    tally: Tally,
+    notes: ImportNotes,
 ) -> list[list[Segment]]:
     """Runs of consecutive segments; everything that is not in them is counted."""
     if not entry.instructions:
-        tally.add("paragraphs without segments, left out", entry.env)
+        notes.add("paragraphs without segments, left out", entry.env)
         return []
-    cut = best_cut(entry, curves, stride, tally)
+    cut = best_cut(entry, curves, stride, notes)
     if cut is None:
-        tally.add("paragraphs without curve file and moves, left out", entry.env)
+        notes.add("paragraphs without curve file and moves, left out", entry.env)
         return []
-    parts = segments_of(entry, cut, len(arena.layout.landmarks) if arena.whole else None, tally)
+    parts = segments_of(entry, cut, len(arena.layout.landmarks) if arena.whole else None, notes)
     if not parts:
-        tally.add("paragraphs of which no segment is left", entry.env)
+        notes.add("paragraphs of which no segment is left", entry.env)
         return []
-    tally.add("paragraphs split where a segment is left out", entry.env, len(parts) > 1)
+    notes.add("paragraphs split where a segment is left out", entry.env, len(parts) > 1)
     origins[cut.origin] += 1
     return parts
 
 
-def _with_notes(source: Source, paragraphs: list[Paragraph], tally: Tally) -> Source:
+def _with_notes(source: Source, paragraphs: list[Paragraph], notes: ImportNotes) -> Source:
     """The source with all that was counted, and with the splits that share layouts with those before them."""
     arenas: dict[str, set[str]] = {}
     for paragraph in paragraphs:
@@ -222,6 +220,6 @@ def _with_notes(source: Source, paragraphs: list[Paragraph], tally: Tally) -> So
         if said:
             shared.append(split)
             words[split] = f"of its {len(arenas[split])} layouts it shares {said}"
-            tally.facts.append(f"{split} shares layouts: of {len(arenas[split])}, {said}")
+            notes.facts.append(f"{split} shares layouts: of {len(arenas[split])}, {said}")
         before.append(split)
-    return replace(source, splits=words, shared=tuple(shared), notes=(*source.notes, *tally.notes()))
+    return replace(source, splits=words, shared=tuple(shared), notes=(*source.notes, *notes.sentences()))

@@ -10,7 +10,7 @@ from scipy.stats import binomtest
 from wordwing.commands.statistics import judge as judge_command
 from wordwing.commands.statistics import opened
 from wordwing.data.dataset import Dataset, Source, write_dataset
-from wordwing.data.judging import Rate, judge_rates, mirror, mirrored_scores
+from wordwing.data.judge_rates import Rate, judge_rates, mirror, mirrored_scores
 from wordwing.data.schema import Paragraph, Segment
 from wordwing.errors import WordwingError
 from wordwing.language.meaning.clauses import Clause

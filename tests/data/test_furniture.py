@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from house_rooms import KINDS, random_furniture, random_walk
-from wordwing.data.furnishing import (
+from wordwing.data.furniture import (
     ANCHORS,
     CLEARANCE,
     HOSTS,
