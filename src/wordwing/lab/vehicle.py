@@ -122,6 +122,11 @@ class LabVehicle(Vehicle):
         return self._flight.time
 
     @property
+    def flying(self) -> bool:
+        """Whether the motors run."""
+        return self._flight.motors_on
+
+    @property
     def seconds_inside_landmarks(self) -> Tensor:
         """[1] how long it has been flying through landmarks since it connected."""
         return torch.tensor([self._seconds_inside], dtype=torch.float64)
