@@ -16,11 +16,10 @@ import tyro
 from wordwing import interrupts
 from wordwing.commands import (
     bench,
-    build,
+    datasets,
     evaluate,
     flight,
     fly,
-    import_export,
     lab,
     report,
     show,
@@ -37,19 +36,19 @@ Commands = Sequence[Callable[..., None] | tuple[str, "Callable[..., None] | Comm
 """Functions; those, or groups of them, with a name of their own and a help text."""
 
 IMPORTS: Commands = (
-    ("human-nav", import_export.human_nav, ""),
-    import_export.alfred,
-    import_export.lani,
-    import_export.drif,
+    ("human-nav", datasets.human_nav, ""),
+    datasets.alfred,
+    datasets.lani,
+    datasets.drif,
 )
 SHOW: Commands = (show.landmarks, show.layout, show.frames, show.paragraph, show.examples)
 DATA: Commands = (
-    build.build,
+    datasets.build,
     ("import", IMPORTS, "Read other people's datasets."),
-    ("export", (("drif", import_export.export_drif, ""),), "Write a dataset for other people's tools."),
+    ("export", (("drif", datasets.export_drif, ""),), "Write a dataset for other people's tools."),
     statistics.stats,
     statistics.judge,
-    build.demonstrate,
+    datasets.demonstrate,
     ("show", SHOW, "Draw images of what exists."),
 )
 STUDY: Commands = (study.create, study.serve, study.report, study.export, ("import", study.import_results, ""))

@@ -7,7 +7,7 @@ import pytest
 
 from pool_work import die
 from wordwing import __version__
-from wordwing.commands.build import build as build_command
+from wordwing.commands.datasets import build as build_command
 from wordwing.data import corpora, generating
 from wordwing.data.corpora import HouseJob, Job, cache_folder, corpus, corpus_folder
 from wordwing.data.dataset import Dataset

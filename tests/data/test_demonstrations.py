@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from wordwing.commands.build import demonstrate
+from wordwing.commands.datasets import demonstrate
 from wordwing.data.dataset import Dataset, Source, write_dataset
 from wordwing.data.demonstrations import flying
 from wordwing.data.demonstrations.archive import Demonstrations

@@ -10,7 +10,7 @@ import pytest
 import tyro
 
 from original_files import SQUARE, config, curve, entry, unity, workspace, write
-from wordwing.commands import import_export
+from wordwing.commands import datasets
 from wordwing.data.dataset import Dataset
 from wordwing.data.importers.arenas import Config, to_layout
 from wordwing.data.importers.drif import import_drif
@@ -716,7 +716,7 @@ def test_paths_of_a_paragraph_join(tmp_path):
 
 def test_the_command_tells_counts_and_oddities(tmp_path, capsys):
     root = workspace(tmp_path / "ws", [entry(valid=False), entry(ends=())])
-    import_export.drif(root, out=tmp_path / "my made", seed=4, part="field")
+    datasets.drif(root, out=tmp_path / "my made", seed=4, part="field")
     said = capsys.readouterr()
     assert said.err == ""
     assert said.out.splitlines()[0] == "train: 1 paragraphs, 1 layouts, 2 segments, 3 instructions"
@@ -728,11 +728,11 @@ def test_the_command_tells_counts_and_oddities(tmp_path, capsys):
     assert "--out" not in command  # where a dataset goes is no part of what it is
     assert "--seed 4 --part field" in command
     with pytest.raises(WordwingError, match="--seed is -1"):
-        import_export.drif(root, out=tmp_path / "b", seed=-1)
+        datasets.drif(root, out=tmp_path / "b", seed=-1)
 
 
 def test_the_command_line_has_the_options(tmp_path, capsys):
     root = workspace(tmp_path / "ws", [entry(valid=False), entry()])
     words = [str(root), "--out", str(tmp_path / "made"), "--valid-only", "--annotations", "7000"]
-    tyro.cli(import_export.drif, args=words)
+    tyro.cli(datasets.drif, args=words)
     assert "paragraphs marked invalid, left out: 1 (12)" in capsys.readouterr().out

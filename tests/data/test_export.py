@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from original_files import workspace, write
-from wordwing.commands import import_export
+from wordwing.commands import datasets
 from wordwing.data.dataset import Dataset, Source, write_dataset
 from wordwing.data.exporters import export_drif, moves_along
 from wordwing.data.importers.drif import import_drif
@@ -300,11 +300,11 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
 
 
 def test_the_command_says_what_it_wrote_and_where(tmp_path, capsys):
-    import_export.export_drif(corpus(tmp_path / "a", "field").folder, out=tmp_path / "ws")
+    datasets.export_drif(corpus(tmp_path / "a", "field").folder, out=tmp_path / "ws")
     said = capsys.readouterr()
     assert said.err == ""
     lines = said.out.splitlines()
     assert lines[-1] == str(tmp_path / "ws")
     assert [line.split() for line in lines[:2]] == [["train", "2", "paragraphs"], ["dev", "1", "paragraphs"]]
     with pytest.raises(WordwingError, match="no such folder"):
-        import_export.export_drif(tmp_path / "nowhere", out=tmp_path / "other")
+        datasets.export_drif(tmp_path / "nowhere", out=tmp_path / "other")

@@ -5,15 +5,15 @@ import pytest
 import tyro
 
 from house_rooms import random_furniture, random_paragraph, write_human_nav
-from wordwing.commands import import_export
+from wordwing.commands import datasets
 from wordwing.data.dataset import Dataset
 from wordwing.errors import WordwingError
 
 
 def run(*arguments: object) -> None:
     app = tyro.extras.SubcommandApp()
-    app.command(import_export.human_nav)
-    app.command(import_export.alfred)
+    app.command(datasets.human_nav)
+    app.command(datasets.alfred)
     app.cli(args=[str(argument) for argument in arguments], prog="wordwing data import")
 
 

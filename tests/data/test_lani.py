@@ -5,7 +5,7 @@ import pytest
 import tyro
 
 from original_files import SQUARE, config, curve, entry, release, unity, write
-from wordwing.commands import import_export
+from wordwing.commands import datasets
 from wordwing.data.dataset import Dataset
 from wordwing.data.importers.lani import import_lani
 from wordwing.errors import WordwingError
@@ -159,7 +159,7 @@ def test_curves_in_unity_metres_are_known_by_their_values(tmp_path):
 def test_the_command_line_has_the_options(tmp_path, capsys):
     root = release(tmp_path / "lani", [entry(valid=False), entry()])
     words = [str(root), "--out", str(tmp_path / "made"), "--no-valid-only", "--resources", str(root / "resources")]
-    tyro.cli(import_export.lani, args=words)
+    tyro.cli(datasets.lani, args=words)
     said = capsys.readouterr()
     assert said.err == ""
     assert said.out.startswith("train: 2 paragraphs, ")

@@ -14,7 +14,7 @@ from studio_server import RunningStudio, small_policies
 from study_server import RunningStudy
 from wordwing.studio import server as studio_server
 from wordwing.study import server as study_server
-from wordwing.web import connections, serving
+from wordwing.web import serving
 from wordwing.web.limits import Bucket, Limits, network_of
 
 TOKEN = "a-token-that-nobody-guesses"
@@ -109,15 +109,15 @@ def test_sockets_that_ask_for_nothing_keep_nobody_out(policies, study, tmp_path,
             connection = held.enter_context(connected(running, (f"127.0.0.{2 + number % 4}", 0)))
             connection.sendall(b"GET / HTTP/1.1\r\nhost:" if number % 2 else b"")
         assert status(asked(running, "/")) == 200
-        assert len(running.server.server_state.connections) <= connections.MAX_WAITING + 1
-        crowd = [held.enter_context(connected(running, ELSEWHERE)) for _one in range(connections.MAX_WAITING_OF_ONE)]
+        assert len(running.server.server_state.connections) <= serving.MAX_WAITING + 1
+        crowd = [held.enter_context(connected(running, ELSEWHERE)) for _one in range(serving.MAX_WAITING_OF_ONE)]
         assert status(asked(running, "/", ELSEWHERE)) == 200
         assert crowd
 
 
 def test_who_does_not_send_a_whole_head_in_time_is_hung_up_on(study, monkeypatch):
-    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.5)
-    monkeypatch.setattr(connections, "EVERY", 0.05)
+    monkeypatch.setattr(serving, "HEAD_SECONDS", 0.5)
+    monkeypatch.setattr(serving, "WATCH_PERIOD", 0.05)
     with RunningStudy(study) as running:
         with connected(running) as idle, connected(running) as half, connected(running) as dripping:
             half.sendall(b"GET / HTTP/1.1\r\nhost: x")
@@ -153,9 +153,9 @@ def with_long_film(study) -> str:
 
 
 def test_who_takes_no_answer_is_hung_up_on_and_who_takes_it_slowly_gets_all(study, monkeypatch):
-    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.5)
-    monkeypatch.setattr(connections, "STALLED_SECONDS", 0.5)
-    monkeypatch.setattr(connections, "EVERY", 0.05)
+    monkeypatch.setattr(serving, "HEAD_SECONDS", 0.5)
+    monkeypatch.setattr(serving, "STALLED_SECONDS", 0.5)
+    monkeypatch.setattr(serving, "WATCH_PERIOD", 0.05)
     item = with_long_film(study)
     with RunningStudy(study) as running, connected(running) as stalled, connected(running) as slow:
         for connection in (stalled, slow):

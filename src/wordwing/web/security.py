@@ -8,7 +8,7 @@ import hmac
 import ipaddress
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Collection, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
@@ -193,7 +193,9 @@ class Guard:
             return 421, plain, f"the {self.what} is not called that; open the address that it printed\n".encode()
         websocket = scope["type"] == "websocket"
         changing = websocket or scope["method"] not in ("GET", "HEAD")
-        if (changing or origins) and not self._own(origins, hosts[0]):
+        scheme, separator, rest = origins[0].partition("://") if len(origins) == 1 else ("", "", "")
+        own = scheme in ("http", "https") and separator and rest.lower() == hosts[0].lower()
+        if (changing or origins) and not own:
             return 403, plain, f"this must come from the {self.what}'s own page\n".encode()
         if not self._limits.take(visitor, address, changing):
             return 429, plain, b"too many requests; wait a little\n"
@@ -201,12 +203,6 @@ class Guard:
         if length and (len(length) > 1 or not length[0].isdecimal() or int(length[0][:12]) > MAX_BODY):
             return 413, plain, b"this is too large\n"
         return None
-
-    def _own(self, origins: Collection[str], host: str) -> bool:
-        if len(origins) != 1:
-            return False
-        scheme, separator, rest = next(iter(origins)).partition("://")
-        return scheme in ("http", "https") and bool(separator) and rest.lower() == host.lower()
 
     def _has_cookie(self, scope: Scope) -> bool:
         """Whether the cookie is ours."""
@@ -220,10 +216,7 @@ class Guard:
     async def _welcome(self, scope: Scope, send: Send) -> None:
         """The token becomes a cookie and leaves the address."""
         cookie = f"{self._cookie}={self._session}; Path=/; HttpOnly; SameSite=Strict"
-        headers = [(b"location", b"/"), (b"set-cookie", cookie.encode()), (b"content-length", b"0")]
-        send = self._with_headers(scope, send)
-        await send({"type": "http.response.start", "status": 303, "headers": headers})
-        await send({"type": "http.response.body", "body": b""})
+        await self._send(scope, send, 303, [(b"location", b"/"), (b"set-cookie", cookie.encode())])
 
     async def _turn_away(self, scope: Scope, send: Send) -> None:
         """Say that there is no room just now; a page that is told so tries again by itself."""
@@ -234,11 +227,14 @@ class Guard:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})  # before it was accepted: 403
             return
-        length = str(len(body)).encode()
-        headers = [(b"content-type", kind), (b"content-length", length), (b"connection", b"close")]
+        headers = [(b"content-type", kind), (b"connection", b"close")]
         if status in (429, 503):
             headers.append((b"retry-after", str(BUSY_SECONDS).encode()))
+        await self._send(scope, send, status, headers, body)
+
+    async def _send(self, scope: Scope, send: Send, status: int, headers: Headers, body: bytes = b"") -> None:
         send = self._with_headers(scope, send)
+        headers.append((b"content-length", str(len(body)).encode()))
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 

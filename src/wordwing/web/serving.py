@@ -1,4 +1,9 @@
-"""How pages are served: an application behind its guard, its files, bodies that are not too large, and the server."""
+"""How pages are served: an application behind its guard, its files, bodies that are not too large, and the server.
+
+A connection cannot be held open for nothing: if the header of a request does not arrive in time or is too long, or
+nothing of an answer is read, it is closed. Connections that only wait have a limit of their own: the one that has
+waited longest makes room for the next.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +19,11 @@ from fastapi import FastAPI, Request
 from fastapi.responses import FileResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.requests import ClientDisconnect
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from wordwing.errors import WordwingError
 from wordwing.interrupts import end_soon
-from wordwing.web.connections import HEAD_BYTES, LimitedProtocol
+from wordwing.web.limits import network_of
 from wordwing.web.security import STRANGER, Guard, Receive, Scope, Send
 
 SHARED = Path(__file__).parent / "static"
@@ -31,6 +37,22 @@ STRANGERS_PATIENCE = 5.0
 
 UNTOLD: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 """No telemetry: it would hold addresses and what was typed."""
+
+
+HEAD_BYTES = 16_384
+"""Longest head of a request: its line and headers."""
+
+HEAD_SECONDS = 10.0
+"""How long the head may take to arrive, and a connection to stay open without one."""
+
+STALLED_SECONDS = 30.0
+"""How long an answer may wait until more of it is read."""
+
+MAX_WAITING, MAX_WAITING_OF_ONE = 300, 100
+"""Connections that wait for the head of a request, of all and of one address."""
+
+WATCH_PERIOD = 0.5
+"""Seconds between two looks at a connection."""
 
 
 class Guarded(FastAPI):
@@ -99,6 +121,51 @@ def missing() -> Response:
 def refused(message: str) -> Response:
     """The answer to what makes no sense."""
     return JSONResponse({"message": message}, 400)
+
+
+class LimitedProtocol(H11Protocol):
+    """A connection to a browser, until it is closed or becomes a WebSocket."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A browser has connected."""
+        super().connection_made(transport)
+        self._address = network_of(self.client[0]) if self.client else ""
+        self._since = self._taken = self.loop.time()
+        self._unsent = 0
+        self._lost = False
+        self._make_room()
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is closed."""
+        self._lost = True
+        super().connection_lost(exc)
+
+    @property
+    def waits(self) -> bool:
+        """Whether no request is being answered."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def _make_room(self) -> None:
+        """Close the connection that has waited longest, if too many wait."""
+        waiting: list[Any] = [one for one in self.connections if isinstance(one, LimitedProtocol) and one.waits]
+        own = [one for one in waiting if one._address == self._address]
+        crowd = own if len(own) > MAX_WAITING_OF_ONE else waiting if len(waiting) > MAX_WAITING else None
+        if crowd is not None:
+            min(crowd, key=lambda one: one._since).transport.abort()
+
+    def _watch(self) -> None:
+        if self._lost or self.transport.get_protocol() is not self:  # a WebSocket's pings look after it
+            return
+        now, unsent = self.loop.time(), self.transport.get_write_buffer_size()
+        if not unsent or unsent != self._unsent:
+            self._unsent, self._taken = unsent, now
+        if unsent or not self.waits:
+            self._since = now
+        if now - self._since > HEAD_SECONDS or (now - self._taken > STALLED_SECONDS and unsent):
+            self.transport.abort()
+        else:
+            self.loop.call_later(WATCH_PERIOD, self._watch)
 
 
 class Server(uvicorn.Server):
