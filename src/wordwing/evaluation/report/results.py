@@ -31,7 +31,7 @@ SIGHT: tuple[tuple[Goal, Goal, str], ...] = (
     (
         "in sight",
         "not in sight",
-        "In sight: the goal's place on the ground is in the first picture, and no landmark hides it.",
+        "In sight: the goal's position on the ground is in the first image, and no landmark hides it.",
     ),
 )
 
@@ -39,17 +39,17 @@ MAIN_TABLES = ("results", "followed", "gap", "differences")
 """How the names of the tables begin that a reader wants first."""
 
 BOOTSTRAP = f"In brackets 95 % intervals: percentiles of {RESAMPLES:,} resamples of layouts"
-INTERVALS = f"{BOOTSTRAP}; Wilson's where all flights of a share came out the same."
+INTERVALS = f"{BOOTSTRAP}; Wilson's if all flights had the same outcome."
 END = f"SR: flights that came to rest within {SUCCESS_DISTANCE} m of the demonstration's end."
 FOLLOWED = (
-    "Followed: flights that did everything that was said, in order, and came to rest where the last clause says; the "
-    f"automatic judge, a program, gives every clause at least {DONE} of 1. ORACLE's share tells how often it does so "
-    "for a flight along the demonstration."
+    "Followed: flights that followed the whole instruction in order and came to rest where its last clause says; the "
+    f"automatic judge, a program, scores every clause at least {DONE} of 1. ORACLE's share is how often it does so for "
+    "a flight along the demonstration."
 )
-NO_BOLD = "Nothing is bold: which system is better is for paired differences to say."
+NO_BOLD = "Nothing is in bold: the paired differences show which system is better."
 PAPER_FLIGHTS = {
     "cage": "The paper names 93 and 73 test instructions; its percentages are those of 92 and 72 flights (AVERAGE in "
-    "its simulator: 88 and 69), in dev of 104 and 84 (but for noI).",
+    "its simulator: 88 and 69), in dev of 104 and 84 (except for noI).",
     "field": "The paper's are of its full LANI set, which includes its REAL instructions.",
 }
 
@@ -124,7 +124,7 @@ def automated(summary: Summary) -> Table:
 
 
 def followed(summary: Summary) -> Table | None:
-    """The share of flights that did everything that was said, by how much was said, beside success."""
+    """The share of flights that followed the whole instruction, by its number of clauses, beside success."""
     found = summary.select(kind="mean", clauses=CLAUSES, metric=["success", "followed"])
     if summary.select(kind="mean", metric="followed").empty:
         return None
@@ -132,7 +132,7 @@ def followed(summary: Summary) -> Table | None:
     return _table(
         summary.origins,
         "followed",
-        "Everything that was said, by how much was said",
+        "Instructions followed in full, by number of clauses",
         [f"{END} n: flights.", FOLLOWED, INTERVALS, _caveat(summary.origins, False)],
         pd.concat([_numbers(found[found["metric"] == "followed"]), _cells(found)]),
         [(clauses, name) for clauses in CLAUSES for name in ("n", "SR, %", "Followed, %")],
@@ -188,9 +188,9 @@ def differences(summary: Summary) -> Table | None:
         "differences",
         "Paired differences between systems",
         [
-            "The first system's mean less the second's, over the n instructions that both flew. More SR, more that is "
-            "Followed and more of the automatic judge's scores are better, less EMD is better.",
-            f"{BOOTSTRAP}. Each stands for itself: of many, some exclude zero by chance.",
+            "The first system's mean minus the second's, over the n instructions that both flew. Higher is better for "
+            "SR, Followed and the automatic judge's scores, lower for EMD.",
+            f"{BOOTSTRAP}. They are not corrected for multiple comparisons: some exclude zero by chance.",
             _caveat(summary.origins, False),
         ],
         pd.concat([_numbers(found.drop_duplicates(ROW)), _cells(found)]),
@@ -242,8 +242,8 @@ def other_metrics(summary: Summary, name: str, heading: str, metrics: Sequence[s
             "The judge is wordwing's program, not people; its scores go from 0 to 1."
             if any(metric.startswith("judge") for metric in shown)
             else "",
-            "Of what stage 1 of a policy believes at its first and last decision, so other systems are not here; p_oob "
-            "is the probability that the goal has not been seen yet."
+            "Beliefs of a policy's stage 1 at its first and last decision, which other systems do not have; p_oob is "
+            "the probability that the goal has not been observed yet."
             if "first_goal_error" in shown
             else "",
             INTERVALS,
@@ -401,7 +401,7 @@ def _number(value: float, decimals: int, signed: bool = False) -> str:
 
 
 def _caveat(origins: Sequence[Origin], papers: bool) -> str:
-    """What the flights were, said so that nobody takes them for something else."""
+    """Where sentences and flights come from, and how that differs from the paper."""
     domains = {origin.domain for origin in origins}
     facts = []
     if origins[0].text == "generated":
