@@ -122,7 +122,7 @@ def test_bc_clones_a_quarter_as_often_as_it_planned_where_nobody_says_how_often(
     ("change", "sentence"),
     [
         ("schedule.minuets=3", 'wordwing: --set: there is no setting "schedule.minuets"; did you mean "minutes"?'),
-        ("data.dev=0", "wordwing: --set: data.dev is 0; it must be at least 1"),
+        ("data.dev=0", "wordwing: --set data.dev: this is 0; it must be a whole number of at least 1"),
         ("data.dev", 'wordwing: --set has "data.dev"; a setting is changed by NAME=VALUE'),
         ("data.corpora=nowhere", "wordwing: nowhere: there is no such folder"),
         ("data.lab=all", "the lab's demonstrations are not there; wordwing data demonstrate"),
@@ -136,7 +136,7 @@ def test_options_that_are_repeated_add_up(tmp_path, capsys):
     bc = ["train", "bc", "--out", str(tmp_path / "run"), "--device", "cpu"]
     said = refused(capsys, *bc, "--ablate", "no-image", "--ablate", "pvn", "no-instruction", "--set", "data.dev=0")
     assert "--ablate has no-instruction and no-image, which change the same setting" in said
-    assert "seed is one" in refused(capsys, *bc, "--set", "data.limit=9", "seed=one", "--set", "data.dev=0")
+    assert 'seed: this is "one"' in refused(capsys, *bc, "--set", "data.limit=9", "seed=one", "--set", "data.dev=0")
     assert not (tmp_path / "run").exists()
 
 

@@ -15,8 +15,7 @@ import torch
 from wordwing.cli import application, main
 from wordwing.commands.train import Ablation
 from wordwing.execution.packing import PackedExecutions
-from wordwing.learning.recipes.config import RENAMED, RunConfig
-from wordwing.learning.recipes.limits import settings_of
+from wordwing.learning.recipes.config import RENAMED, RunConfig, settings_of
 from wordwing.learning.recipes.presets import RECIPES, changed
 from wordwing.learning.runtime.messages import DirectLink, Parameters, Rollouts
 

@@ -12,8 +12,7 @@ from wordwing.execution.packing import unpack_pose
 from wordwing.frames import Pose
 from wordwing.learning.algorithm1 import ProcessA
 from wordwing.learning.algorithm2 import Reinforcement
-from wordwing.learning.recipes.config import RunConfig
-from wordwing.learning.recipes.limits import check_settings, settings_of
+from wordwing.learning.recipes.config import RunConfig, check_settings, settings_of
 from wordwing.learning.recipes.presets import RECIPES, ablated, changed, check_ablations, gpu, paper, quick
 from wordwing.learning.runtime.logs import read_scalars
 from wordwing.learning.runtime.messages import DirectLink
@@ -146,6 +145,9 @@ def test_recipes_make_sense(name):
         ("reinforcement.ppo.gae_lambda=0.95", "reinforcement.ppo.gae_lambda", 0.95),
         ("data.corpora=a=b", "data.corpora", ("a=b",)),
         ("seed=7", "seed", 7),
+        ("reinforcement.unlike=0.3", "reinforcement.dynamics_randomization", 0.3),
+        ("reinforcement.ppo.gae=0.9", "reinforcement.ppo.gae_lambda", 0.9),
+        ("data.heard=3", "data.min_word_count", 3),
     ],
 )
 def test_a_setting_is_changed_by_its_name(setting, name, value):
@@ -165,32 +167,33 @@ def test_a_setting_is_changed_by_its_name(setting, name, value):
         ("schedule=4", r"schedule is a group of settings: schedule\.warm_up, "),
         ("schedule.minutes.x=4", r"schedule\.minutes is no group of settings"),
         ("schedule.minutes", r"a setting is changed by NAME=VALUE"),
-        ("seed=1.5", r"seed is 1\.5; it must be a whole number"),
-        ("data.dev=many", r"data\.dev is many; it must be a whole number"),
-        ("data.dev=true", r"data\.dev is true; it must be a whole number"),
-        ("supervised.learning_rate=fast", r"supervised\.learning_rate is fast; it must be a number"),
-        ("supervised.learning_rate=nan", r"must be a number"),
-        ("supervised.learning_rate=1e999", r"must be a number"),
+        ("seed=1.5", r"^--set seed: this is 1\.5; it must be a whole number of at least 0 "),
+        ("data.dev=many", r'data\.dev: this is "many"; it must be a whole number'),
+        ("data.dev=true", r"data\.dev: this is true; it must be a whole number"),
+        ("supervised.learning_rate=fast", r'learning_rate: this is "fast"; it must be a number above 0 and at most 1$'),
+        ("supervised.learning_rate=nan", r"must be a number above 0"),
+        ("supervised.learning_rate=1e999", r"must be a number above 0"),
         ("model.stage1.observability=2", r"must be true or false"),
-        ("data.lab=most", r"data\.lab is most; it must be one of all, half, tenth, none"),
-        ("data.corpora=", r"data\.corpora is empty; it must be one name or several"),
-        ("data.segments=1,3", r"data\.segments is 1,3; it must be 1, 2 or 1,2"),
-        ("reinforcement.flights=0", r"reinforcement\.flights is 0; it must be at least 1"),
-        ("schedule.iterations=0", r"must be at least 1"),
-        ("schedule.cloned=-1", r"must be at least 0"),
-        ("schedule.minutes=0", r"must be more than 0"),
-        ("seed=99999999999999999999", r"seed is 9+; it must be at most 1,000,000,000,000,000"),
-        ("supervised.executions=20000", r"must be at most 10,000"),
-        ("reinforcement.ppo.updates=1000000000", r"must be at most 100,000"),
-        ("reinforcement.ppo.clip=1e300", r"must be at most 1,000,000,000,000,000"),
-        ("supervised.learning_rate=2", r"must be at most 1$"),
+        ("data.lab=most", r'data\.lab is "most"; it must be all, half, tenth or none'),
+        ("data.corpora=", r"data\.corpora: this is a list of 0; it must be one name or several"),
+        ("data.segments=1,3", r"data\.segments: this has 3 in it; it must be 1, 2 or 1,2"),
+        ("reinforcement.flights=0", r"flights: this is 0; it must be a whole number from 1 to 1,000,000$"),
+        ("schedule.iterations=0", r"must be a whole number of at least 1 "),
+        ("schedule.cloned=-1", r"must be a whole number of at least 0 "),
+        ("schedule.minutes=0", r"must be a number above 0 "),
+        ("data.limit=0", r"must be a whole number of at least 1 "),
+        ("seed=99999999999999999999", r"this is 9+; it must be a whole number of at least 0 \(and at most 10\^15\)"),
+        ("supervised.executions=20000", r"from 1 to 10,000$"),
+        ("reinforcement.ppo.updates=1000000000", r"from 1 to 100,000$"),
+        ("reinforcement.ppo.clip=1e300", r"above 0 \(and at most 10\^15\)"),
+        ("supervised.learning_rate=2", r"above 0 and at most 1$"),
         ("data.first=standing", r"show nothing to clone: schedule\.cloned must be 0"),
-        ("supervised.weight_decay=-1", r"must be at least 0"),
-        ("reinforcement.ppo.discount=1.1", r"must be at most 1"),
+        ("supervised.weight_decay=-1", r"must be a number from 0 to 1$"),
+        ("reinforcement.ppo.discount=1.1", r"must be a number from 0 to 1$"),
         ("supervised.contexts.others=0.95", r"others and look_arounds are more than 1 together"),
         ("supervised.contexts.shares=1,2,3", r"shares has 3 and data.corpora 1; there must be one share for each"),
-        ("supervised.contexts.shares=1,0", r"supervised.contexts.shares is 1.0,0.0; it must be numbers above 0"),
-        ("model.stage1.lingunet.levels=9", r"levels is 9; it must be from 2 to 6"),
+        ("supervised.contexts.shares=1,0", r"contexts\.shares: this has 0 in it; it must be numbers above 0"),
+        ("model.stage1.lingunet.levels=9", r"levels: this is 9; it must be a whole number from 2 to 6"),
         ("model.stage2.first_deviation=0.01", r"first_deviation must be above model\.stage2\.min_deviation"),
     ],
 )

@@ -35,6 +35,7 @@ from wordwing.execution.packing import PackedExecutions
 from wordwing.learning import sureal
 from wordwing.learning.algorithm1 import Supervised
 from wordwing.learning.algorithm2 import PPO, ProcessB
+from wordwing.learning.recipes.config import RENAMED
 from wordwing.learning.rollouts import Collector
 from wordwing.learning.runtime import checkpoints as state
 from wordwing.learning.runtime import processes
@@ -275,6 +276,24 @@ def test_a_run_that_has_nothing_yet_may_get_other_settings(cage, tmp_path):
     with opened(here(tmp_path), tiny(cage)) as finished:
         assert not finished
     assert json.loads((tmp_path / "run.json").read_text())["data"]["dev"] == 2
+
+
+def test_a_folder_of_the_first_version_is_known_by_its_old_settings(cage, tmp_path):
+    config = tiny(cage)
+    with opened(here(tmp_path), config):
+        (tmp_path / "state").mkdir()
+    run = json.loads((tmp_path / "run.json").read_text())
+    for old, new in RENAMED.items():
+        *groups, name = old.split(".")
+        record = run
+        for group in groups:
+            record = record[group]
+        record[name] = record.pop(new.rpartition(".")[2])
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    with opened(here(tmp_path), config):
+        pass
+    with pytest.raises(WordwingError, match=r"differs in data\.min_word_count \(2 there, 3 here\)"):
+        opened(here(tmp_path), tiny(cage, "data.min_word_count=3")).__enter__()
 
 
 def test_another_command_or_another_number_of_processes_in_the_same_folder_is_refused(cage, tmp_path):

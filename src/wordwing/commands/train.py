@@ -164,7 +164,7 @@ def _prepared(
     from dataclasses import replace
 
     from wordwing.devices import find_device
-    from wordwing.learning.recipes.limits import check_settings
+    from wordwing.learning.recipes.config import check_settings
     from wordwing.learning.recipes.presets import RECIPES, ablated, changed, check_ablations
     from wordwing.learning.runtime.runs import RunSettings
     from wordwing.model.checkpoint import load_network

@@ -17,6 +17,7 @@ from wordwing.frames import Pose, in_start_frame
 from wordwing.interface import MAX_FORWARD, MAX_YAW_RATE
 from wordwing.learning.contexts import Contexts, ContextSource
 from wordwing.learning.losses import GoldConfig, gold_of, observed_part, run_stage1
+from wordwing.learning.recipes.limits import Positive, Rate, Share
 from wordwing.learning.runtime.updates import adam, generator_of, optimizer_step
 from wordwing.model.ego import EgoView
 from wordwing.model.layers import each
@@ -31,10 +32,10 @@ from wordwing.model.visitation import Visitation, visitation
 class CloningConfig:
     """How stage 2 is cloned."""
 
-    gold: float = 0.5
+    gold: Share = 0.5
     """Share of contexts in which it sees gold distributions; the authors' saw nothing else."""
-    learning_rate: float = 1e-3
-    max_gradient_norm: float = 10.0
+    learning_rate: Rate = 1e-3
+    max_gradient_norm: Positive = 10.0
 
 
 def cloning_loss(stage2: Stage2, view: EgoView, setpoint: Tensor, stop: Tensor, mask: Tensor) -> dict[str, Tensor]:

@@ -14,8 +14,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from wordwing.camera import Camera
@@ -23,6 +25,7 @@ from wordwing.frames import ARENA_HALF, Pose, in_start_frame, start_frame
 from wordwing.interface import FLIGHT_HEIGHT
 from wordwing.learning.executions import ExecutionSet
 from wordwing.learning.paraphrases import Paraphrases
+from wordwing.learning.recipes.limits import Images, Share
 from wordwing.learning.training_data import Examples, ExampleSet
 from wordwing.model.layers import each
 from wordwing.model.text import Tokens
@@ -81,19 +84,19 @@ CAGE_IMAGES = 2
 class ContextConfig:
     """Which contexts a batch has."""
 
-    images: int = 8
+    images: Images = 8
     """Of each execution, K; the paper takes every one."""
-    others: float = 0.4
+    others: Share = 0.4
     """Share of executions that are the motion of another instruction's flight."""
-    look_arounds: float = 0.1
+    look_arounds: Share = 0.1
     """Share that turn on the spot."""
     rotation: float = 0.5
     """Standard deviation by which the start heading, and with it every map, is turned, radians."""
-    mirrored: float = 0.0
+    mirrored: Share = 0.0
     """Share of executions that are seen in a mirror, with the words for it."""
-    forgotten: float = 0.0
+    forgotten: Share = 0.0
     """Share of words that are unknown."""
-    shares: tuple[float, ...] = ()
+    shares: Annotated[tuple[Annotated[float, Field(gt=0)], ...], Field(description="numbers above 0")] = ()
     """Of the corpora among executions of any corpus, in their order; by default each instruction is as likely."""
 
 

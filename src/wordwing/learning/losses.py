@@ -19,6 +19,7 @@ from torch.nn import functional
 
 from wordwing.frames import Pose, start_frame
 from wordwing.learning.contexts import Contexts
+from wordwing.learning.recipes.limits import Positive
 from wordwing.model.discriminator import Discriminator, wasserstein
 from wordwing.model.grid import START_GRID
 from wordwing.model.layers import each
@@ -32,7 +33,7 @@ from wordwing.model.visitation import Visitation, cross_entropy
 class GoldConfig:
     """How sure the gold distributions are."""
 
-    blur: float = 1.0
+    blur: Positive = 1.0
     """Standard deviation, cells of 0.147 m; a third of it in the authors' software."""
 
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
+from wordwing.learning.recipes.limits import Positive, Rate, Share
 from wordwing.model.ego import EgoView
 from wordwing.model.layers import each
 from wordwing.model.stage2 import Control, Stage2, ValueNetwork
@@ -22,9 +25,9 @@ from wordwing.model.stage2 import Control, Stage2, ValueNetwork
 class PPOConfig:
     """How PPO learns; the paper's hyper-parameter table, except for the amount of data in an update."""
 
-    clip: float = 0.1
+    clip: Positive = 0.1
     """How far from 1 the ratio of new to old probability may go and still be rewarded."""
-    updates: int = 8
+    updates: Annotated[int, Field(ge=1, le=100_000)] = 8
     """Gradient updates for each iteration."""
     minibatch: int = 2048
     """Minibatch in each update; the paper has 2, of iterations of 20 flights."""
@@ -33,18 +36,18 @@ class PPOConfig:
     """Whether a value may also move by no more than `clip`, which is then in units of the return."""
     entropy: float = 0.001
     """Weight of the entropy."""
-    late_entropy: float = 0.1
+    late_entropy: Share = 0.1
     """Factor on that weight in the second half of all iterations."""
-    max_gradient_norm: float = 1.0
+    max_gradient_norm: Positive = 1.0
     """Of both networks together."""
-    discount: float = 0.99
+    discount: Share = 0.99
     """γ."""
-    gae_lambda: float | None = None
+    gae_lambda: Share | None = None
     """λ of generalised advantages; None for returns less values, as in the paper."""
-    learning_rate: float = 2.5e-4
-    epsilon: float = 1e-5
+    learning_rate: Rate = 2.5e-4
+    epsilon: Positive = 1e-5
     """Adam's."""
-    target_kl: float | None = None
+    target_kl: Positive | None = None
     """An iteration ends early once the policy is this far from the one that flew; None saves a wait for the device."""
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from wordwing.data.corpora import CORPORA, corpus
@@ -21,6 +22,7 @@ from wordwing.errors import WordwingError
 from wordwing.frames import Pose
 from wordwing.interface import FLIGHT_HEIGHT
 from wordwing.language.tokenizer import Vocabulary
+from wordwing.learning.recipes.limits import CountOrZero
 from wordwing.model.layers import each
 from wordwing.model.text import Tokens
 from wordwing.sim.scene import PackedLayouts
@@ -33,16 +35,16 @@ from wordwing.world.paths import Floats, path_length, points_along
 class DataConfig:
     """What is learned from."""
 
-    corpora: tuple[str, ...] = ("cage", "field")
+    corpora: Annotated[tuple[str, ...], Field(min_length=1, description="one name or several")] = ("cage", "field")
     """Names of corpora, or folders of datasets."""
-    segments: tuple[int, ...] = (1, 2)
+    segments: Annotated[tuple[Literal[1, 2], ...], Field(min_length=1, description="1, 2 or 1,2")] = (1, 2)
     """How many segments instructions have."""
     limit: int | None = None
     """Only the first so many training instructions of each corpus."""
     min_word_count: int = 2
     """How often a word must occur in training instructions to be in the vocabulary. Typing mistakes that are in it are
     not repaired."""
-    wordings: int = 1
+    wordings: Annotated[int, Field(ge=1, le=100)] = 1
     """Texts of each generated training instruction, the paraphrases included; what people wrote is not paraphrased."""
     lab: Literal["all", "half", "tenth", "none"] = "all"
     """Which of the lab's demonstrations; without any, there is no discriminator either."""
@@ -50,7 +52,7 @@ class DataConfig:
     """What D^S begins with: ORACLE's flights, or those of a policy that always stops."""
     dev: int = 100
     """Dev instructions of each corpus that are flown to choose the best policy."""
-    seed: int = 0
+    seed: CountOrZero = 0
     """Of the corpora."""
 
 

@@ -5,20 +5,32 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass, replace
-from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from pydantic import Field
 
 from wordwing.errors import WordwingError, did_you_mean
 from wordwing.learning.contexts import ContextConfig
 from wordwing.learning.ppo import PPOConfig
-from wordwing.learning.recipes.config import RENAMED, ReinforcementConfig, RunConfig, ScheduleConfig, SupervisedConfig
-from wordwing.learning.recipes.limits import check_settings, settings_of
+from wordwing.learning.recipes.config import (
+    RENAMED,
+    ReinforcementConfig,
+    RunConfig,
+    ScheduleConfig,
+    SupervisedConfig,
+    check_settings,
+    settings_of,
+)
+from wordwing.learning.recipes.limits import Count, NonNegative
 from wordwing.learning.training_data import DataConfig
+from wordwing.model.checkpoint import RANGES
 from wordwing.model.lingunet import LingUNetConfig
 from wordwing.model.policy import ModelConfig
 from wordwing.model.stage1 import Stage1Config
 from wordwing.model.text import TextConfig
 from wordwing.model.vision import VisionConfig
+from wordwing.validation import parse_json
 
 
 def quick() -> RunConfig:
@@ -120,38 +132,27 @@ def check_ablations(ablations: Sequence[str]) -> None:
             raise WordwingError(f"--ablate has {' and '.join(chosen)}, which change the same setting; take one of them")
 
 
+ABLATIONS = {
+    "no-instruction": ["model.stage1.blank=instruction"],
+    "no-image": ["model.stage1.blank=image"],
+    "no-exploration": ["reinforcement.reward.exploration=0", "reinforcement.reward.unobserved=0"],
+    "no-discriminator": ["supervised.losses.wasserstein=0"],
+    "sim-only": ["data.lab=none"],
+    "half-lab": ["data.lab=half"],
+    "tenth-lab": ["data.lab=tenth"],
+    "gold-path-end": ["reinforcement.gold_distance=2"],
+    "from-standing": ["data.first=standing", "schedule.cloned=0"],  # nothing can be cloned from a drone that never flew
+    "pvn": ["model.stage1.observability=false"],
+}
+"""What each ablation sets; `wordwing train sureal --help` says what it means."""
+
+
 def ablated(config: RunConfig, ablation: str) -> RunConfig:
-    """A run without something; see `wordwing train sureal --help` for what each means."""
-    data, stage1, losses = config.data, config.model.stage1, config.supervised.losses
-    reward = config.reinforcement.reward
-    changes: dict[str, Callable[[], RunConfig]] = {
-        "no-instruction": lambda: _with_stage1(config, replace(stage1, blank="instruction")),
-        "no-image": lambda: _with_stage1(config, replace(stage1, blank="image")),
-        "no-exploration": lambda: replace(
-            config,
-            reinforcement=replace(config.reinforcement, reward=replace(reward, exploration=0.0, unobserved=0.0)),
-        ),
-        "no-discriminator": lambda: replace(
-            config, supervised=replace(config.supervised, losses=replace(losses, wasserstein=0.0))
-        ),
-        "sim-only": lambda: replace(config, data=replace(data, lab="none")),
-        "half-lab": lambda: replace(config, data=replace(data, lab="half")),
-        "tenth-lab": lambda: replace(config, data=replace(data, lab="tenth")),
-        "gold-path-end": lambda: replace(config, reinforcement=replace(config.reinforcement, gold_distance=2.0)),
-        # Nobody could clone a drone that never flew.
-        "from-standing": lambda: replace(
-            config, data=replace(data, first="standing"), schedule=replace(config.schedule, cloned=0)
-        ),
-        "pvn": lambda: _with_stage1(config, replace(stage1, observability=False)),
-    }
-    if ablation not in changes:
-        known = ", ".join(changes)
-        raise WordwingError(f'no ablation is called "{ablation}"{did_you_mean(ablation, list(changes))} ({known})')
-    return changes[ablation]()
-
-
-def _with_stage1(config: RunConfig, stage1: Stage1Config) -> RunConfig:
-    return replace(config, model=replace(config.model, stage1=stage1))
+    """A run without something."""
+    if ablation not in ABLATIONS:
+        known = ", ".join(ABLATIONS)
+        raise WordwingError(f'no ablation is called "{ablation}"{did_you_mean(ablation, list(ABLATIONS))} ({known})')
+    return changed(config, ABLATIONS[ablation])
 
 
 def changed(config: RunConfig, settings: Sequence[str]) -> RunConfig:
@@ -174,7 +175,7 @@ def _changed(record: Any, path: list[str], text: str, name: str) -> Any:
     first, rest = path[0], path[1:]
     if first not in names:
         raise WordwingError(f'--set: there is no setting "{name}"{did_you_mean(first, names)} ({", ".join(names)})')
-    value, kind = getattr(record, first), get_type_hints(type(record))[first]
+    value = getattr(record, first)
     if is_dataclass(value):
         if not rest:
             inner = ", ".join(f"{name}.{entry.name}" for entry in fields(value))
@@ -182,32 +183,28 @@ def _changed(record: Any, path: list[str], text: str, name: str) -> Any:
         return replace(record, **{first: _changed(value, rest, text, name)})
     if rest:
         raise WordwingError(f"--set: {name.rpartition('.')[0]} is no group of settings")
-    return replace(record, **{first: _parsed(text, kind, name)})
-
-
-def _parsed(text: str, kind: Any, name: str) -> Any:
-    """A value of a given type from what was typed."""
-    origin = get_origin(kind)
-    if origin in (Union, UnionType):
+    kind = get_type_hints(type(record), include_extras=True)[first]
+    if get_origin(kind) in (Union, UnionType):
         if text.lower() == "none":
-            return None
-        [kind] = [option for option in get_args(kind) if option is not NoneType]
-        return _parsed(text, kind, name)
+            return replace(record, **{first: None})
+        kind = get_args(kind)[0]
+    if name.startswith("model.") and kind in (int, float):
+        least, most = RANGES[first]
+        kind = Annotated[kind, Field(ge=least, le=most)]
+    kind = {int: Count, float: NonNegative}.get(kind, kind)
+    return replace(record, **{first: parse_json(kind, _to_json(text, kind), f"--set {name}")})
+
+
+def _to_json(text: str, kind: Any) -> str:
+    """What was typed, as JSON that may be read as a type."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _to_json(text, arguments[0])
     if origin is tuple:
-        return tuple(_parsed(part, get_args(kind)[0], name) for part in text.split(",") if part)
-    if origin is Literal:
-        if text in get_args(kind):
-            return text
-        raise WordwingError(f"--set: {name} is {text}; it must be one of {', '.join(get_args(kind))}")
-    if kind is str:
-        return text
+        return f"[{', '.join(_to_json(part, arguments[0]) for part in text.split(',') if part)}]"
+    if kind is str or (origin is Literal and isinstance(arguments[0], str)):
+        return json.dumps(text)
     try:
-        value = json.loads(text.lower() if kind is bool else text)
+        return json.dumps(json.loads(text.lower()))
     except ValueError:
-        value = None
-    if kind is float and type(value) is int:
-        value = float(value)
-    if type(value) is not kind or value != value:
-        words = {int: "a whole number", float: "a number", bool: "true or false"}
-        raise WordwingError(f"--set: {name} is {text}; it must be {words[kind]}")
-    return value
+        return json.dumps(text)
