@@ -34,35 +34,35 @@ def clean_camera(layout: Layout, **changes: object) -> LabCamera:
     return LabCamera(layout, np.random.default_rng(0), replace(CLEAN, **changes))
 
 
-def test_a_picture_is_what_the_policy_expects():
-    picture = LabCamera(EMPTY, np.random.default_rng(0)).take(HERE, HERE)
-    assert picture.shape == (72, 128, 3)
-    assert picture.dtype == torch.uint8
+def test_an_image_is_what_the_policy_expects():
+    image = LabCamera(EMPTY, np.random.default_rng(0)).take(HERE, HERE)
+    assert image.shape == (72, 128, 3)
+    assert image.dtype == torch.uint8
 
 
-def test_the_same_seed_takes_the_same_pictures_and_another_seed_others(rng):
+def test_the_same_seed_takes_the_same_images_and_another_seed_others(rng):
     layout = sample_layout("cage", rng)
     first, again, other = (LabCamera(layout, np.random.default_rng(seed)) for seed in (5, 5, 6))
     after = drone_at(-1.4, 0.2, 0.02)
-    pictures = [first.take(HERE, after), first.take(HERE, after)]
-    assert not torch.equal(*pictures)  # noise is new in every picture
-    assert torch.equal(pictures[0], again.take(HERE, after))
-    assert torch.equal(pictures[1], again.take(HERE, after))
-    assert not torch.equal(pictures[0], other.take(HERE, after))
+    images = [first.take(HERE, after), first.take(HERE, after)]
+    assert not torch.equal(*images)  # noise is new in every image
+    assert torch.equal(images[0], again.take(HERE, after))
+    assert torch.equal(images[1], again.take(HERE, after))
+    assert not torch.equal(images[0], other.take(HERE, after))
     first.begin(np.random.default_rng(5))
-    assert torch.equal(pictures[0], first.take(HERE, after))
+    assert torch.equal(images[0], first.take(HERE, after))
 
 
 def test_noise_is_as_strong_as_configured():
     camera = clean_camera(EMPTY, lens=SMALL, read_noise=0.01, shot_noise=0.04)
-    pictures = torch.stack([camera.raw(HERE, HERE) for _ in range(60)]).numpy()
+    images = torch.stack([camera.raw(HERE, HERE) for _ in range(60)]).numpy()
     light = clean_camera(EMPTY, lens=SMALL).raw(HERE, HERE).numpy()
-    assert pictures.mean(axis=0) == pytest.approx(light, abs=6 * 0.04 / math.sqrt(60))
+    assert images.mean(axis=0) == pytest.approx(light, abs=6 * 0.04 / math.sqrt(60))
     for low, high in [(0.1, 0.2), (0.4, 0.5), (0.6, 0.7)]:
         flat = (light > low) & (light < high)
         expected = math.sqrt(0.01**2 + 0.04**2 * light[flat].mean())
         assert flat.sum() > 100
-        assert pictures[:, flat].std(axis=0, ddof=1).mean() == pytest.approx(expected, rel=0.05)
+        assert images[:, flat].std(axis=0, ddof=1).mean() == pytest.approx(expected, rel=0.05)
 
 
 def test_noise_differs_from_pixel_to_pixel_and_from_channel_to_channel():
@@ -96,7 +96,7 @@ def test_turning_blurs_like_the_mean_of_the_views_on_the_way(rng):
     views = [drone_at(0.0, 0.0, yaw, roll, 0.05) for yaw, roll in [(1.0, 0.0), (1.04, 0.01), (1.08, 0.02)]]
     sharp = torch.stack([clean_camera(layout).raw(view, view) for view in views])
     blurred = clean_camera(layout).raw(views[0], views[2])
-    middle = (slice(20, -20), slice(30, -30))  # the edges turn out of the picture
+    middle = (slice(20, -20), slice(30, -30))  # the edges turn out of the image
     error = (blurred - sharp.mean(0))[middle].abs().mean()
     assert error < 0.01
     for one in sharp[::2]:
@@ -115,7 +115,7 @@ def test_turning_left_smears_a_post_to_the_right():
     camera, empty = clean_camera(post), clean_camera(EMPTY)
     opened, closed = drone_at(-1.4, 0.0, -0.05), drone_at(-1.4, 0.0, 0.05)
     first, last = columns_of(camera, empty, opened, opened), columns_of(camera, empty, closed, closed)
-    shift = 0.1 * CAMERA.focal  # a turn of 0.1 rad about the middle of the picture
+    shift = 0.1 * CAMERA.focal  # a turn of 0.1 rad about the middle of the image
     assert last[0] - first[0] == pytest.approx(shift, abs=1.5)
     smeared = columns_of(camera, empty, opened, closed)
     assert smeared[0] == pytest.approx(first[0], abs=1)
@@ -131,7 +131,7 @@ def test_without_turning_nothing_is_blurred(moved):
     assert (blurred.raw(before, after) - sharp.raw(before, after)).abs().max() <= 1 / 255 + 1e-6
 
 
-def test_the_straightened_picture_is_the_pinhole_picture(rng):
+def test_the_straightened_image_is_the_pinhole_image(rng):
     layout = sample_layout("field", rng)
     for yaw, roll, pitch in rng.uniform(-0.15, 0.15, (3, 3)):
         drone = drone_at(-0.3, 0.4, 20 * yaw, roll, pitch)
@@ -169,7 +169,7 @@ def test_landmarks_are_where_the_policys_camera_projects_them(rng, name):
         assert (change[:10][~there[:10]] > 10).mean() < 0.01  # elsewhere, above any shadow, nothing changes
 
 
-def test_segmentation_and_picture_show_the_same_wide_view():
+def test_segmentation_and_image_show_the_same_wide_view():
     camera = clean_camera(Layout((Placement("Container", 0.0, 0.0),)))
     pixels, _ = camera.wide.project(torch.tensor([[0.0, 0.0, 0.15]]), camera.wide.pose(HERE))
     column, row = pixels[0].int().tolist()
@@ -180,16 +180,16 @@ def test_segmentation_and_picture_show_the_same_wide_view():
 
 
 def test_the_lab_is_neither_dark_nor_washed_out(rng):
-    pictures = []
+    images = []
     for corpus in ("cage", "field", "house") * 2:
         layout = sample_layout(corpus, rng)
         camera = LabCamera(layout, rng)
         for x, y, yaw in rng.uniform(-1, 1, (6, 3)) * [1.8, 1.8, 3.1]:
             if not layout.inside((x, y)):
                 drone = drone_at(x, y, yaw)
-                pictures.append(camera.take(drone, drone).float())
-    assert len(pictures) > 20
-    light = torch.stack(pictures)
+                images.append(camera.take(drone, drone).float())
+    assert len(images) > 20
+    light = torch.stack(images)
     assert 90 < light.mean() < 140
     assert (light > 250).float().mean() < 0.02
     assert (light < 10).float().mean() < 0.02

@@ -1,4 +1,4 @@
-"""The lab's pictures against projection by hand and MuJoCo's own ray casting."""
+"""The lab's images against projection by hand and MuJoCo's own ray casting."""
 
 import math
 

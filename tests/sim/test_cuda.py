@@ -1,4 +1,4 @@
-"""The same source on CUDA: the same flights, the same pictures, and nothing copied to the host on the way."""
+"""The same source on CUDA: the same flights, the same images, and nothing copied to the host on the way."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA d
 
 
 def flown(device: str, count: int, rng_seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
-    """Positions and pictures of the first `count` of 64 worlds after some safe random steps."""
+    """Positions and images of the first `count` of 64 worlds after some safe random steps."""
     rng = np.random.default_rng(rng_seed)
     layouts = [crowded_layout(10, rng) for _ in range(64)]
     layouts[::2] = [replace(layout, lakes=random_lakes(rng)) for layout in layouts[::2]]
@@ -60,6 +60,6 @@ def test_cuda_agrees_with_the_cpu():
 
     if wp._src.context.runtime.llvm is None:
         pytest.skip("this build of Warp cannot compile for the CPU")
-    (position, image), (other, picture) = flown("cuda", 8), flown("cpu", 8)
+    (position, image), (other, other_image) = flown("cuda", 8), flown("cpu", 8)
     assert torch.allclose(position, other, atol=1e-5)
-    assert ((image.int() - picture.int()).abs().amax(-1) > 4).float().mean() < 1e-3
+    assert ((image.int() - other_image.int()).abs().amax(-1) > 4).float().mean() < 1e-3

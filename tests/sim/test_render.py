@@ -157,17 +157,17 @@ def test_shadows_fall_away_from_the_sun_and_only_when_asked():
     shaded = Renderer(scene_of([layout]), config=config).overhead(200, samples=1)[0].int().sum(-1)
     darker = torch.nonzero(shaded < lit - 30)
     assert len(darker) > 50
-    assert darker[:, 0].float().mean() > 105  # the sun is in +x, up in the picture: the shadow lies below
+    assert darker[:, 0].float().mean() > 105  # the sun is in +x, up in the image: the shadow lies below
 
 
-def test_textures_and_antialiasing_change_the_picture_but_not_its_mean(rng):
+def test_textures_and_antialiasing_change_the_image_but_not_its_mean(rng):
     layout = crowded_layout(8, rng)
     poses = Camera().pose(random_poses(rng, 1))
-    pictures = [
+    images = [
         Renderer(scene_of([layout]), config=config).first_person(poses).float()
         for config in (RenderConfig(textures=False), RenderConfig(), RenderConfig(samples=3))
     ]
-    plain, textured, smooth = pictures
+    plain, textured, smooth = images
     assert (plain - textured).abs().mean() > 2
     assert textured.mean() == pytest.approx(smooth.mean().item(), rel=0.02)
     assert (smooth - textured).abs().mean() > 0.5
@@ -189,14 +189,14 @@ def test_ground_pixels_are_blue_exactly_where_their_rays_meet_a_lake(rng, textur
     camera, count = Camera(), len(layouts)
     poses = camera.pose(random_poses(rng, count))
     renderer = Renderer(scene_of(layouts), camera, RenderConfig(textures, shadows))
-    pictures = renderer.first_person(poses).reshape(count, -1, 3).int().numpy()
+    images = renderer.first_person(poses).reshape(count, -1, 3).int().numpy()
     ground = renderer.probe(poses)[1].reshape(count, -1).numpy() == GROUND
     rays, origin = world_rays(camera, poses), poses.position[:, None].double().numpy()
     points = (origin + origin[..., 2:] / -rays[..., 2:] * rays)[..., :2]
     near = np.linalg.norm(points - origin[..., :2], axis=-1) < 8  # float32 says little about grazing rays
     sure = ground & near & ~near_a_mesh_line(points)
     lake = np.stack([layout.lake_at(xy) for layout, xy in zip(layouts, points, strict=True)])
-    red, green, blue = np.moveaxis(pictures, -1, 0)
+    red, green, blue = np.moveaxis(images, -1, 0)
     water, grass = (blue > green + 15) & (green > red + 15), (green > blue + 15) & (green > red + 5)
     assert water[sure & lake].all()
     assert grass[sure & ~lake].all()
@@ -222,13 +222,13 @@ def test_no_water_looks_like_the_blue_fence_or_grass(textures):
     camera = Camera()
     poses = camera.pose(Pose.level(torch.zeros(1, 2), torch.full((1,), np.pi), 0.7))
     renderer = Renderer(scene_of([pond]), camera, RenderConfig(textures))
-    picture, seen = renderer.first_person(poses)[0].float(), renderer.probe(poses)[1][0]
+    image, seen = renderer.first_person(poses)[0].float(), renderer.probe(poses)[1][0]
     points = torch.from_numpy(world_rays(camera, poses)[0]).reshape(72, 128, 3)
     points = (points / -points[..., 2:] * 0.7)[..., :2].numpy()
     lake = torch.from_numpy(pond.lake_at(points)) & (seen == GROUND)
-    fence = (seen == FENCE) & (picture[..., 2] > 2 * picture[..., 0])
+    fence = (seen == FENCE) & (image[..., 2] > 2 * image[..., 0])
     for other in (fence, (seen == GROUND) & ~lake):
-        apart = torch.cdist(picture[lake], picture[other])
+        apart = torch.cdist(image[lake], image[other])
         assert apart.numel() > 100_000
         assert apart.min() > 50
 
@@ -250,6 +250,6 @@ def test_lakes_are_ground_to_probe_and_change_nothing_else(rng):
     (distance, slots), (dry_distance, dry_slots) = (Renderer(scene_of(some)).probe(poses) for some in (wet, dry))
     assert torch.equal(distance, dry_distance)
     assert torch.equal(slots, dry_slots)
-    pictures, dry_pictures = (Renderer(scene_of(some)).first_person(poses) for some in (wet, dry))
-    assert torch.equal(pictures[slots != GROUND], dry_pictures[slots != GROUND])
-    assert not torch.equal(pictures, dry_pictures)
+    images, dry_images = (Renderer(scene_of(some)).first_person(poses) for some in (wet, dry))
+    assert torch.equal(images[slots != GROUND], dry_images[slots != GROUND])
+    assert not torch.equal(images, dry_images)

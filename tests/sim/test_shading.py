@@ -46,7 +46,7 @@ class Sight:
     poses: Pose
     world: np.ndarray
     pixel: np.ndarray
-    """[P] which world and which pixel of its picture."""
+    """[P] which world and which pixel of its image."""
     point: np.ndarray
     normal: np.ndarray
     ray: np.ndarray
@@ -56,8 +56,8 @@ class Sight:
 
     def colours(self, config: RenderConfig) -> np.ndarray:
         """[P, 3] what the `sim` camera draws there, levels of 255."""
-        pictures = Renderer(scene_of(self.layouts), Camera(), config).first_person(self.poses)
-        return pictures.reshape(len(self.layouts), -1, 3).numpy()[self.world, self.pixel].astype(float)
+        images = Renderer(scene_of(self.layouts), Camera(), config).first_person(self.poses)
+        return images.reshape(len(self.layouts), -1, 3).numpy()[self.world, self.pixel].astype(float)
 
     def of_geoms(self, values: list[np.ndarray]) -> np.ndarray:
         """A property of every world's geoms at the pixels: [P, ...]."""
@@ -165,7 +165,7 @@ def test_the_same_light_from_elsewhere_falls_by_the_same_law(views, light, azimu
 
 
 def test_a_round_landmark_is_brightest_on_the_side_of_the_sun_whatever_its_yaw():
-    """All round a pumpkin, one picture from the sun's side and one from the other."""
+    """All round a pumpkin, one image from the sun's side and one from the other."""
     for yaw in (-2.0, 0.0, 0.9):
         for azimuth in (0.0, 90.0, -135.0):
             towards = np.radians([azimuth + 180.0, azimuth])  # looking away from the sun, and into it
@@ -263,11 +263,11 @@ def test_the_fences_are_lit_as_landmarks_are(light):
     middles = torch.tensor([[2.35, 0.0, 0.15], [0.0, -2.35, 0.15], [-2.35, 0.0, 0.15], [0.0, 2.35, 0.15]])
     pixels, _ = Camera().project(middles, poses)
     for config in (DULL, replace(DULL, sun_azimuth_deg=-100.0, sun_elevation_deg=20.0)):
-        pictures = Renderer(scene_of([Layout(())] * 4), Camera(), config).first_person(poses)
-        for picture, (u, v), fence, middle in zip(pictures, pixels.tolist(), FENCES, middles.tolist(), strict=True):
+        images = Renderer(scene_of([Layout(())] * 4), Camera(), config).first_person(poses)
+        for image, (u, v), fence, middle in zip(images, pixels.tolist(), FENCES, middles.tolist(), strict=True):
             facing = max(float(-np.array([*middle[:2], 0.0]) / 2.35 @ sun_of(config)), 0.0)
             expected = np.clip(255 * np.array(fence.rgb) * (light[:, 0] + light[:, 2] * facing), 0, 255)
-            assert np.abs(picture[int(v), int(u)].numpy() - expected).max() < 2, fence.colour
+            assert np.abs(image[int(v), int(u)].numpy() - expected).max() < 2, fence.colour
 
 
 def test_the_overhead_map_has_red_on_top_white_right_blue_at_the_bottom_and_yellow_left():
@@ -351,8 +351,8 @@ def test_every_material_shows_its_pattern_in_its_two_colours_at_its_repeats_a_me
     middle = 1.5 * (0.5 - (np.arange(300) + 0.5) / 300)
     x, y = np.meshgrid(middle, middle, indexing="ij")  # x up, y left
     along, across = np.cos(yaw) * x + np.sin(yaw) * y, np.cos(yaw) * y - np.sin(yaw) * x
-    for picture, flat, (name, tag) in zip(textured, plain, PATTERNED.items(), strict=True):
-        shown = amounts(picture, flat, np.array(rgb), second_of(name, np.array(rgb)))
+    for image, flat, (name, tag) in zip(textured, plain, PATTERNED.items(), strict=True):
+        shown = amounts(image, flat, np.array(rgb), second_of(name, np.array(rgb)))
         repeat = numbers(tag, "texrepeat")
         expected = pattern_at(tag.get("texture"), along * repeat[0], across * repeat[1])
         assert np.isfinite(shown[0, 0]).sum() >= 2, name
@@ -372,8 +372,8 @@ def test_from_far_away_a_pattern_fades_into_one_tone_between_its_colours(monkeyp
         .numpy()
         for drawn in (True, False)
     )
-    for picture, flat, name in zip(textured, plain, PATTERNED, strict=True):
-        shown = amounts(picture, flat, rgb, second_of(name, rgb))
+    for image, flat, name in zip(textured, plain, PATTERNED, strict=True):
+        shown = amounts(image, flat, rgb, second_of(name, rgb))
         assert np.nanmin(shown) > 0.2, name
         assert np.nanmax(shown) < 0.8, name
         assert np.nanmax(np.ptp(shown, axis=(0, 1))) < 0.1, name

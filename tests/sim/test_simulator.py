@@ -24,7 +24,7 @@ def random_setpoints(rng: np.random.Generator, count: int) -> Setpoint:
 
 
 def fly(count: int, layouts, poses: Pose, setpoints: list[Setpoint]) -> tuple[torch.Tensor, ...]:
-    """The first `count` worlds flown alone: positions, attitudes and pictures along the way."""
+    """The first `count` worlds flown alone: positions, attitudes and images along the way."""
     simulator = Simulator(count, render=RenderConfig(shadows=True))
     simulator.reset(layouts[:count], poses[:count])
     states = []
@@ -91,7 +91,7 @@ def test_resetting_one_world_leaves_the_others_alone(flight):
     assert after.time[5] == 0.0
 
 
-def test_packed_layouts_give_the_same_pictures_as_layouts(flight):
+def test_packed_layouts_give_the_same_images_as_layouts(flight):
     layouts, poses, _ = flight
     simulator = Simulator(19)
     plain = simulator.reset(layouts, poses).image
@@ -102,8 +102,8 @@ def test_packed_layouts_give_the_same_pictures_as_layouts(flight):
 def test_worlds_with_and_without_lakes_change_places(flight, rng):
     dry, poses, _ = flight
     wet = [replace(layout, lakes=random_lakes(rng)) for layout in dry]
-    pictures = {"wet": Simulator(19).reset(wet, poses).image, "dry": Simulator(19).reset(dry, poses).image}
-    assert all(not torch.equal(*pair) for pair in zip(pictures["wet"], pictures["dry"], strict=True))
+    images = {"wet": Simulator(19).reset(wet, poses).image, "dry": Simulator(19).reset(dry, poses).image}
+    assert all(not torch.equal(*pair) for pair in zip(images["wet"], images["dry"], strict=True))
     simulator = Simulator(19)
     simulator.reset(dry, poses)
     now = np.array(["dry"] * 19)
@@ -112,10 +112,10 @@ def test_worlds_with_and_without_lakes_change_places(flight, rng):
         now[worlds] = rng.choice(kinds, 6)
         layouts = [(wet if now[world] == "wet" else dry)[world] for world in worlds]
         image = simulator.reset(layouts, poses[worlds], torch.from_numpy(worlds)).image
-        assert torch.equal(image, torch.stack([pictures[kind][world] for world, kind in enumerate(now)]))
+        assert torch.equal(image, torch.stack([images[kind][world] for world, kind in enumerate(now)]))
     packed = PackedLayouts.pack([*wet, *dry])
     mixed = torch.where(torch.from_numpy(rng.random(19) < 0.5), torch.arange(19), torch.arange(19, 38))
-    expected = torch.cat([pictures["wet"], pictures["dry"]])[mixed]
+    expected = torch.cat([images["wet"], images["dry"]])[mixed]
     assert torch.equal(simulator.reset(packed.take(mixed), poses).image, expected)
 
 
@@ -126,7 +126,7 @@ def test_drones_fly_over_lakes_as_over_grass(flight, rng):
         assert torch.equal(over_grass, over_water)
 
 
-def test_a_picture_kept_is_not_drawn_over(flight):
+def test_an_image_kept_is_not_drawn_over(flight):
     layouts, poses, setpoints = flight
     simulator = Simulator(19)
     kept = simulator.reset(layouts, poses).image
@@ -146,7 +146,7 @@ def test_setpoints_are_limited_and_nan_hovers():
 
 
 def near_the_fences(rng: np.random.Generator, count: int) -> Simulator:
-    """Drones at rest within half a metre of a fence, headed anywhere; nobody looks at pictures."""
+    """Drones at rest within half a metre of a fence, headed anywhere; nobody looks at images."""
     simulator = Simulator(count, draw=False)
 
     edge = rng.uniform(1.9, 2.3, count) * rng.choice([-1, 1], count)

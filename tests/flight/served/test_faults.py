@@ -104,7 +104,7 @@ def test_overtaken_setpoints_are_not_flown(autopilot):
     assert lab.packet_filter.dropped["old"] > 5
 
 
-def test_a_frozen_camera_sends_the_same_picture_with_new_times_or_none():
+def test_a_frozen_camera_sends_the_same_image_with_new_times_or_none():
     for still in (True, False):
         lab = empty_lab("ardupilot", faults=[faults.FrozenCamera(1.0, 1.0, still=still)], config=QUICK)
         lab.advance(0.9)
@@ -119,12 +119,12 @@ def test_a_frozen_camera_sends_the_same_picture_with_new_times_or_none():
         assert time == pytest.approx(lab.time - 0.06)
 
 
-def test_pictures_are_raw_and_of_a_moment_60_milliseconds_ago():
+def test_images_are_raw_and_of_a_moment_60_milliseconds_ago():
     lab = empty_lab("px4", config=QUICK)
     lab.advance(0.5)
-    picture, time = lab.image()
-    assert picture.shape == (28, 48, 3)
-    assert picture.dtype == np.uint8
+    image, time = lab.image()
+    assert image.shape == (28, 48, 3)
+    assert image.dtype == np.uint8
     assert time == pytest.approx(0.44)
 
 

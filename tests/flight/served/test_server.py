@@ -136,18 +136,18 @@ def test_it_listens_on_loopback_only(server):
 def test_its_camera_is_read_by_pyav_with_lab_times(server):
     import av
 
-    pictures, times = [], []
+    images, times = [], []
     with av.open(f"tcp://127.0.0.1:{server.video.port}", timeout=(10.0, 5.0)) as container:
         for frame in container.decode(video=0):
-            pictures.append(frame.to_ndarray(format="rgb24"))
+            images.append(frame.to_ndarray(format="rgb24"))
             times.append(float(frame.time))
-            if len(pictures) == 6:
+            if len(images) == 6:
                 break
-    assert pictures[0].shape == (28, 48, 3)
+    assert images[0].shape == (28, 48, 3)
     assert times == sorted(set(times))
     assert 0.0 <= times[0] <= times[-1] <= server.lab.time - 0.06
     taken = server.lab.camera.render(server.lab.camera.expose())[0]
-    assert np.abs(pictures[-1].astype(float) - taken).mean() < 12  # it stands still; noise and JPEG differ
+    assert np.abs(images[-1].astype(float) - taken).mean() < 12  # it stands still; noise and JPEG differ
 
 
 def test_a_port_in_use_is_named():
