@@ -19,8 +19,7 @@ from PIL import Image
 from wordwing.evaluation.demo import fly_once
 from wordwing.execution.verdict import DONE, MISSED, verdict
 from wordwing.interface import CONTROL_PERIOD
-from wordwing.language.missing_landmarks import stage
-from wordwing.language.out_of_vocabulary import marks, slips, unknown_words
+from wordwing.language.text_checks import misspellings, sample_named_task, unknown_words, word_issues
 from wordwing.policies.learned import LearnedPolicy
 from wordwing.policies.loading import load_policy
 from wordwing.viz.belief_video import belief_frames
@@ -62,10 +61,10 @@ def main(
     assert isinstance(flier, LearnedPolicy)
     frames, captions = [], []
     for number, sentence in enumerate(SENTENCES):
-        corpus, task = stage(sentence, None, np.random.default_rng([seed, number]))
+        corpus, task = sample_named_task(sentence, None, np.random.default_rng([seed, number]))
         task = replace(task, instruction=sentence)
         flight, overhead = fly_once(task, flier, "sim")
-        marked = marks(sentence, flier.vocabulary)
+        marked = word_issues(sentence, flier.vocabulary)
         last = [len(flight.positions) - 1]
         [frame] = belief_frames(flight, overhead, corpus, marked, states=last)
         frames.append(np.asarray(frame.convert("RGB").resize(SIZE, Image.Resampling.LANCZOS)))
@@ -74,7 +73,7 @@ def main(
         counted = f"{sum(done for _, done in judged.clauses)} of {len(judged.clauses)} done"
         captions.append(f"{number + 1}. {counted if judged.clauses else 'not judged'}")
         row = {"number": number + 1, "sentence": sentence, "world": corpus}
-        row |= {"unknown words": ", ".join(unknown_words(marked)), "slips": ", ".join(slips(marked))}
+        row |= {"unknown words": ", ".join(unknown_words(marked)), "slips": ", ".join(misspellings(marked))}
         row |= {"seconds": round(len(flight.setpoints) * CONTROL_PERIOD, 1)}
         said = {True: "all done", False: "not all done", None: "not judged as a whole"}[judged.followed]
         print(json.dumps(row | {"judge": f"{done}; {said}" if done else said}, ensure_ascii=False), flush=True)

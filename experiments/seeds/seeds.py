@@ -16,8 +16,8 @@ import tyro
 from wordwing.evaluation.demo import STEPS
 from wordwing.execution.runner import fly
 from wordwing.execution.verdict import verdict
-from wordwing.language.missing_landmarks import stage
 from wordwing.language.parser.parsing import parse
+from wordwing.language.text_checks import sample_named_task
 from wordwing.policies.loading import load_policy
 from wordwing.sim.simulator import Simulator
 
@@ -26,7 +26,7 @@ def main(
     policy: Annotated[str, tyro.conf.Positional], text: Annotated[str, tyro.conf.Positional], /, seeds: int = 40
 ) -> None:
     """Fly all seeds at once."""
-    staged = [stage(text, None, np.random.default_rng(seed))[1] for seed in range(seeds)]
+    staged = [sample_named_task(text, None, np.random.default_rng(seed))[1] for seed in range(seeds)]
     tasks = [replace(task, instruction=text) for task in staged]
     flights = fly(load_policy(policy, "sim"), Simulator(len(tasks)), tasks, max_steps=STEPS)
     verdicts = [verdict(flight) for flight in flights]

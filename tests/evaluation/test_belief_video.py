@@ -10,7 +10,7 @@ from PIL import Image
 
 from wordwing.execution.execution import Execution
 from wordwing.frames import Pose
-from wordwing.language.out_of_vocabulary import Mark
+from wordwing.language.text_checks import WordIssue
 from wordwing.model.ego import EgoView
 from wordwing.model.policy import Beliefs
 from wordwing.model.stage2 import Control
@@ -392,7 +392,7 @@ def test_a_still_picture_shows_the_whole_flight_among_named_landmarks_in_their_c
 def test_slips_are_underlined_otherwise_than_unknown_words_and_shown_as_read():
     flight = flight_of([belief()])
     flight = replace(flight, tasks=(replace(flight.task, instruction="stopp at grobnik"),))
-    unknown, slip = Mark("grobnik", 9, 16), Mark("stopp", 0, 5, "stop")
+    unknown, slip = WordIssue("grobnik", 9, 16), WordIssue("stopp", 0, 5, "stop")
     [frame] = frames_of(flight, marked=[unknown, slip])
     line, other = (columns_of(like(frame[WORDS], colour)) for colour in (VERMILLION, GOLD))
     assert len(line) == len(other) == 1
@@ -422,7 +422,7 @@ WORDS = slice(30, 130)
 def marked_words(text: str, unknown: list[str]) -> np.ndarray:
     flight = flight_of([belief()])
     flight = replace(flight, tasks=(replace(flight.task, instruction=text),))
-    return frames_of(flight, marked=[Mark(word, 0, 0) for word in unknown])[0]
+    return frames_of(flight, marked=[WordIssue(word, 0, 0) for word in unknown])[0]
 
 
 def test_words_that_the_policy_does_not_know_are_underlined_and_no_others():

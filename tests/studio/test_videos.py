@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from studio_server import LAYOUT, START, RunningStudio
-from wordwing.language.out_of_vocabulary import unknown_words
+from wordwing.language.text_checks import unknown_words
 from wordwing.studio.live import LiveFlight
 from wordwing.studio.messages import read_link
 from wordwing.studio.videos import QUEUE, QueueFullError, VideoQueue, video_frames

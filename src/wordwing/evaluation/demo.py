@@ -20,8 +20,14 @@ from wordwing.execution.runner import fly
 from wordwing.execution.verdict import verdict
 from wordwing.files import replacing
 from wordwing.interface import CONTROL_PERIOD, Domain, Policy
-from wordwing.language.missing_landmarks import absent_sentence, stage
-from wordwing.language.out_of_vocabulary import Mark, marks, slips, unknown_words
+from wordwing.language.text_checks import (
+    WordIssue,
+    missing_sentence,
+    misspellings,
+    sample_named_task,
+    unknown_words,
+    word_issues,
+)
 from wordwing.language.tokenizer import tokenize
 from wordwing.policies.baselines import MEAN_ACTIONS
 from wordwing.policies.learned import LearnedPolicy
@@ -65,7 +71,7 @@ def film_flight(
     policy = load_policy(policy_name, vehicle, mean_action=MEAN_ACTIONS[corpus])
     name = Path(policy_name).resolve().name
     if isinstance(policy, LearnedPolicy):
-        marked = marks(instruction, policy.vocabulary)
+        marked = word_issues(instruction, policy.vocabulary)
         for sentence in before_flight(instruction, task.layout, marked, name):
             print(sentence, flush=True)
         flight, overhead = fly_once(task, policy, vehicle, seed)
@@ -134,17 +140,17 @@ def staged(
         raise WordwingError(f'there is no word in "{instruction}"; try: wordwing fly "go to the barrel"')
     rng = np.random.default_rng(seed)
     if layout is None:
-        corpus, task = stage(instruction, corpus, rng, start)
+        corpus, task = sample_named_task(instruction, corpus, rng, start)
     else:
         corpus = corpus or "cage"
         task = sample_task_in(layout, corpus, rng, start)
     return corpus, replace(task, instruction=instruction)
 
 
-def before_flight(instruction: str, layout: Layout | None, marked: Sequence[Mark], name: str) -> list[str]:
-    """What can be said before a policy flies: words that it does not know, slips, and things that are not there."""
-    unknown, read = unknown_words(marked), slips(marked)
-    missing = None if layout is None else absent_sentence(instruction, layout)
+def before_flight(instruction: str, layout: Layout | None, marked: Sequence[WordIssue], name: str) -> list[str]:
+    """What can be said before a flight: words that the policy does not know, misspellings, missing landmarks."""
+    unknown, read = unknown_words(marked), misspellings(marked)
+    missing = None if layout is None else missing_sentence(instruction, layout)
     return [
         *[f"{name} does not know: {', '.join(unknown)}"] * bool(unknown),
         *[f"{name} reads: {', '.join(read)}"] * bool(read),

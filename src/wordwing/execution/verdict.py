@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from wordwing.execution.execution import Execution
 from wordwing.language.meaning.clauses import Clause, Kind, Reference
 from wordwing.language.meaning.judge import judge
-from wordwing.language.missing_landmarks import absent
 from wordwing.language.parser.parsing import Parsed, parse
+from wordwing.language.text_checks import missing_landmarks
 from wordwing.world.layout import Layout
 
 DONE, MISSED = "✓", "✗"
@@ -49,7 +49,9 @@ def verdict(flight: Execution) -> Verdict:
     task = flight.task
     parsed = parse(task.instruction, task.layout, task.start_xy)
     if parsed.unclear or not parsed.meaning:
-        missing = bool(parsed.unclear) and set(parsed.unclear) <= set(absent(task.instruction, task.layout).names)
+        missing = bool(parsed.unclear) and set(parsed.unclear) <= set(
+            missing_landmarks(task.instruction, task.layout).names
+        )
         return Verdict(f"not judged: {_not(parsed.unclear, 'in the layout' if missing else 'understood')}", None)
     judged = judge(parsed.meaning, flight.path, task.start_yaw, task.layout)
     last = len(parsed.meaning) - 1

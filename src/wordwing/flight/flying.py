@@ -29,7 +29,7 @@ from wordwing.flight.mavlink_vehicle import MavlinkVehicle
 from wordwing.flight.options import PREFIX, DroneOptions
 from wordwing.flight.replay import replay
 from wordwing.interface import FlightOverError, Policy, Setpoint, Vehicle
-from wordwing.language.out_of_vocabulary import marks
+from wordwing.language.text_checks import word_issues
 from wordwing.policies.learned import LearnedPolicy
 from wordwing.policies.loading import BASELINES, load_policy
 from wordwing.world.layout import Layout
@@ -77,7 +77,7 @@ def fly_drone(
         raise WordwingError(f"{policy_name} does not look; over MAVLink only learned policies fly")
     named, policy = policy is None, policy or load_policy(policy_name, "lab")
     if isinstance(policy, LearnedPolicy):
-        marked = marks(instruction, policy.vocabulary)
+        marked = word_issues(instruction, policy.vocabulary)
         for sentence in before_flight(instruction, layout, marked, Path(policy_name).resolve().name):
             print(sentence, flush=True)
     decision_latency(policy, instruction, SystemClock())  # the first decisions of a process take longer

@@ -24,7 +24,7 @@ from wordwing.execution.verdict import BROKEN_OFF, verdict
 from wordwing.flight.logs import EVENTS, LoggedEvent, load_frame, read_events
 from wordwing.frames import Pose
 from wordwing.interface import CONTROL_PERIOD, Observation
-from wordwing.language.out_of_vocabulary import marks
+from wordwing.language.text_checks import word_issues
 from wordwing.model.checkpoint import shipped
 from wordwing.model.policy import Beliefs
 from wordwing.policies.learned import LearnedPolicy
@@ -83,7 +83,7 @@ def replay(log: Path, out: Path, policy: str | None = None, say: Callable[[str],
         thinker = load_policy(name, "lab")
         if isinstance(thinker, LearnedPolicy):
             flight = think_again(flight, thinker)
-            marked = marks(flight.task.instruction, thinker.vocabulary)
+            marked = word_issues(flight.task.instruction, thinker.vocabulary)
             frames = belief_frames(flight, overhead, title, marked, thinker.network.config.stop_threshold)
             strip: Callable[[list[Image.Image]], Image.Image] = partial(
                 belief_strip, flight, overhead=overhead, title=title, marked=marked, verdict=_judged(flight, told)

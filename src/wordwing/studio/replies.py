@@ -17,8 +17,7 @@ from PIL import Image
 from wordwing.data.schema import MAX_TEXT
 from wordwing.execution.runner import Transition
 from wordwing.frames import Pose, euler_from_quaternion
-from wordwing.language.missing_landmarks import CORPORA, Absent, absent
-from wordwing.language.out_of_vocabulary import marks
+from wordwing.language.text_checks import CORPORA, MissingLandmarks, missing_landmarks, word_issues
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.model.grid import START_GRID
 from wordwing.model.policy import Beliefs
@@ -109,8 +108,10 @@ def words_json(text: str, vocabulary: Vocabulary, layout: Layout | None) -> dict
     units = [0]
     for letter in text:
         units.append(units[-1] + (2 if ord(letter) > 0xFFFF else 1))
-    marked = list(dict.fromkeys((units[mark.begin], units[mark.end], mark.meant) for mark in marks(text, vocabulary)))
-    missing = Absent() if layout is None else absent(text, layout)
+    marked = list(
+        dict.fromkeys((units[mark.begin], units[mark.end], mark.meant) for mark in word_issues(text, vocabulary))
+    )
+    missing = MissingLandmarks() if layout is None else missing_landmarks(text, layout)
     return {
         "unknown": [[begin, end] for begin, end, meant in marked if meant is None],
         "slips": [[begin, end, meant] for begin, end, meant in marked if meant is not None],

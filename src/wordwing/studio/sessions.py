@@ -15,7 +15,7 @@ import numpy as np
 
 from wordwing.errors import WordwingError
 from wordwing.interface import CONTROL_PERIOD, Domain
-from wordwing.language.missing_landmarks import stage
+from wordwing.language.text_checks import sample_named_task
 from wordwing.studio.episodes import ending_json, episode_json
 from wordwing.studio.live import Ending, LiveFlight, Start
 from wordwing.studio.messages import MAX_TEXTS, Button, Fly, Hello, Message, RandomLayout, Speed, UnknownWords
@@ -113,7 +113,7 @@ class Session:
 
         def draw() -> Start:
             rng = np.random.default_rng(message.seed)
-            _corpus, task = stage(message.text, message.corpus, rng)
+            _corpus, task = sample_named_task(message.text, message.corpus, rng)
             return Start(task.layout, task.start_xy, task.start_yaw, message.seed, vehicle)
 
         await self._place(await self._resources.workers.prepare(draw))

@@ -28,7 +28,7 @@ from wordwing.errors import WordwingError
 from wordwing.evaluation.demo import STEPS
 from wordwing.execution.runner import SETTLE_STEPS
 from wordwing.files import replacing, unfinished
-from wordwing.language.out_of_vocabulary import marks
+from wordwing.language.text_checks import word_issues
 from wordwing.studio.episodes import DAY, new_name
 from wordwing.studio.live import LiveFlight
 from wordwing.studio.messages import SharedLink, read_link, start_json
@@ -204,7 +204,7 @@ def video_frames(
                 tell((number + min(0.3 * live.step / (steps + SETTLE_STEPS), 1.0)) / count)
             flight = live.executions[-1]
             heading, threshold = f"{name} in {link.start.vehicle}", policy.network.config.stop_threshold
-            frames = belief_frames(flight, overhead, heading, marks(text, policy.vocabulary), threshold)
+            frames = belief_frames(flight, overhead, heading, word_issues(text, policy.vocabulary), threshold)
             for index, frame in enumerate(frames):
                 yield frame
                 tell((number + 0.3 + 0.7 * (index + 1) / len(flight.positions)) / count)

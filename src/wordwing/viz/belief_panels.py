@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw
 
 from wordwing.execution.execution import Execution
 from wordwing.interface import CONTROL_PERIOD, MAX_FORWARD, MAX_YAW_RATE
-from wordwing.language.out_of_vocabulary import Mark
+from wordwing.language.text_checks import WordIssue
 from wordwing.language.tokenizer import tokenize
 from wordwing.viz.animation import wrapped
 from wordwing.viz.belief_maps import ramp
@@ -85,7 +85,7 @@ def draw_heading(
 
 
 def draw_instruction(
-    draw: ImageDraw.ImageDraw, corner: tuple[int, int], width: int, instruction: str, marked: Sequence[Mark]
+    draw: ImageDraw.ImageDraw, corner: tuple[int, int], width: int, instruction: str, marked: Sequence[WordIssue]
 ) -> None:
     """The words, as large as they fit; those that the policy does not know, or reads as others, are underlined."""
     colours = {mark.word: UNKNOWN if mark.meant is None else SLIP for mark in marked}
@@ -175,7 +175,7 @@ def draw_tracks(draw: ImageDraw.ImageDraw, box: Box, flight: Execution, index: i
         draw.text((x, bottom), f"{second} s", GREY, font(16), anchor="ma")
 
 
-def draw_legend(draw: ImageDraw.ImageDraw, box: Box, marked: Sequence[Mark], columns: int = 1) -> None:
+def draw_legend(draw: ImageDraw.ImageDraw, box: Box, marked: Sequence[WordIssue], columns: int = 1) -> None:
     """What the colours are, in columns; those of marked words where there are such."""
     rows: list[tuple[Colour, int, str]] = [
         (FLOWN, 5, "flown so far"),

@@ -16,7 +16,7 @@ from PIL import Image, ImageDraw, ImageFilter
 from wordwing.execution.execution import Execution
 from wordwing.execution.verdict import DONE, MISSED
 from wordwing.frames import Pose
-from wordwing.language.out_of_vocabulary import Mark, slips
+from wordwing.language.text_checks import WordIssue, misspellings
 from wordwing.model.policy import Beliefs
 from wordwing.viz.animation import MAP_SIZE, clock, draw_flown, headings, lit, still_states, wrapped
 from wordwing.viz.belief_maps import Bytes, FeatureColours, WorldView, cells_of, glowing, shown_cells
@@ -82,7 +82,7 @@ def belief_frames(
     flight: Execution,
     overhead: Bytes,
     title: str,
-    marked: Sequence[Mark] = (),
+    marked: Sequence[WordIssue] = (),
     stop_threshold: float = 0.5,
     states: Sequence[int] | None = None,
 ) -> Iterator[Image.Image]:
@@ -135,7 +135,7 @@ def belief_strip(
     frames: Sequence[Image.Image],
     overhead: Bytes,
     title: str,
-    marked: Sequence[Mark] = (),
+    marked: Sequence[WordIssue] = (),
     verdict: Sequence[str] = (),
 ) -> Image.Image:
     """A still image of a video, like the paper's figure: a row for each of its frames, those at `still_states`.
@@ -238,10 +238,10 @@ class Painter:
         return self.small.blocks(cells, OUTSIDE)
 
 
-def _words(canvas: Image.Image, instruction: str, title: str, marked: Sequence[Mark]) -> ImageDraw.ImageDraw:
+def _words(canvas: Image.Image, instruction: str, title: str, marked: Sequence[WordIssue]) -> ImageDraw.ImageDraw:
     """Write what stands above all panels."""
     draw = ImageDraw.Draw(canvas)
-    read = f"; it reads {', '.join(slips(marked))}" if slips(marked) else ""
+    read = f"; it reads {', '.join(misspellings(marked))}" if misspellings(marked) else ""
     [heading, *rest] = wrapped(f"{title}{read}", canvas.width - 200, 20)
     draw.text((20, 12), f"{heading} …" if rest else heading, GREY, font(20))
     draw_instruction(draw, (20, 42), canvas.width - 40, instruction, marked)
@@ -255,7 +255,7 @@ def _head(draw: ImageDraw.ImageDraw, corner: tuple[float, float], box: Box) -> N
         left = draw_heading(draw, (left, bottom), *part)
 
 
-def _canvas(instruction: str, title: str, marked: Sequence[Mark], painter: Painter) -> Image.Image:
+def _canvas(instruction: str, title: str, marked: Sequence[WordIssue], painter: Painter) -> Image.Image:
     """What all frames of a flight share."""
     canvas = Image.new("RGB", SIZE, PAPER)
     draw = _words(canvas, instruction, title, marked)

@@ -2,13 +2,13 @@
 
 import pytest
 
-from wordwing.language.out_of_vocabulary import Mark, marks, slips, unknown_words, word_spans
 from wordwing.language.parser.spelling import correction
+from wordwing.language.text_checks import WordIssue, misspellings, unknown_words, word_issues, word_spans
 from wordwing.language.tokenizer import PAD, UNKNOWN, Vocabulary, tokenize
 from wordwing.model.checkpoint import load_network
 
-HEARD = Vocabulary((PAD, UNKNOWN, "the", "stop", "go", "to", "barrel", "teh", "barrell", "lettuce"))
-"""Somebody's who has heard slips."""
+TRAINED = Vocabulary((PAD, UNKNOWN, "the", "stop", "go", "to", "barrel", "teh", "barrell", "lettuce"))
+"""Of a policy whose training texts had misspellings."""
 
 
 @pytest.mark.parametrize(
@@ -41,25 +41,25 @@ def test_words_stand_where_they_are_found(text):
 )
 def test_words_that_are_no_words_are_marked_with_what_is_read(typed, meant):
     text = f"go to {typed}"
-    assert marks(text, HEARD) == [Mark(typed, 6, 6 + len(typed), meant)]
+    assert word_issues(text, TRAINED) == [WordIssue(typed, 6, 6 + len(typed), meant)]
 
 
 def test_words_are_not_marked():
-    assert marks("Go to the BARREL, stop; lettuce", HEARD) == []
+    assert word_issues("Go to the BARREL, stop; lettuce", TRAINED) == []
 
 
 def test_unknown_words_and_slips_are_each_named_once():
-    marked = marks("stopp teh blorb, stopp blorb", HEARD)
+    marked = word_issues("stopp teh blorb, stopp blorb", TRAINED)
     assert unknown_words(marked) == ["blorb"]
-    assert slips(marked) == ["stopp → stop", "teh → the"]
+    assert misspellings(marked) == ["stopp → stop", "teh → the"]
 
 
 def test_the_shipped_policy_says_what_it_makes_of_slips():
     _network, vocabulary = load_network("pvn2-sureal")
-    marked = marks("stopp at teh barell pleez", vocabulary)
-    assert slips(marked) == ["stopp → stop", "teh → the", "barell → barrel"]
+    marked = word_issues("stopp at teh barell pleez", vocabulary)
+    assert misspellings(marked) == ["stopp → stop", "teh → the", "barell → barrel"]
     assert unknown_words(marked) == ["pleez"]
-    assert marks("turn around, pass the barrel on its left and stop in front of the boat", vocabulary) == []
+    assert word_issues("turn around, pass the barrel on its left and stop in front of the boat", vocabulary) == []
 
 
 def test_words_that_people_say_of_rooms_are_no_slips():
