@@ -42,7 +42,7 @@ BUDGET = (
     "schedule.updates=1840",
     "schedule.iterations=80",
     "schedule.updates_each=8",
-    "schedule.examine_every=20",
+    "schedule.evaluate_every=20",
     "schedule.look_every=600",
     "schedule.save_seconds=900",
 )
