@@ -506,12 +506,17 @@ def test_two_layouts_of_one_name_are_found(folder):
             lambda row: row["windows"][1].update(at=[13.4, 4.0, 0.0]),
             ': instruction "room-1/0-1" leaves its window',
         ),
-        ("layouts.jsonl", 1, lambda row: row.pop("layout"), '/layouts.jsonl: "yard": this is null; a layout is'),
+        (
+            "layouts.jsonl",
+            1,
+            lambda row: row.pop("layout"),
+            '/layouts.jsonl: "yard": this is null; it must be an object',
+        ),
         (
             "layouts.jsonl",
             3,
             lambda row: row.update(scene={}),
-            '/layouts.jsonl: "room": a scene must be a list of landmarks',
+            '/layouts.jsonl: "room": this is an object; it must be a list',
         ),
         ("alignments.json", 1, lambda document: document.update(words=7), '/alignments.json: "words" must map'),
         (

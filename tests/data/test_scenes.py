@@ -115,12 +115,12 @@ def test_scenes_survive_json(rng):
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ({}, "a scene must be a list of landmarks"),
+        ({}, "this is an object; it must be a list"),
         ([3], "landmark 1 is 3; it must be an object"),
-        ([{"name": "Sofa", "x": 0}], 'landmark 1 has no "y"'),
+        ([{"name": "Sofa", "x": 0}], 'landmark 1: "y" is missing; it must be a finite number'),
         ([{"name": "Soffa", "x": 0, "y": 0}], 'landmark 1 is called "Soffa"; did you mean "Sofa"?'),
         ([{"name": "Sofa", "x": 0, "y": 0, "z": 1}], 'landmark 1 has an unknown key "z"'),
-        ([{"name": "Sofa", "x": float("nan"), "y": 0}], "x is NaN; it must be a finite number of metres"),
+        ([{"name": "Sofa", "x": float("nan"), "y": 0}], '"x" is NaN; it must be a finite number of metres'),
         ([{"name": "Sofa", "x": 2000, "y": 0}], "x and y must be between ±1000 m"),
         ([{"name": "Sofa", "x": 0, "y": 0, "elevation": -1}], "has elevation -1.0"),
         (

@@ -101,6 +101,7 @@ def test_keep_out_is_the_catalogues_unless_the_layout_says_otherwise():
 
 
 FINITE = "it must be a finite number of metres"
+RUN = "it must be three whole numbers from 0 to 99, [i, first j, last j]"
 
 
 @pytest.mark.parametrize(
@@ -111,45 +112,45 @@ FINITE = "it must be a finite number of metres"
         ('{\n  "schema": 1,,\n}', "not valid JSON at line 2, column 15 (Expecting property name"),
         ("[" * 100_000, "not a layout (maximum recursion depth exceeded"),
         (file_with(barrel(x=0)).replace("0", "1" * 5000), "not a layout (Exceeds the limit"),
-        ("[1, 2]", "this is a list; a layout is an object, {…}"),
-        ("null", "this is null; a layout is an object, {…}"),
+        ("[1, 2]", "this is a list; it must be an object, {…}"),
+        ("null", "this is null; it must be an object, {…}"),
         # The object.
-        ("{}", 'there is no "schema"; a layout has "schema": 1'),
-        (file_with(schema=2), "the schema is 2; this version of wordwing reads 1"),
-        (file_with(schema=True), "the schema is true; this version of wordwing reads 1"),
-        (file_with(schema="1"), 'the schema is "1"; this version of wordwing reads 1'),
-        ('{"schema": 1}', 'the layout has no "landmarks"; it needs schema, landmarks'),
-        (file_with(aren=1), 'the layout has an unknown key "aren"; did you mean "arena"?'),
-        (file_with(q=1), 'the layout has an unknown key "q"; the keys are schema, landmarks, arena, lakes'),
+        ("{}", '"schema" is missing; it must be 1, the version'),
+        (file_with(schema=2), '"schema" is 2; it must be 1, the version that this wordwing reads'),
+        (file_with(schema=True), '"schema" is true; it must be 1, the version'),
+        (file_with(schema="1"), '"schema" is "1"; it must be 1, the version'),
+        ('{"schema": 1}', '"landmarks" is missing; it must be a list, […]'),
+        (file_with(aren=1), 'it has an unknown key "aren"; did you mean "arena"?'),
+        (file_with(q=1), 'it has an unknown key "q"; the keys are schema, landmarks, arena, lakes'),
         ('{"schema": 1, "schema": 1}', '"schema" appears twice in one object; keep one'),
-        (file_with(landmarks={}), "landmarks is an object; it must be a list, […]"),
-        (file_with(landmarks=None), "landmarks is null; it must be a list, […]"),
+        (file_with(landmarks={}), '"landmarks" is an object; it must be a list, […]'),
+        (file_with(landmarks=None), '"landmarks" is null; it must be a list, […]'),
         (file_with(arena=5), "the arena is 5.0 m; the only size supported is 4.7"),
-        (file_with(arena="4.7"), f'arena is "4.7"; {FINITE}'),
-        (file_with(arena=math.nan), f"arena is NaN; {FINITE}"),
+        (file_with(arena="4.7"), f'"arena" is "4.7"; {FINITE}'),
+        (file_with(arena=math.nan), f'"arena" is NaN; {FINITE}'),
         (file_with(*[barrel()] * 41), "there are 41 landmarks; 40 is the most"),
         # Lakes.
-        (file_with(lakes={}), "lakes is an object; it must be a list, […]"),
-        (file_with(lakes=None), "lakes is null; it must be a list, […]"),
-        (file_with(lake=[]), 'the layout has an unknown key "lake"; did you mean "lakes"?'),
-        (file_with(lakes=[[1, 2, 3], 7]), "lake run 2 is 7; it must be three numbers, [i, first j, last j]"),
-        (file_with(lakes=[[1, 2]]), "lake run 1 is a list of 2; it must be three numbers, [i, first j, last j]"),
-        (file_with(lakes=[{"x": 1, "y": 2}]), "lake run 1 is an object; it must be three numbers"),
-        (file_with(lakes=[[0, 0, 100]]), "lake run 1 has 100 in it; cells are whole numbers from 0 to 99"),
-        (file_with(lakes=[[-1, 0, 0]]), "lake run 1 has -1 in it; cells are whole numbers from 0 to 99"),
-        (file_with(lakes=[[1.0, 0, 0]]), "lake run 1 has 1.0 in it; cells are whole numbers from 0 to 99"),
-        (file_with(lakes=[[True, 0, 0]]), "lake run 1 has true in it; cells are whole numbers from 0 to 99"),
-        (file_with(lakes=[["1", 0, 0]]), 'lake run 1 has "1" in it; cells are whole numbers from 0 to 99'),
+        (file_with(lakes={}), '"lakes" is an object; it must be a list, […]'),
+        (file_with(lakes=None), '"lakes" is null; it must be a list, […]'),
+        (file_with(lake=[]), 'it has an unknown key "lake"; did you mean "lakes"?'),
+        (file_with(lakes=[[1, 2, 3], 7]), f"lake run 2 is 7; {RUN}"),
+        (file_with(lakes=[[1, 2]]), f"lake run 1 is a list of 2; {RUN}"),
+        (file_with(lakes=[{"x": 1, "y": 2}]), f"lake run 1 is an object; {RUN}"),
+        (file_with(lakes=[[0, 0, 100]]), f"lake run 1 has 100 in it; {RUN}"),
+        (file_with(lakes=[[-1, 0, 0]]), f"lake run 1 has -1 in it; {RUN}"),
+        (file_with(lakes=[[1.0, 0, 0]]), f"lake run 1 has 1.0 in it; {RUN}"),
+        (file_with(lakes=[[True, 0, 0]]), f"lake run 1 has true in it; {RUN}"),
+        (file_with(lakes=[["1", 0, 0]]), f'lake run 1 has "1" in it; {RUN}'),
         (file_with(lakes=[[5, 41, 30]]), "lake run 1 goes from j = 41 to 30; the smaller one comes first"),
         (
             file_with(lakes=[[5, 30, 41], [6, 30, 41], [5, 40, 50]]),
             "lake run 3 covers cell (5, 40) again; a cell may be in one run only",
         ),
         # One landmark.
-        (file_with(barrel(), 7), 'landmark 2 is 7; it must be an object, {"name": …}'),
-        (file_with({"name": "Barrel", "x": 1}), 'landmark 1 has no "y"; it needs name, x, y'),
+        (file_with(barrel(), 7), "landmark 2 is 7; it must be an object, {…}"),
+        (file_with({"name": "Barrel", "x": 1}), f'landmark 1: "y" is missing; {FINITE}'),
         (file_with(barrel(elevaton=1)), 'landmark 1 has an unknown key "elevaton"; did you mean "elevation"?'),
-        (file_with(barrel(name=3)), "landmark 1 is called 3; a name must be a string"),
+        (file_with(barrel(name=3)), 'landmark 1: "name" is 3; it must be a text'),
         (
             file_with(barrel(), barrel(x=-0.5), barrel(name="Barell", x=-1.5)),
             'landmark 3 is called "Barell"; did you mean "Barrel"? (89 names: wordwing data show landmarks)',
@@ -158,17 +159,17 @@ FINITE = "it must be a finite number of metres"
             file_with(barrel(name="Zzzz\n")),
             'landmark 1 is called "Zzzz\\n", which no landmark is (89 names: wordwing data show landmarks)',
         ),
-        (file_with(barrel(x="1")), f'landmark 1: x is "1"; {FINITE}'),
-        (file_with(barrel(y=True)), f"landmark 1: y is true; {FINITE}"),
-        (file_with(barrel(y=None)), f"landmark 1: y is null; {FINITE}"),
-        (file_with(barrel(x=[1])), f"landmark 1: x is a list; {FINITE}"),
-        (file_with(barrel(x=math.nan)), f"landmark 1: x is NaN; {FINITE}"),
-        (file_with(barrel(x=-math.inf)), f"landmark 1: x is -Infinity; {FINITE}"),
-        (file_with(barrel(x=0)).replace("0,", "1e999,"), f"landmark 1: x is Infinity; {FINITE}"),
-        (file_with(barrel(x=10**400)), "landmark 1: x is 1000000000"),
-        (file_with(barrel(yaw="north")), 'landmark 1: yaw is "north"; it must be a finite number of radians'),
-        (file_with(barrel(radius=None)), f"landmark 1: radius is null; {FINITE}"),
-        (file_with(barrel(elevation=math.inf)), f"landmark 1: elevation is Infinity; {FINITE}"),
+        (file_with(barrel(x="1")), f'landmark 1: "x" is "1"; {FINITE}'),
+        (file_with(barrel(y=True)), f'landmark 1: "y" is true; {FINITE}'),
+        (file_with(barrel(y=None)), f'landmark 1: "y" is null; {FINITE}'),
+        (file_with(barrel(x=[1])), f'landmark 1: "x" is a list; {FINITE}'),
+        (file_with(barrel(x=math.nan)), f'landmark 1: "x" is NaN; {FINITE}'),
+        (file_with(barrel(x=-math.inf)), f'landmark 1: "x" is -Infinity; {FINITE}'),
+        (file_with(barrel(x=0)).replace("0,", "1e999,"), f'landmark 1: "x" is Infinity; {FINITE}'),
+        (file_with(barrel(x=10**400)), 'landmark 1: "x" is 1000000000'),
+        (file_with(barrel(yaw="north")), 'landmark 1: "yaw" is "north"; it must be a finite number of radians'),
+        (file_with(barrel(radius=None)), f'landmark 1: "radius" is null; {FINITE}'),
+        (file_with(barrel(elevation=math.inf)), f'landmark 1: "elevation" is Infinity; {FINITE}'),
         (
             file_with(barrel(elevation=-0.1)),
             "landmark 1 (Barrel) has elevation -0.1; it must be between 0, the floor, and 2.0 m",
@@ -268,7 +269,7 @@ def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path):
 def test_a_mistake_in_a_file_names_the_file(tmp_path):
     path = tmp_path / "layout.json"
     path.write_text("[]")
-    assert unreadable(path) == f"{path}: this is a list; a layout is an object, {{…}}"
+    assert unreadable(path) == f"{path}: this is a list; it must be an object, {{…}}"
 
 
 def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from wordwing.data.schema import Window
 from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF
-from wordwing.world.layout import MAX_LANDMARKS, OVERLAP, Layout, Placement
+from wordwing.validation import parse
+from wordwing.world.layout import MAX_LANDMARKS, OVERLAP, Layout, Placement, PlacementRows, placements
 from wordwing.world.paths import Floats, lengths
 
 MAX_PIECES = 500
@@ -105,9 +106,7 @@ class Scene:
             rows: The parsed list of landmarks.
             where: Begins each complaint.
         """
-        if not isinstance(rows, list):
-            raise WordwingError(f"{where}: a scene must be a list of landmarks, […]")
-        scene = cls(tuple(Placement.from_json(row, f"{where}: landmark {i}") for i, row in enumerate(rows, start=1)))
+        scene = cls(placements(parse(PlacementRows, rows, where)))
         scene.validate(where)
         return scene
 

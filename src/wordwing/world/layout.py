@@ -13,18 +13,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from pydantic import ConfigDict, Field
 
 from wordwing.errors import WordwingError, did_you_mean, shown
 from wordwing.files import read_text, replacing
 from wordwing.frames import ARENA_HALF, ARENA_SIZE
+from wordwing.validation import Version1, numbered, parse
 from wordwing.world.catalogue import Landmark, catalogue, landmark
 
 SCHEMA = 1
@@ -68,16 +70,6 @@ class Placement:
         return {
             key: getattr(self, key) for key in _KEYS if key not in _OPTIONAL or getattr(self, key) != _OPTIONAL[key]
         }
-
-    @classmethod
-    def from_json(cls, row: object, where: str) -> Placement:
-        """Read what `to_json` made; `where` begins each complaint. Whether it can stand there `validate` says."""
-        if not isinstance(row, dict):
-            raise WordwingError(f'{where} is {shown(row)}; it must be an object, {{"name": …}}')
-        _check_keys(row, ("name", "x", "y"), _OPTIONAL, where)
-        if not isinstance(row["name"], str):
-            raise WordwingError(f"{where} is called {shown(row['name'])}; a name must be a string")
-        return cls(row["name"], **{key: _number(row[key], key, where) for key in _KEYS[1:] if key in row})
 
     @property
     def kind(self) -> Landmark:
@@ -131,6 +123,46 @@ class Placement:
                     f"{where} ({self.name}) has radius {radius}; "
                     f"it must be between its footprint, {footprint}, and {ARENA_HALF}"
                 )
+
+
+_Metres = Annotated[float, Field(gt=-1e300, lt=1e300, description="a finite number of metres")]
+_MeshIndex = Annotated[int, Field(ge=0, lt=LAKE_MESH)]
+_Run = Annotated[
+    tuple[_MeshIndex, _MeshIndex, _MeshIndex],
+    Field(description=f"three whole numbers from 0 to {LAKE_MESH - 1}, [i, first j, last j]"),
+]
+_ABSENT: Any = None
+"""The value of a key that may be missing, but not null."""
+
+
+@dataclass(frozen=True)
+class PlacementRow:
+    """A landmark as a file has it; whether it can stand there `Placement.validate` says."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+    name: str
+    x: _Metres
+    y: _Metres
+    yaw: Annotated[float, Field(gt=-1e300, lt=1e300, description="a finite number of radians")] = 0.0
+    elevation: _Metres = 0.0
+    radius: _Metres = _ABSENT
+
+
+PlacementRows = Annotated[tuple[PlacementRow, ...], numbered("landmark")]
+
+
+@dataclass(frozen=True)
+class _LayoutRow:
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+    schema: Version1
+    landmarks: PlacementRows
+    arena: _Metres = ARENA_SIZE
+    lakes: Annotated[tuple[_Run, ...], numbered("lake run")] = ()
+
+
+def placements(rows: Sequence[PlacementRow]) -> tuple[Placement, ...]:
+    """Landmarks of a file."""
+    return tuple(Placement(row.name, row.x, row.y, row.yaw, row.elevation, row.radius) for row in rows)
 
 
 _OPTIONAL = {field.name: field.default for field in fields(Placement)[3:]}
@@ -237,23 +269,8 @@ class Layout:
     @classmethod
     def from_json(cls, text: str, where: str = "layout") -> Layout:
         """Read and validate the text of a layout file; `where`, its name, begins each complaint."""
-        document = _parse(text, where)
-        if not isinstance(document, dict):
-            raise WordwingError(f"{where}: this is {shown(document)}; a layout is an object, {{…}}")
-        if "schema" not in document:
-            raise WordwingError(f'{where}: there is no "schema"; a layout has "schema": {SCHEMA}')
-        schema = document["schema"]
-        if type(schema) is not int or schema != SCHEMA:
-            raise WordwingError(f"{where}: the schema is {shown(schema)}; this version of wordwing reads {SCHEMA}")
-        _check_keys(document, ("schema", "landmarks"), ("arena", "lakes"), f"{where}: the layout")
-        rows = document["landmarks"]
-        if not isinstance(rows, list):
-            raise WordwingError(f"{where}: landmarks is {shown(rows)}; it must be a list, […]")
-        layout = cls(
-            tuple(Placement.from_json(row, f"{where}: landmark {i}") for i, row in enumerate(rows, start=1)),
-            _number(document.get("arena", ARENA_SIZE), "arena", where),
-            _cells(document.get("lakes", []), where),
-        )
+        row = parse(_LayoutRow, _parse(text, where), where)
+        layout = cls(placements(row.landmarks), row.arena, _cells(row.lakes, where))
         layout.validate(where)
         return layout
 
@@ -289,17 +306,6 @@ def _parse(text: str, where: str) -> object:
         raise WordwingError(f"{where}: not a layout ({error})") from None
 
 
-def _check_keys(row: dict[str, Any], required: Collection[str], optional: Collection[str], what: str) -> None:
-    known = [*required, *optional]
-    for key in row:
-        if key not in known:
-            hint = did_you_mean(key[:40], known) or f"; the keys are {', '.join(known)}"
-            raise WordwingError(f"{what} has an unknown key {shown(key)}{hint}")
-    for key in required:
-        if key not in row:
-            raise WordwingError(f'{what} has no "{key}"; it needs {", ".join(required)}')
-
-
 def _runs(cells: tuple[tuple[int, int], ...]) -> list[list[int]]:
     """Sorted lake cells as runs [i, first j, last j], as few as can be."""
     runs: list[list[int]] = []
@@ -311,22 +317,11 @@ def _runs(cells: tuple[tuple[int, int], ...]) -> list[list[int]]:
     return runs
 
 
-def _cells(runs: object, where: str) -> tuple[tuple[int, int], ...]:
+def _cells(runs: Sequence[tuple[int, int, int]], where: str) -> tuple[tuple[int, int], ...]:
     """The lake cells of runs as a file has them, sorted, or a sentence about the first mistake."""
-    if not isinstance(runs, list):
-        raise WordwingError(f"{where}: lakes is {shown(runs)}; it must be a list, […]")
     cells: set[tuple[int, int]] = set()
-    for number, run in enumerate(runs, start=1):
+    for number, (i, first, last) in enumerate(runs, start=1):
         which = f"{where}: lake run {number}"
-        if not isinstance(run, list) or len(run) != 3:
-            count = f" of {len(run)}" if isinstance(run, list) else ""
-            raise WordwingError(f"{which} is {shown(run)}{count}; it must be three numbers, [i, first j, last j]")
-        for index in run:
-            if not _is_mesh_index(index):
-                raise WordwingError(
-                    f"{which} has {shown(index)} in it; cells are whole numbers from 0 to {LAKE_MESH - 1}"
-                )
-        i, first, last = run
         if first > last:
             raise WordwingError(f"{which} goes from j = {first} to {last}; the smaller one comes first")
         covered = {(i, j) for j in range(first, last + 1)}
