@@ -90,8 +90,9 @@ def serve(
 ) -> None:
     """Open the page on which people rate, and print the link that invites them.
 
-    Each who follows it and begins gets a link of their own, with which they go on later. On this machine no invitation
-    is needed; where others can come, only those who have the printed link, which holds a token, can begin.
+    Every rater who follows it and begins gets a link of their own, with which they can continue later. On this machine
+    no invitation is needed; where others can connect, only visitors with the printed link, which holds a token, can
+    begin.
 
     Args:
         study: The study's file.

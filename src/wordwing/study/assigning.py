@@ -1,4 +1,4 @@
-"""Who rates what, and in which order."""
+"""Which items a rater is given, and in which order."""
 
 from __future__ import annotations
 

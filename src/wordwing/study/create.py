@@ -202,7 +202,7 @@ def _key(episode: Execution) -> tuple[str, str]:
 
 
 def _task(episode: Execution) -> tuple[object, ...]:
-    """What a drone was told, and where."""
+    """The instruction, and where it was flown."""
     task = episode.task
     return task.instruction, task.layout, task.start_xy, task.start_yaw
 
@@ -249,8 +249,8 @@ def _candidate(flown: dict[str, Execution], good: bool) -> tuple[Execution, Prac
     names = [name for name in ordered(flown) if not _unusable(flown[name])]
     bad = [name for name in names if name in NOT_LEARNED and name != "oracle"]
     episode = flown[names[-1] if good else (bad or names)[-1]]  # ORACLE is last; AVERAGE moves, STOP does not
-    measures = measure(episode)
-    return episode, Practice(measures.distance, measures.ndtw)
+    metrics = measure(episode)
+    return episode, Practice(metrics.distance, metrics.ndtw)
 
 
 def _instruction_row(number: int, episode: Execution, sheet: bytes) -> tuple[Any, ...]:

@@ -99,7 +99,7 @@ CREATE TABLE ratings (
 """
 """`poses` is a list of [x, y, z, roll, pitch, yaw], `start` x, y and yaw, metres and radians in the world frame; what
 is not null in `practice` is what is known of a flight to practise on. Times are seconds since 1970. Of a rater's token
-only its hash is kept: who copies the file cannot rate in their name."""
+only its hash is kept: a copy of the file does not let anybody rate in their name."""
 
 
 @dataclass(frozen=True)
@@ -119,18 +119,20 @@ class StudySettings:
     seed: int
     """Chooses practice items, instructions and orders."""
     version: str
-    """Of the wordwing that made it."""
+    """The version of wordwing that made it."""
     salt: str
     """Hex; goes into the hashes of workers' ids."""
 
 
 @contextmanager
 def new_database(file: Path, named: Path) -> Iterator[sqlite3.Connection]:
-    """Put the tables into an empty file and yield a connection to fill them; a block that fails leaves rubbish.
+    """Put the tables into an empty file and yield a connection to fill them.
+
+    A block that fails leaves a file that is of no use.
 
     Args:
         file: A temporary file, to be thrown away if the block fails.
-        named: What complaints call it.
+        named: What errors call it.
     """
     connection = sqlite3.connect(file, isolation_level=None)
     try:
@@ -184,7 +186,7 @@ def _address(file: Path) -> str:
     """What SQLite opens; never a file that is not there."""
     place = file.resolve()
     ours = os.access(place, os.W_OK) and os.access(place.parent, os.W_OK)
-    # Where nothing may be written SQLite cannot even read what is shared, unless it is told that nobody writes.
+    # Where nothing may be written SQLite cannot even read what is shared, unless it knows that nobody writes.
     alone = not ours and not place.with_name(f"{place.name}-wal").exists()
     return place.as_uri() + ("?mode=ro&immutable=1" if alone else "?mode=rw")
 

@@ -16,7 +16,6 @@ from contextlib import suppress
 from html import escape
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
-from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -218,12 +217,6 @@ def _check_columns(columns: Sequence[str], file: Path) -> None:
 
 def _checked(url: str) -> str:
     """The address of a folder on the web, with a slash at its end; or nothing."""
-    if not url:
-        return ""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        parts = urlsplit("")
-    if parts.scheme != "https" or not parts.netloc or not re.fullmatch(r"[A-Za-z0-9:/._~%@+-]+", url):
+    if url and not re.fullmatch(r"(?i:https)://[A-Za-z0-9:._~%@+-]+(/[A-Za-z0-9:/._~%@+-]*)?", url):
         raise WordwingError(f"--url is {url[:60]}; it must be an address such as https://example.org/study")
-    return url.rstrip("/") + "/"
+    return url.rstrip("/") + "/" if url else ""

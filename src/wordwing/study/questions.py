@@ -1,8 +1,8 @@
-"""What raters are told and asked (paper: Human Evaluation Details, Figure "The instructions given to the …").
+"""What raters read and are asked (paper: Human Evaluation Details, Figure "The instructions given to the …").
 
 Task, guidelines and the words of the checkbox are the paper's. Of the questions its text gives the order (1 path,
 2 goal, 3 efficiency), the five points, and the best answer, "Yes, perfectly"; the questions themselves and the other
-answers were in a picture that is not part of the text, so their wording is ours.
+answers were in an image that is not part of the text, so their wording is ours.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Judgement(NamedTuple):
     """Scores from 1 to 5."""
     unclear: bool
     goal_ahead: bool
-    """Of the instruction: its goal is within 42° of the heading at the start."""
+    """The instruction's goal is within 42° of the heading at the start."""
     seconds: float = 0.0
 
 
@@ -143,7 +143,7 @@ class Practice:
 
 @dataclass(frozen=True)
 class Feedback:
-    """What a rater is told after a practice item, about one question."""
+    """What a rater reads after a practice item, about one question."""
 
     key: Key
     fits: bool | None
@@ -170,12 +170,12 @@ def feedback(practice: Practice, answers: Answers) -> tuple[Feedback, ...]:
             "to a wrong goal.",
         },
     }
-    told = []
+    found = []
     for key in KEYS:
         span = practice.expected.get(key)
         fits, hint = None, ""
         if span is not None:
             fits = span[0] <= getattr(answers, key) <= span[1]
             hint = " Your answer fits." if fits else f" A score of {span[0]} or {span[1]} would fit."
-        told.append(Feedback(key, fits, facts[key][span] + hint))
-    return tuple(told)
+        found.append(Feedback(key, fits, facts[key][span] + hint))
+    return tuple(found)

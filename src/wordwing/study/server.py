@@ -58,7 +58,7 @@ STATES = {
     FinishedError: "finished",
     UnfinishedError: "unfinished",
 }
-"""What a page is told about what cannot be done now."""
+"""How the page is answered where something cannot be done now."""
 
 TOKEN = re.compile(r"[A-Za-z0-9_-]{16,200}")
 """What an invitation may look like."""
@@ -78,7 +78,7 @@ class Service:
     names: tuple[str, ...] = ()
     """Other names than the bound one by which it may be reached."""
     token: str | None = None
-    """Who has it may become a rater. None on this machine alone; elsewhere by default the study's own."""
+    """A visitor who has it may become a rater. None on this machine alone; elsewhere by default the study's own."""
     requests: Callable[[], Bucket] = field(default=lambda: Bucket(200, 600))
     changes: Callable[[], Bucket] = field(default=lambda: Bucket(10, 60))
     newcomers: Callable[[], Bucket] = field(default=lambda: Bucket(0.5, 60))
@@ -124,7 +124,7 @@ def guide(invited: bool) -> dict[str, Any]:
     """What the page says to everybody.
 
     Args:
-        invited: Whether only those may begin who bring the invitation.
+        invited: Whether a rater needs the invitation to begin.
     """
     return {
         "introduction": INTRODUCTION,
@@ -137,16 +137,16 @@ def guide(invited: bool) -> dict[str, Any]:
 
 
 def _add_arrival(app: FastAPI, service: Service, raters: set[bytes]) -> None:
-    told = guide(service.token is not None)
+    content = guide(service.token is not None)
     newcomers = service.newcomers()
 
     @app.get("/guide")
     async def _guide() -> Response:
-        return JSONResponse(told)
+        return JSONResponse(content)
 
     @app.post("/raters")
     async def begin(request: Request) -> Response:
-        """Somebody who was invited becomes a rater."""
+        """A visitor with the invitation becomes a rater."""
         sent = await _json(request)
         brought = sent.get("invitation") if isinstance(sent, dict) else None
         if service.token is not None and not (isinstance(brought, str) and same(brought, service.token)):
@@ -161,7 +161,7 @@ def _add_arrival(app: FastAPI, service: Service, raters: set[bytes]) -> None:
 def _add_items(app: FastAPI, study: Study, shown: set[str]) -> None:
     def show(item: Item) -> dict[str, Any]:
         shown.add(item.id)
-        return _shown(item)
+        return asdict(item)
 
     @app.get("/rater")
     def rater(request: Request) -> Response:
@@ -191,12 +191,12 @@ def _add_items(app: FastAPI, study: Study, shown: set[str]) -> None:
                 answers = parse_answers(sent)
             except WordwingError as error:
                 raise _MalformedError(str(error)) from None
-            told = None
+            comments = None
             if practice:
-                told = [asdict(entry) for entry in study.practise(token, item_id, answers)]
+                comments = [asdict(entry) for entry in study.practise(token, item_id, answers)]
             else:
                 study.rate(token, item_id, answers)
-            return {"feedback": told, "progress": asdict(study.progress(token))}
+            return {"feedback": comments, "progress": asdict(study.progress(token))}
 
         return JSONResponse(await run_in_threadpool(keep))
 
@@ -237,18 +237,6 @@ def ranged(content: bytes, kind: str, wanted: str | None) -> Response:
     return Response(content[begin : end + 1], 206, {**headers, "content-range": f"bytes {begin}-{end}/{size}"}, kind)
 
 
-def _shown(item: Item) -> dict[str, Any]:
-    """An item for the page, field by field, so that nothing is told that was not meant to be."""
-    return {
-        "id": item.id,
-        "instruction": item.instruction,
-        "practice": item.practice,
-        "place": item.place,
-        "of": item.of,
-        "answers": None if item.answers is None else asdict(item.answers),
-    }
-
-
 def _rater(request: Request) -> str:
     token = _bearer(request.headers.get("authorization", ""))
     if not token:
@@ -287,7 +275,7 @@ async def _json(request: Request) -> object:
 
 
 def _explained(_request: Request, error: Exception) -> Response:
-    """What a page is told when something cannot be done."""
+    """The answer to a page when something cannot be done."""
     if isinstance(error, UnknownRaterError | UnknownItemError):
         return missing()
     if isinstance(error, _MalformedError):
@@ -295,7 +283,7 @@ def _explained(_request: Request, error: Exception) -> Response:
     for kind, state in STATES.items():
         if isinstance(error, kind):
             return JSONResponse({"state": state, "message": str(error)}, 409)
-    # Other sentences are for who runs the study: they name files.
+    # Other sentences are for the operator of the study: they name files.
     return JSONResponse({"message": "the study cannot be used just now; try again in a minute"}, 503)
 
 

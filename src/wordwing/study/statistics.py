@@ -59,9 +59,9 @@ class Comparison:
     system: str
     other: str
     instructions: int
-    """That both were judged on."""
+    """Instructions that both were judged on."""
     differing: int
-    """Those where the means are not the same; the test uses no others."""
+    """Instructions where the means differ; the test uses no others."""
     difference: float | None
     """Mean of the instructions' differences, `system` less `other`."""
     statistic: float | None

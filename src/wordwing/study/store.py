@@ -25,7 +25,7 @@ from wordwing.study.questions import Answers, Feedback, Judgement, Practice, fee
 from wordwing.validation import parse_json
 
 TOKEN_BYTES = 16
-"""Of raters' links and items' ids: 128 random bits, which nobody guesses."""
+"""Length of raters' tokens and items' ids: 128 random bits, which nobody guesses."""
 
 IDLE = 24 * 3600
 """After so long without an answer, seconds, what a rater has not rated is given to others."""
@@ -40,7 +40,7 @@ class UnknownItemError(WordwingError):
 
 
 class EnoughRatersError(WordwingError):
-    """Every item has the judgements that it needs, or somebody who is at it."""
+    """Every item has the judgements that it needs, or raters who have been assigned to it."""
 
 
 class UnpractisedError(WordwingError):
@@ -57,7 +57,7 @@ class UnfinishedError(WordwingError):
 
 @dataclass(frozen=True)
 class Item:
-    """What a page may show of an item; its images and its video are fetched by its id."""
+    """What a page may show of an item, all of which is sent to it; images and video are fetched by the id."""
 
     id: str
     instruction: str
@@ -84,7 +84,7 @@ class Progress:
 
 
 Media = Literal["video", "still", "legend"]
-"""Of an item: the MP4 animation, its last frame (WebP), and the numbered objects as the drone sees them (WebP)."""
+"""What an item shows: its animation (MP4), the last frame and the numbered objects as the drone sees them (WebP)."""
 
 
 class Study:
@@ -221,7 +221,7 @@ class Study:
         """Add judgements from elsewhere, all of them or, if one cannot be, none.
 
         Args:
-            rows: Where each stands, for complaints; a hash of who judged; the item's id; the answers.
+            rows: Where each stands, for errors; a hash of the rater; the item's id; the answers.
 
         Returns:
             How many raters there are that had no ratings before.
@@ -272,7 +272,7 @@ class Study:
             return {row["id"]: (row["text"], row["segments"]) for row in rows}
 
     def rater_hashes(self) -> set[bytes]:
-        """Hashes of the secrets of all who have begun on the page."""
+        """Hashes of the tokens of all raters who have begun on the page."""
         with opened(self.file) as connection:
             rows = connection.execute("SELECT token FROM raters WHERE token IS NOT NULL")
             return {bytes(row["token"]) for row in rows}

@@ -216,7 +216,7 @@ def test_a_sentence_that_may_not_be_passed_on_is_not_there_but_its_id_is():
     assert "instruction p/0" in document.text
 
 
-def test_a_flight_is_told_by_its_measures():
+def test_a_flight_is_described_by_its_metrics():
     page = Page("t", "1", gallery=[example("go", SIM, flown("mine", False, emd=0.456, distance=1.234))])
     text = Document(render(page)).text
     assert "✗ no success" in text

@@ -1,1 +1,1 @@
-"""Evaluations as tables, charts, a page and films: all computed again from the lines of episodes.jsonl."""
+"""Evaluations as tables, charts, a page and videos, all computed again from the lines of episodes.jsonl."""

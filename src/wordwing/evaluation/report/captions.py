@@ -18,7 +18,7 @@ class Chart:
     """A chart and its captions."""
 
     name: str
-    """Of its file, without the suffix; no two charts of a report share it."""
+    """Its file's name without the suffix; no two charts of a report share it."""
     title: str
     caption: str
     alt: str
@@ -72,7 +72,7 @@ def _gaps(origin: Origin, summary: Summary) -> Chart | None:
     ]
     caption = (
         "How much of the way from AVERAGE (0 %) to ORACLE (100 %) each system goes, in success and in EMD. "
-        "Lines are 95 % intervals; those of few flights may reach beyond the picture."
+        "Lines are 95 % intervals; those of few flights may reach beyond the chart."
     )
     if papers:
         caption += (

@@ -83,7 +83,7 @@ def _limits() -> str:
         "One training run with one seed.",
         "`lab` is a stand-in for a real cage, with another camera, light, wind and a drone that answers late. The "
         "policy has never flown a real drone.",
-        "It always flies somewhere, whatever it is told. The film of `wordwing fly` shows what it makes of a sentence.",
+        "It flies somewhere whatever the instruction. The video of `wordwing fly` shows what it makes of a sentence.",
     )
 
 

@@ -38,7 +38,7 @@ from wordwing.viz.drawing import (
 )
 
 WIDTH = 7.4
-"""Of every chart, inches."""
+"""The width of every chart, inches."""
 
 FARTHEST = 2.0
 """Where the axis of distances ends, metres."""
@@ -58,10 +58,10 @@ TITLED = {
 
 
 Style = Literal["-", "--", ":", "-."]
-"""Of a line."""
+"""A line style of matplotlib."""
 
 GOALS = {"ahead": "goal ahead at the start", "not ahead": "goal not ahead"}
-"""The goals that are told apart, and their names in a legend."""
+"""Where the goal may be, and what the legend calls it."""
 
 
 @contextmanager
@@ -117,8 +117,8 @@ def visibility_chart(means: pd.DataFrame) -> str:
             axes.set_xlim(-3, 103)
         for axes in grid[1]:
             axes.set_xlim(left=0)
-        marks = [_legend_marker(label, *look) for label, look in zip(GOALS.values(), _LOOKS, strict=True)]
-        figure.legend(handles=marks, loc="outside lower center", ncols=2)
+        handles = [_legend_marker(label, *look) for label, look in zip(GOALS.values(), _LOOKS, strict=True)]
+        figure.legend(handles=handles, loc="outside lower center", ncols=2)
         return _svg(figure)
 
 
@@ -150,12 +150,12 @@ def gap_chart(shares: pd.DataFrame, papers: pd.DataFrame) -> str:
         low, high = gap_limits(shares, papers)
         for axes in grid:
             axes.set_xlim(low, high)
-        marks = [
+        handles = [
             _legend_marker(f"{name}, {whose}", *look, full=full)
             for whose, full in (("ours", True), *([("the paper's", False)] if len(papers) else []))
             for name, look in zip(("success", "EMD"), _LOOKS, strict=True)
         ]
-        figure.legend(handles=marks, loc="outside lower center", ncols=4)
+        figure.legend(handles=handles, loc="outside lower center", ncols=4)
         return _svg(figure)
 
 

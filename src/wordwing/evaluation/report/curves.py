@@ -61,9 +61,9 @@ class Curve:
     label: str
     """Empty for none."""
     minutes: Floats
-    """[n]."""
+    """[n] x values."""
     values: Floats
-    """[n]; NaN leaves a gap."""
+    """[n] y values; NaN leaves a gap."""
     colour: Colour
     style: str = "-"
     band: tuple[Floats, Floats] | None = None
@@ -289,8 +289,8 @@ def draw_curves(folder: Path) -> Figure:
     run = TrainingRun.read(folder)
     cloned, _loss = run.a.series("cloning/stop")
     flown, _length = run.b.series("charts/episodic_length")
-    marks = ["grey strip: stage 2 is cloned"] * bool(len(cloned)) + ["dotted: Process B begins"] * bool(len(flown))
-    caption = f"{run.amounts}  ({'; '.join(marks)})" if marks else run.amounts
+    phases = ["grey strip: stage 2 is cloned"] * bool(len(cloned)) + ["dotted: Process B begins"] * bool(len(flown))
+    caption = f"{run.amounts}  ({'; '.join(phases)})" if phases else run.amounts
     with plain_style({"font.size": 10, "axes.edgecolor": "0.6", "xtick.color": "0.3", "ytick.color": "0.3"}):
         figure = Figure(SIZE, DPI, facecolor=shade(PAPER), layout=ConstrainedLayoutEngine(h_pad=0.1, w_pad=0.08))
         grid = figure.subplots(3, 3)

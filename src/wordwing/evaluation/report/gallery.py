@@ -39,13 +39,13 @@ IMAGE_SIZE = 340
 """Edge of an image, pixels."""
 
 VIDEOS = 12
-"""How many are made unless told otherwise."""
+"""How many are made by default."""
 
 PREFERRED = "pvn2-sureal"
 """The system by whose flights instructions are chosen, if it has flown."""
 
 Position = tuple[int, int]
-"""Of a flight in a gallery: the number of the example, and of the flight in it."""
+"""Where a flight is in a gallery: the number of the example, and of the flight in it."""
 
 Kind = Literal["success", "middle", "failure"]
 
@@ -55,7 +55,7 @@ RULE = (
     f"{2 * SUCCESS_DISTANCE:.2f} m, each drawn at random with a fixed seed (any success or failure where none is so "
     "clear), and the one with its median distance from the goal."
 )
-"""In words, for the reader."""
+"""The rule in words, for the reader."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class ExampleFlight:
     """A system's flight of an instruction, to be shown."""
 
     episode: Execution
-    measures: Metrics
+    metrics: Metrics
     image: bytes
     """WebP."""
     video: str | None = None

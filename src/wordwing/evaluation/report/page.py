@@ -46,10 +46,10 @@ class Page:
 
     title: str
     version: str
-    """Of wordwing."""
+    """The version of wordwing."""
     flown: Sequence[FlownRow] = ()
     seeds: Sequence[int] = ()
-    """Of the evaluations."""
+    """The seeds of the evaluations."""
     tables: Sequence[Table] = ()
     charts: Mapping[str, Sequence[Chart]] = field(default_factory=dict)
     """By what they are of."""

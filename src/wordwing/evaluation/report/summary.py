@@ -133,7 +133,7 @@ class Summary:
         return [Origin(*row) for row in self.estimates[[*Origin._fields]].drop_duplicates().itertuples(index=False)]
 
     def systems(self, origin: Origin) -> list[str]:
-        """Those that flew its instructions."""
+        """The systems that flew its instructions."""
         return self.select(origin)["system"].unique().tolist()
 
     def segments(self, origin: Origin) -> list[int]:
@@ -218,7 +218,7 @@ def _estimates(origin: Origin, flights: pd.DataFrame) -> Iterator[tuple[Any, ...
 def _groups(tasks: pd.DataFrame) -> Iterator[tuple[int | str, Goal, str, NDArray[np.bool_]]]:
     """Segments, goal and clauses of each group that has an instruction, and a mask [instructions] of its instructions.
 
-    Goals are told apart for each number of segments; how much is said, for all of them together.
+    Goals are split for each number of segments, clauses over all of them together.
     """
     everything = np.ones(len(tasks), bool)
     counts = sorted(tasks["segments"].unique().tolist())
