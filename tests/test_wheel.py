@@ -26,6 +26,14 @@ def test_the_wheel_holds_every_landmark_and_the_type_marker_and_no_tests(wheel):
     assert sum(name.startswith("wordwing/world/landmarks/") and name.endswith(".xml") for name in names) == 90
     assert "wordwing/py.typed" in names
     assert "wordwing/world/catalogue.json" in names
+    report = {
+        "paper.csv",
+        "templates/report.html",
+        "templates/style.css",
+        *(f"templates/table.{k}" for k in ("md", "tex", "html")),
+    }
+    assert {f"wordwing/evaluation/report/{name}" for name in report} <= set(names)
+    assert "wordwing/study/templates/mturk.html" in names
     assert not [name for name in names if "test" in name.lower()]
     assert all(name.startswith(("wordwing/", "wordwing-")) for name in names)  # no recorded flights, no documents
 

@@ -7,7 +7,6 @@ flown.
 from __future__ import annotations
 
 import io
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -239,14 +238,15 @@ def make_videos(
 
 def _order(shown: Sequence[Example]) -> list[Position]:
     """Flights in the order in which videos are made: the reference's, then all others, of every origin by turns."""
-    turns: Counter[tuple[Origin, bool]] = Counter()
-    ranks: dict[Position, tuple[bool, int]] = {}
-    for i, entry in enumerate(shown):
-        for k, flight in enumerate(entry.flights):
-            other = flight.episode.provenance.system != entry.choice.reference
-            turns[entry.choice.origin, other] += 1
-            ranks[i, k] = other, turns[entry.choice.origin, other]
-    return sorted(ranks, key=ranks.__getitem__)
+    rows = [
+        (i, k, entry.choice.origin.title, flight.episode.provenance.system != entry.choice.reference)
+        for i, entry in enumerate(shown)
+        for k, flight in enumerate(entry.flights)
+    ]
+    flights = pd.DataFrame(rows, columns=["example", "flight", "origin", "other"])
+    flights["turn"] = flights.groupby(["origin", "other"]).cumcount()
+    ranked = flights.sort_values(["other", "turn"], kind="stable")
+    return list(zip(ranked["example"], ranked["flight"], strict=True))
 
 
 def video_frames(episode: Execution) -> Iterator[Image.Image]:
