@@ -170,7 +170,7 @@ def test_an_output_folder_that_is_a_file_is_refused(capsys, tmp_path):
         (["fly", "go", "--seed", "-1"], "--seed is -1; it must be 0 or more"),
         (["data", "show", "frames", "--seed", "-1"], "--seed is -1"),
         (["data", "show", "frames", "--count", "0"], "--count is 0; it must be from 1 to 200 images"),
-        (["data", "show", "frames", "--out", "x.xyz"], "a picture's name must end in .png"),
+        (["data", "show", "frames", "--out", "x.xyz"], "an image's name must end in .png"),
         (["bench", "sim", "--seconds", "nan"], "--seconds is nan; it must be more than 0"),
         (["bench", "sim", "--landmarks", "41"], "--landmarks is 41; a world holds 1 to 40"),
         (["bench", "sim", "--device", "gpu"], 'no device is called "gpu"'),

@@ -47,7 +47,7 @@ GROUP = 64
 """Plans that are made at once, with one blur."""
 
 LOOKS = 6
-"""Pictures of a flight that have shown the ground."""
+"""Images of a flight that have shown the ground."""
 
 ALL_CELLS = 1100
 """More than the arena has, wherever the start is."""
@@ -184,7 +184,7 @@ def _plan(points: Tensor, start: Pose, is_kind: dict[str, Tensor], rng: np.rando
 
 
 def _seen(flown: Tensor, decisions: Tensor, rng: np.random.Generator) -> Tensor:
-    """[N, 64, 64] bool: cells that pictures from along the flights [N, 101, 2] have shown."""
+    """[N, 64, 64] bool: cells that images from along the flights [N, 101, 2] have shown."""
     seen = torch.zeros(len(flown), START_GRID.cells, START_GRID.cells, dtype=torch.bool)
     for share in np.linspace(0, 1, LOOKS):
         now = (share * (decisions - 1)).round().long()[:, None]

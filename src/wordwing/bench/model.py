@@ -87,7 +87,7 @@ class RandomContexts(NamedTuple):
 
     @classmethod
     def of(cls, count: int, device: torch.device | str = "cpu") -> RandomContexts:
-        """Noise for pictures and texts; it costs as much as any other."""
+        """Noise for images and texts; it costs as much as any other."""
         xy = torch.rand(2, count, 2, device=device).mul(2).sub(1) * 0.8 * ARENA_HALF
         yaw = 2 * torch.pi * torch.rand(count, device=device)
         start = Pose.level(xy[0], yaw, FLIGHT_HEIGHT)

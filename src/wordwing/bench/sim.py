@@ -23,7 +23,7 @@ from wordwing.lab.scene import CAMERA_AXES
 from wordwing.sim.launch import warp_device
 from wordwing.sim.render import RenderConfig, Renderer
 from wordwing.sim.simulator import Simulator
-from wordwing.world.assets import asset
+from wordwing.world.assets import asset, rotation_matrix
 from wordwing.world.catalogue import catalogue, landmark
 from wordwing.world.layout import Layout, Placement
 
@@ -82,11 +82,9 @@ def bench_sim(worlds: int, landmarks: int, device_name: str, seconds: float, com
 
 def crowded_layout(count: int, rng: np.random.Generator) -> Layout:
     """`count` different landmarks of the catalogue at random places; they may overlap."""
-    placements = []
-    for index in rng.choice(len(catalogue()), count, replace=False):
-        x, y, yaw = map(float, rng.uniform([-2.1, -2.1, -3.1], [2.1, 2.1, 3.1]))
-        placements.append(Placement(catalogue()[index].name, x, y, yaw))
-    return Layout(tuple(placements))
+    chosen = rng.choice(len(catalogue()), count, replace=False)
+    places = (map(float, rng.uniform([-2.1, -2.1, -3.1], [2.1, 2.1, 3.1])) for _landmark in chosen)
+    return Layout(tuple(Placement(catalogue()[i].name, *place) for i, place in zip(chosen, places, strict=True)))
 
 
 def _stepper(simulator: Simulator, rng: np.random.Generator, safety: bool) -> Callable[[], object]:
@@ -181,10 +179,7 @@ def _geom_poses(layouts: list[Layout], count: int) -> tuple[np.ndarray, np.ndarr
 
 def _matrices(quaternions: np.ndarray) -> np.ndarray:
     """[N, 3, 3] rotations of (w, x, y, z) quaternions [N, 4]."""
-    out = np.zeros((len(quaternions), 9))
-    for row, quaternion in zip(out, quaternions, strict=True):
-        mujoco.mju_quat2Mat(row, quaternion)
-    return out.reshape(-1, 3, 3).astype(np.float32)
+    return np.stack([rotation_matrix(quaternion) for quaternion in quaternions]).astype(np.float32)
 
 
 def _bench_gl(

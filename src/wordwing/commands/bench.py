@@ -42,7 +42,7 @@ def model(
 ) -> None:
     """Measure the policy: parameters, multiply-accumulates, time for a step and contexts/s.
 
-    The default network and the one with the authors' wide LingUNet. A context is one picture put on the map and one
+    The default network and the one with the authors' wide LingUNet. A context is one image put on the map and one
     plan predicted; training adds the loss, its gradient and an update of stage 1.
 
     Args:

@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 
 from wordwing.errors import WordwingError
 
-PICTURES = (".png", ".jpg", ".jpeg", ".webp")
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
 
 PACKAGES = {"studio": ("fastapi", "uvicorn", "websockets"), "flight": ("pymavlink",)}
 """What the extras of wordwing install."""
@@ -64,10 +64,10 @@ def check_positive(name: str, value: float) -> float:
     return value
 
 
-def check_picture(path: Path) -> Path:
-    """Pictures are written in formats that everybody can open."""
-    if path.suffix.lower() not in PICTURES:
-        raise WordwingError(f"--out is {path}; a picture's name must end in {', '.join(PICTURES)}")
+def check_image(path: Path) -> Path:
+    """Images are written in formats that everybody can open."""
+    if path.suffix.lower() not in IMAGE_SUFFIXES:
+        raise WordwingError(f"--out is {path}; an image's name must end in {', '.join(IMAGE_SUFFIXES)}")
     return path
 
 

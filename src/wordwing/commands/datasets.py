@@ -84,8 +84,8 @@ def demonstrate(
 ) -> None:
     """Fly ORACLE along the path of every instruction and keep poses and setpoints, to learn from.
 
-    In sim every instruction of one and two segments is flown, without pictures: they are drawn again when needed. In
-    the lab 402 single segments of 100 training paragraphs are flown, with pictures; if it is interrupted, the same
+    In sim every instruction of one and two segments is flown, without images: they are drawn again when needed. In
+    the lab 402 single segments of 100 training paragraphs are flown, with images; if it is interrupted, the same
     command goes on from there.
 
     Args:

@@ -40,7 +40,7 @@ def evaluate(
     """Fly systems on the same instructions and measure every flight.
 
     The folder gets episodes.jsonl, a line for each flight with all that it was given, all that came of it and every
-    metric, and summary.json, means with intervals. wordwing report makes tables and pictures of them. If it is
+    metric, and summary.json, means with intervals. wordwing report makes tables and images of them. If it is
     interrupted, the same command goes on; with other systems it adds them. Try: wordwing evaluate average oracle
 
     Args:

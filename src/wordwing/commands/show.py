@@ -1,4 +1,4 @@
-"""`wordwing data show`: pictures of landmarks, layouts, what the drone sees, and datasets."""
+"""`wordwing data show`: images of landmarks, layouts, what the drone sees, and datasets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from wordwing.commands.common import check_picture, check_range, check_seed, track
+from wordwing.commands.common import check_image, check_range, check_seed, track
 from wordwing.commands.statistics import opened
 from wordwing.errors import WordwingError, did_you_mean
 from wordwing.world.catalogue import Corpus
@@ -45,13 +45,13 @@ def layout(file: Annotated[Path, tyro.conf.Positional], /, out: Path = Path("out
 
     Args:
         file: The layout, a JSON file.
-        out: The picture to write.
+        out: The image to write.
     """
     from wordwing.viz.drawing import save
     from wordwing.viz.sheets import layout_image
     from wordwing.world.layout import Layout
 
-    check_picture(out)
+    check_image(out)
     save(layout_image(Layout.load(file)), out)
     print(out)
 
@@ -63,20 +63,20 @@ def frames(
     seed: int = 0,
     out: Path = Path("out/frames.png"),
 ) -> None:
-    """Draw random first-person pictures of one domain.
+    """Draw random first-person images of one domain.
 
     Args:
         domain: The batched simulator or the lab.
         corpus: Which kind of layouts.
-        count: How many pictures.
+        count: How many images.
         seed: Chooses layouts and poses.
-        out: The picture sheet to write.
+        out: The sheet to write.
     """
     from wordwing.viz.drawing import save
     from wordwing.viz.sheets import frame_sheet
 
     check_range("count", count, 1, 200, " images on a sheet")
-    check_picture(out)
+    check_image(out)
     save(frame_sheet(domain, corpus, count, check_seed(seed)), out)
     print(out)
 
@@ -98,23 +98,23 @@ def paragraph(
         split: Which part of it a random paragraph is taken from.
         id: Which paragraph, instead of a random one of the split.
         seed: Chooses the paragraph.
-        out: The picture to write.
+        out: The image to write.
     """
     from wordwing.viz.drawing import save
     from wordwing.viz.sheets import instructions_page, paragraph_image
 
-    check_picture(out)
+    check_image(out)
     dataset = opened(folder, corpus)
     chosen = _paragraph(dataset, split, id, check_seed(seed))
     title = f"{chosen.id}: {dataset.name}, split {dataset.label(chosen.split)}, sentences {_author(dataset)}"
     if chosen.windows is None:
-        picture = paragraph_image(chosen, dataset.layout(chosen.layout), title)
+        image = paragraph_image(chosen, dataset.layout(chosen.layout), title)
     else:
         entries = list(chosen.instructions((1,))) or list(chosen.instructions())
         layouts = [dataset.layout(entry.layout, entry.window) for entry in entries]
         firsts = [int(entry.id.rsplit("/", 1)[1].split("-")[0]) for entry in entries]
-        picture = instructions_page(entries, layouts, title, columns=3, numbers=[first + 1 for first in firsts])
-    save(picture, out)
+        image = instructions_page(entries, layouts, title, columns=3, numbers=[first + 1 for first in firsts])
+    save(image, out)
     print(out)
 
 
@@ -135,21 +135,21 @@ def examples(
         split: Which part of it.
         count: How many instructions.
         seed: Chooses them.
-        out: The picture to write; without an ending it is a WebP, which is smallest.
+        out: The image to write; without an ending it is a WebP, which is smallest.
     """
     import numpy as np
 
     from wordwing.viz.sheets import instructions_page, mixed, save_small
 
     check_range("count", count, 1, 200, " instructions on a page")
-    out = check_picture(out if out.suffix else out.with_suffix(".webp"))
+    out = check_image(out if out.suffix else out.with_suffix(".webp"))
     dataset = opened(folder, corpus)
     entries = mixed(list(dataset.instructions(split, (1,))), count, np.random.default_rng(check_seed(seed)))
     if not entries:
         raise WordwingError(f'{dataset.folder}: there is no single instruction in the split "{split}"')
     layouts = [dataset.layout(entry.layout, entry.window) for entry in entries]
     title = f"{len(entries)} instructions of {dataset.name}, split {dataset.label(split)}; sentences {_author(dataset)}"
-    # Broader where there are many: no picture may be higher than 16383 pixels in WebP.
+    # Broader where there are many: no image may be higher than 16383 pixels in WebP.
     save_small(instructions_page(entries, layouts, title, columns=max(4, math.isqrt(count))), out)
     print(out)
 

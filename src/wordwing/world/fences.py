@@ -1,6 +1,6 @@
 """The four coloured fences around the arena, which instructions speak of ("fly to the red fence").
 
-Seen from above with x up and y left, as pictures show the arena, red is the top edge, white the
+Seen from above with x up and y left, as images show the arena, red is the top edge, white the
 right, blue the bottom and yellow the left.
 """
 
@@ -49,7 +49,7 @@ FENCES = (
     Fence("blue", (0.10, 0.22, 0.78), _BOTTOM_RIGHT, _BOTTOM_LEFT, normal=(1.0, 0.0)),
     Fence("yellow", (0.95, 0.80, 0.10), _BOTTOM_LEFT, _TOP_LEFT, normal=(0.0, -1.0)),
 )
-"""Clockwise seen from above, from the top of the picture."""
+"""Clockwise seen from above, from the top of the image."""
 
 _STARTS = np.array([fence.start for fence in FENCES])  # [4, 2]
 _NORMALS = np.array([fence.normal for fence in FENCES])  # [4, 2]

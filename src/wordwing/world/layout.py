@@ -57,7 +57,7 @@ class Placement:
     """A name of the catalogue."""
     x: float
     y: float
-    """Its centre, metres, world frame: origin at the arena's centre; in pictures x up, y left."""
+    """Its centre, metres, world frame: origin at the arena's centre; in images x up, y left."""
     yaw: float = 0.0
     """Where its front (local +x) points, radians, counter-clockwise from world x."""
     elevation: float = 0.0

@@ -42,11 +42,11 @@ def goal_ahead(start_xy: Sequence[float], start_yaw: float, goal: Sequence[float
 
 
 def goal_in_sight(layout: Layout, start_xy: Sequence[float], start_yaw: float, goal: Sequence[float] | Floats) -> bool:
-    """Whether a goal's place on the ground is in the first picture of a level drone, and no landmark hides it.
+    """Whether a goal's place on the ground is in the first image of a level drone, and no landmark hides it.
 
     Landmarks have their `sim` look for flights in the lab, too, so that an instruction is the same in both domains.
     What the line of sight meets in the last 5 cm before the goal hides nothing. A goal less than 0.78 m ahead
-    is in the blind spot below the picture.
+    is in the blind spot below the image.
 
     Args:
         layout: Where it flies.

@@ -1,4 +1,4 @@
-"""Curved paths past landmarks: the noisy walks whose pictures people were asked to describe.
+"""Curved paths past landmarks: the noisy walks whose images people were asked to describe.
 
 A walk starts on the keep-out circle of one landmark and heads for random points on the circles of
 others, one after another, with noise on every step; circles push it out, so it curves around them.

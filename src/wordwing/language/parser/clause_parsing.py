@@ -357,11 +357,10 @@ def _movement_ahead(group: _Group) -> Draft | None:
 
 def metres_in(text: str) -> float | None:
     """The distance that is spoken of, metres."""
-    for pattern, metres in _vague():
+    one_step = (re.compile(r"\btake (?:one |small |single )?step\b"), UNITS["steps"])
+    for pattern, metres in (*_vague(), one_step):
         if pattern.search(text):
             return metres
-    if re.search(r"\btake (?:one |small |single )?step\b", text):
-        return UNITS["steps"]
     found = _MEASURE.search(text)
     if found is None:
         return None
@@ -371,13 +370,12 @@ def metres_in(text: str) -> float | None:
 
 def amounts(text: str, kind: Kind) -> list[tuple[int, int]]:
     """Where a text speaks of the amount that a clause of some kind takes from it: [begin, end) of its characters."""
-    if kind == "forward":
-        patterns = [*(pattern for pattern, _ in _vague()), _MEASURE]
-    elif kind == "turn":
-        patterns = [_ANGLE]
-    else:
-        patterns = [pattern for pattern, _ in _ARCS] if kind == "circle" else []
-    found = next((found for pattern in patterns if (found := pattern.search(text))), None)
+    patterns: dict[Kind, list[re.Pattern[str]]] = {
+        "forward": [*(pattern for pattern, _ in _vague()), _MEASURE],
+        "turn": [_ANGLE],
+        "circle": [pattern for pattern, _ in _ARCS],
+    }
+    found = next((found for pattern in patterns.get(kind, ()) if (found := pattern.search(text))), None)
     if found is None:
         return []
     more = _OF_THE_WAY.match(text, found.end())

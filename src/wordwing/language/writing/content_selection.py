@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
@@ -106,25 +107,19 @@ class _Rivals:
 
     def __init__(self, tracks: Sequence[Track]) -> None:
         self.tracks = tracks
-        self._scores: dict[tuple[int, Clause, bool], Floats] = {}
+        self._score = cache(lambda index, clause, first: np.triu(score(clause, tracks[index], first)))
 
     def confused(self, meaning: tuple[Clause, ...], enough: float) -> int:
         """How many paths a meaning fits; counting ends at `enough`."""
         count = 0
         for index in range(len(self.tracks)):
-            scores = [self._score(index, clause, first=place == 0) for place, clause in enumerate(meaning)]
+            scores = [self._score(index, clause, place == 0) for place, clause in enumerate(meaning)]
             # A clause that no section does at all needs no cutting.
             if all(entry.max() > 0 for entry in scores):
                 count += judge_track(scores).score >= CONFUSED
             if count >= enough:
                 break
         return count
-
-    def _score(self, index: int, clause: Clause, first: bool) -> Floats:
-        key = index, clause, first
-        if key not in self._scores:
-            self._scores[key] = np.triu(score(clause, self.tracks[index], first))
-        return self._scores[key]
 
 
 def _propose(

@@ -12,7 +12,7 @@ from wordwing.language.meaning.clauses import Reference
 from wordwing.language.tokenizer import tokenize
 from wordwing.language.writing.templates import pick
 from wordwing.world.catalogue import landmark, lexicon
-from wordwing.world.layout import Layout
+from wordwing.world.layout import Layout, Placement
 
 FENCE_NAMES = ("{} fence", "{} fence", "{} fence", "{} fence", "{} wall", "{} border", "{} boundary", "{} edge")
 BESIDE = ("next to", "near", "by", "close to", "beside")
@@ -92,15 +92,16 @@ class Namer:
 
     def _neighbour(self, index: int, rivals: list[int]) -> int | None:
         """The nearest landmark that stands near this one, with none of its name near this one's rivals."""
-        here = self.layout.landmarks[index]
-        best, chosen = CLOSE, None
-        for other, placement in enumerate(self.layout.landmarks):
-            if other == index or other in rivals:
-                continue
-            distance = math.hypot(placement.x - here.x, placement.y - here.y)
-            others = [self.layout.landmarks[rival] for rival in rivals]
-            noun = lexicon()[placement.name].names[0]
-            called = [entry for entry in self.layout.landmarks if noun in lexicon()[entry.name].names]
-            if distance < best and all(math.hypot(c.x - o.x, c.y - o.y) > CLOSE for c in called for o in others):
-                best, chosen = distance, other
-        return chosen
+        entries = self.layout.landmarks
+
+        def apart(one: Placement, other: Placement) -> float:
+            return math.hypot(one.x - other.x, one.y - other.y)
+
+        def tells(entry: Placement) -> bool:
+            noun = lexicon()[entry.name].names[0]
+            called = [other for other in entries if noun in lexicon()[other.name].names]
+            return all(apart(other, entries[rival]) > CLOSE for other in called for rival in rivals)
+
+        others = [i for i in range(len(entries)) if i != index and i not in rivals]
+        near = [(apart(entries[i], entries[index]), i) for i in others]
+        return min(((far, i) for far, i in near if far < CLOSE and tells(entries[i])), default=(0.0, None))[1]

@@ -89,7 +89,7 @@ export function sentence(words) {
 }
 
 /**
- * A picture out of a data: address, whatever the page may load.
+ * An image out of a data: address, whatever the page may load.
  * @param {string} address
  * @returns {Promise<ImageBitmap | null>}
  */
