@@ -27,7 +27,7 @@ from wordwing.flight.mavlink.link import MavlinkLink, open_link
 from wordwing.flight.mavlink.messages import Codec, Message
 from wordwing.flight.served.autopilot_profile import AutopilotName
 from wordwing.flight.served.camera import ServedCamera, stream_camera
-from wordwing.flight.served.faults import LINK_FAULTS, Fault, FaultSchedule, LossyChannel, LowBattery, Reboot, Takeover
+from wordwing.flight.served.faults import Fault, FaultSchedule, LossyChannel, LowBattery, Reboot, Takeover
 from wordwing.flight.served.mocap import MocapStream, open_sender
 from wordwing.flight.served.server import SWITCH
 from wordwing.flight.served.vehicle import LOCAL_FRAME
@@ -238,7 +238,8 @@ class Bridge:
                 self._serve(link, until=self.ready.is_set)
                 if self._stopping.is_set():
                     return
-                threads = [threading.Thread(target=self._stream_camera, name="camera", daemon=True)]
+                streamed = (self._camera, self, self._video, self.config.image_latency, self._stopping, nullcontext())
+                threads = [threading.Thread(target=stream_camera, args=streamed, name="camera", daemon=True)]
                 if self._relayed is not None:
                     relay = LinkRelay(*self._relayed, self._faults, self._clock, self._seed)
                     opened.callback(relay.close)
@@ -358,14 +359,6 @@ class Bridge:
             self._station.drain_battery(battery.level)
         if self._faults.trigger(Reboot, now) is not None:
             self._station.reboot()
-
-    def _stream_camera(self) -> None:
-        stream_camera(self._camera, self, self._video, self.config.image_latency, self._stopping, nullcontext())
-
-
-def needs_relay(faults: Iterable[Fault]) -> bool:
-    """Whether the pilot's link must go through the bridge for these faults to happen."""
-    return any(isinstance(fault, LINK_FAULTS) for fault in faults)
 
 
 def _version(message: Message) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from wordwing.flight.served.autopilot_profile import ACCEPTED, DENIED, FAILED, AutopilotProfile, Mode, ParameterTable
+from wordwing.flight.served.faults import RefusedArming
 from wordwing.lab.autopilot import Guidance
 from wordwing.lab.flight import REST, STILL, LabFlight
 
@@ -69,10 +70,8 @@ class ServedAutopilot:
         self.texts: deque[tuple[int, str]] = deque()
         """Severities and texts of STATUSTEXT messages to send."""
         self.accepted: list[tuple[float, VelocitySetpoint]] = []
-        self.refusal: str | None = None
-        """Why it refuses to arm, because of an injected fault."""
-        self.refusal_prearm = False
-        """Whether the pre-arm check in SYS_STATUS shows it."""
+        self.refusal: RefusedArming | None = None
+        """The injected fault because of which it refuses to arm."""
         self.battery = 100.0
         """Percent left."""
         self.mocap_lost_since: float | None = None
@@ -150,7 +149,7 @@ class ServedAutopilot:
         """Arm, and return the MAV_RESULT."""
         if self.armed:
             return ACCEPTED
-        why = self.prearm_failure() or self.refusal
+        why = self.prearm_failure() or (self.refusal and self.refusal.why)
         if why is None and not self.mode.armable:
             why = f"{self.mode.name} mode not armable"
         if why is None and self.profile.name == "px4" and self.mode.kind == "guided" and not self._streaming():

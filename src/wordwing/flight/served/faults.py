@@ -215,7 +215,7 @@ SITL_FAULTS: FaultKinds = {
 """Faults around an autopilot's own simulation."""
 
 LINK_FAULTS = (PacketLoss, Delay, Reordering)
-"""Faults of the link between pilot and autopilot."""
+"""Faults of the link between pilot and autopilot, which then must go through the bridge."""
 
 FAULT = re.compile(r"(?P<kind>[a-z]+)@(?P<start>[0-9.]+)(\+(?P<duration>[0-9.]+))?(=(?P<value>[0-9.]+))?")
 

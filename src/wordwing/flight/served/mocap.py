@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -66,7 +67,7 @@ class MocapStream:
         self._rng = np.random.default_rng(list(seed))
         self._last: MocapPose | None = None
         self._due = 0.0
-        self._queue: list[MocapPose] = []
+        self._queue: deque[MocapPose] = deque(maxlen=QUEUE)
 
     def measure(self, pose: Pose, time: float) -> MocapPose | None:
         """A true pose [] in double, world frame, as it is measured; None during a dropout."""
@@ -87,11 +88,13 @@ class MocapStream:
         if time >= self._due - 1e-6:
             self._due += PERIOD
             measured = self.measure(Pose(*map(torch.from_numpy, pose_at(time))), time)
-            self._queue = [*self._queue, *([] if measured is None else [measured])][-QUEUE:]
+            if measured is not None:
+                self._queue.append(measured)
 
     def take(self) -> list[MocapPose]:
         """All queued poses since the last call, oldest first."""
-        poses, self._queue = self._queue, []
+        poses = list(self._queue)
+        self._queue.clear()
         return poses
 
 

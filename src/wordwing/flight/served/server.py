@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import TextIO
 
 from wordwing.errors import WordwingError
@@ -75,17 +76,17 @@ class LabServer:
     def run(self, until: Callable[[], bool] = lambda: False) -> None:
         """Serve until `stop` is called or `until` says so after a tick; closes the ports."""
         sys.setswitchinterval(SWITCH)
-        camera = threading.Thread(target=self._stream_camera, name="lab camera", daemon=True)
-        try:
+        with ExitStack() as opened:
+            opened.callback(self._socket.close)
             if self.video is not None:
+                opened.callback(self.video.close)
+                latency, speed = self.lab.config.image_latency, self.speed
+                streamed = (self.lab.camera, self.lab, self.video, latency, self._stopping, self._lock, speed)
+                camera = threading.Thread(target=stream_camera, args=streamed, name="lab camera", daemon=True)
                 camera.start()
+                opened.callback(camera.join, 5.0)
+            opened.callback(self._stopping.set)
             self._serve(until)
-        finally:
-            self._stopping.set()
-            if self.video is not None:
-                camera.join(5.0)
-                self.video.close()
-            self._socket.close()
 
     def stop(self) -> None:
         """End `run`, from another thread."""
@@ -127,12 +128,6 @@ class LabServer:
                 self._socket.sendto(datagram, place)
             except OSError:  # full buffers, or nobody there any more
                 continue
-
-    def _stream_camera(self) -> None:
-        assert self.video is not None
-        stream_camera(
-            self.lab.camera, self.lab, self.video, self.lab.config.image_latency, self._stopping, self._lock, self.speed
-        )
 
 
 def parse_placement(line: str) -> tuple[float, float, float]:

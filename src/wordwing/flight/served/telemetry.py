@@ -142,7 +142,7 @@ class Telemetry:
 
     def _sys_status(self) -> Any:
         autopilot = self._autopilot
-        ready = autopilot.prearm_failure() is None and not (autopilot.refusal and autopilot.refusal_prearm)
+        ready = autopilot.prearm_failure() is None and not (autopilot.refusal and autopilot.refusal.shown)
         health = SENSORS | (PREARM_CHECK if ready else 0)
         everything = SENSORS | PREARM_CHECK
         return mavlink.MAVLink_sys_status_message(

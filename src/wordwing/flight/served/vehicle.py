@@ -264,9 +264,7 @@ class ServedLab:
         takeover = faults.trigger(Takeover, time)
         if takeover is not None:
             autopilot.take_over(stabilize=takeover.stabilize)
-        refusal = faults.active(RefusedArming, time)
-        autopilot.refusal = None if refusal is None else refusal.why
-        autopilot.refusal_prearm = refusal is not None and refusal.shown
+        autopilot.refusal = faults.active(RefusedArming, time)
         low = faults.active(LowBattery, time)
         autopilot.battery = autopilot.battery if low is None else min(autopilot.battery, low.level)
         dropout = faults.active(PoseDropout, time)
