@@ -46,7 +46,7 @@ def test_a_flight_writes_its_film_a_still_and_the_layout(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert "ORACLE came to rest" in done.stdout
-    assert done.stdout.splitlines()[-1] == f"film: {tmp_path / 'a' / 'flight.mp4'}"
+    assert done.stdout.splitlines()[-1] == f"video: {tmp_path / 'a' / 'flight.mp4'}"
     assert "does not read the text" in done.stdout
     with av.open(str(tmp_path / "a" / "flight.mp4")) as film:
         frames = list(film.decode(video=0))
@@ -68,7 +68,7 @@ def test_who_says_nothing_else_is_flown_by_the_policy_that_comes_with_wordwing(t
         "✓ turned around",
         "✓ came to rest at the barrel",
         "everything that was said was done, says the judge",
-        f"film: {tmp_path / 'flight.mp4'}",
+        f"video: {tmp_path / 'flight.mp4'}",
     ]
 
 
@@ -317,7 +317,7 @@ def test_a_learned_policy_flies_and_is_not_measured_against_a_path_that_nobody_a
     assert said[:2] == ["hesitant does not know: grobnik", '"go to the grobnik"']
     assert re.fullmatch(r"hesitant decided to stop after 0\.0 s and 0\.\d\d m", said[2])
     assert said[3] == 'not judged: "grobnik" is not understood'
-    assert said[4:] == [f"film: {tmp_path / 'flight.mp4'}"]
+    assert said[4:] == [f"video: {tmp_path / 'flight.mp4'}"]
     assert {path.name for path in tmp_path.iterdir()} == {"flight.mp4", "filmstrip.png", "layout.json"}
     with av.open(str(tmp_path / "flight.mp4")) as film:
         assert (film.streams.video[0].width, film.streams.video[0].height) == (1600, 900)

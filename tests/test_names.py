@@ -13,8 +13,7 @@ from small_evaluation import bare_dataset
 from small_study import small_study
 from wordwing.cli import main
 from wordwing.data.dataset import Dataset, Source, write_dataset
-from wordwing.data.importers.drif import import_drif
-from wordwing.data.importers.lani import import_lani
+from wordwing.data.importers.lani import import_drif, import_lani
 from wordwing.data.schema import Paragraph, Segment
 from wordwing.errors import WordwingError
 from wordwing.files import safe_name

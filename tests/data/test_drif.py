@@ -13,7 +13,7 @@ from original_files import SQUARE, config, curve, entry, unity, workspace, write
 from wordwing.commands import datasets
 from wordwing.data.dataset import Dataset
 from wordwing.data.importers.arenas import Config, to_layout
-from wordwing.data.importers.drif import import_drif
+from wordwing.data.importers.lani import import_drif
 from wordwing.data.importers.originals import ImportNotes
 from wordwing.data.importers.paths import condensed, ends_along, replayed
 from wordwing.errors import WordwingError

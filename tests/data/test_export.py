@@ -16,7 +16,7 @@ from original_files import workspace, write
 from wordwing.commands import datasets
 from wordwing.data.dataset import Dataset, Source, write_dataset
 from wordwing.data.exporters import export_drif, moves_along
-from wordwing.data.importers.drif import import_drif
+from wordwing.data.importers.lani import import_drif
 from wordwing.data.scenes import Scene
 from wordwing.data.schema import Paragraph, Segment, Window
 from wordwing.errors import WordwingError

@@ -99,7 +99,7 @@ def test_a_log_with_pictures_becomes_the_film_of_what_was_thought(tmp_path, flow
     assert said[0] == '"go to the barrel"'
     assert said[1].startswith("small on mavlink:test had not stopped when its time was up after 1.2 s")
     assert said[2:4] == ["✗ did not come to rest at the barrel", "what was said was not done, says the judge"]
-    assert said[-1] == f"film: {tmp_path / 'film' / 'flight.mp4'}"
+    assert said[-1] == f"video: {tmp_path / 'film' / 'flight.mp4'}"
     assert size_of(tmp_path / "film" / "flight.mp4") == (1600, 900, len(flown.positions) + 5)
     assert {path.name for path in (tmp_path / "film").iterdir()} == {"flight.mp4", "filmstrip.png", "layout.json"}
     assert len(json.loads((tmp_path / "film" / "layout.json").read_text())["landmarks"]) == 2

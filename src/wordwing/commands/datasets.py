@@ -258,7 +258,7 @@ def drif(
         part: The paper's REAL environments, 6000 to 6999 (cage), all others (field), or both (all).
         annotations: Which annotation files; 4000 is annotation_results.json; by default the first that are there.
     """
-    from wordwing.data.importers.drif import import_drif
+    from wordwing.data.importers.lani import import_drif
 
     check_seed(seed)
     _summary(import_drif(folder, out, seed, valid_only, part, annotations, track))

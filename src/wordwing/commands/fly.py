@@ -63,7 +63,7 @@ def fly(
     """
     from wordwing.data.schema import MAX_TEXT
     from wordwing.errors import WordwingError
-    from wordwing.evaluation.demo import film_flight
+    from wordwing.evaluation.demo import record_flight
     from wordwing.interface import Domain
 
     words = " ".join(text.split())
@@ -86,7 +86,7 @@ def fly(
 
         fly_drone(words, vehicle.removeprefix(PREFIX), policy, drone, layout, out)
     elif vehicle in get_args(Domain):
-        film_flight(words, layout, corpus, check_seed(seed), policy, cast(Domain, vehicle), out, _start(start))
+        record_flight(words, layout, corpus, check_seed(seed), policy, cast(Domain, vehicle), out, _start(start))
     else:
         raise WordwingError(f'--vehicle is "{vehicle}"; it must be sim, lab or mavlink:URL')
 

@@ -24,7 +24,7 @@ import torch
 
 from wordwing.data.dataset import Dataset
 from wordwing.data.importers.annotations import SPLITS
-from wordwing.data.importers.drif import MARK
+from wordwing.data.importers.lani import MARK
 from wordwing.data.importers.originals import UNITY_METRE
 from wordwing.data.importers.paths import STRIDES, TURN
 from wordwing.data.importers.workspace import CAGE_IDS, Track, silently

@@ -1,4 +1,4 @@
-"""One flight for people to watch: sample, fly, film, and say how it went."""
+"""One flight for people to watch: sample a task, fly it, write a video, and say how it went."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ from wordwing.world.tasks import StartPose, Task, sample_task_in
 STEPS = 100
 """Decisions that a flight is given: as many as errands and people's have, since what is named can be anywhere."""
 
-MANNERS = {
+BASELINE_BEHAVIOUR = {
     "oracle": "follows the demonstration; it does not read the text",
     "average": "flies straight on; it does not read the text",
     "stop": "stays where it is; it does not read the text",
 }
 
 
-def film_flight(
+def record_flight(
     instruction: str,
     layout_file: Path | None,
     corpus: Corpus | None,
@@ -60,14 +60,14 @@ def film_flight(
     out: Path,
     start: StartPose | None = None,
 ) -> None:
-    """Fly once and write the film, a still of it and the layout into a folder.
+    """Fly once and write a video, a still image of it and the layout into a folder.
 
     A learned policy reads the text, so the path that was sampled with the start is not what it is asked to fly: it is
     neither drawn nor measured against. The judge says clause by clause whether it did what the text means. What is
     known before the flight is said before it.
     """
     layout = Layout.load(layout_file) if layout_file else None
-    corpus, task = staged(instruction, layout, corpus, seed, start)
+    corpus, task = sample_flight_task(instruction, layout, corpus, seed, start)
     policy = load_policy(policy_name, vehicle, mean_action=MEAN_ACTIONS[corpus])
     name = Path(policy_name).resolve().name
     if isinstance(policy, LearnedPolicy):
@@ -83,12 +83,12 @@ def film_flight(
         said = [ending(flight, name), *said]
     else:
         flight, overhead = fly_once(task, policy, vehicle, seed)
-        name, habit = title(policy_name), MANNERS[policy_name]
-        frames = flight_frames(flight, overhead, f"{name} in {vehicle}: {habit}")
+        name, behaviour = title(policy_name), BASELINE_BEHAVIOUR[policy_name]
+        frames = flight_frames(flight, overhead, f"{name} in {vehicle}: {behaviour}")
         strip = filmstrip
-        said = [f"{name} {habit}", summary(flight, policy_name)]
-    write_films(flight, frames, strip, out)
-    print(f'"{instruction}"', *said, f"film: {out / 'flight.mp4'}", sep="\n")
+        said = [f"{name} {behaviour}", summary(flight, policy_name)]
+    write_videos(flight, frames, strip, out)
+    print(f'"{instruction}"', *said, f"video: {out / 'flight.mp4'}", sep="\n")
 
 
 def fly_sentence(
@@ -113,7 +113,7 @@ def fly_sentence(
         domain: "sim", the batched simulator, or "lab".
         start: Where the drone begins, world frame; by default the seed chooses.
     """
-    corpus, task = staged(instruction, layout, corpus, seed, start)
+    corpus, task = sample_flight_task(instruction, layout, corpus, seed, start)
     flown_by = load_policy(policy, domain, mean_action=MEAN_ACTIONS[corpus]) if isinstance(policy, str) else policy
     return fly_once(task, flown_by, domain, seed)[0]
 
@@ -132,7 +132,7 @@ def draw_beliefs(flight: Execution, title: str = "wordwing") -> Image.Image:
     return belief_strip(flight, frames, overhead, title, verdict=verdict(flight).lines)
 
 
-def staged(
+def sample_flight_task(
     instruction: str, layout: Layout | None, corpus: Corpus | None, seed: int, start: StartPose | None
 ) -> tuple[Corpus, Task]:
     """The task of flying an instruction in a layout, or in a random one with what it names; see `fly_sentence`."""
@@ -159,7 +159,7 @@ def before_flight(instruction: str, layout: Layout | None, marked: Sequence[Word
 
 
 def fly_once(task: Task, policy: Policy, vehicle: Domain, seed: int = 0) -> tuple[Execution, NDArray[np.uint8]]:
-    """A flight with all that a film of it needs.
+    """Fly a task once, with all that a video of it needs.
 
     Args:
         task: What is flown.
@@ -175,12 +175,12 @@ def fly_once(task: Task, policy: Policy, vehicle: Domain, seed: int = 0) -> tupl
     return flight, overheads([task.layout], MAP_SIZE)[0]
 
 
-def write_films(
+def write_videos(
     flight: Execution, frames: Iterable[Image.Image], strip: Callable[[list[Image.Image]], Image.Image], out: Path
 ) -> None:
-    """`flight.mp4`, `filmstrip.png` and `layout.json` of a flight: all of them or none.
+    """Write `flight.mp4`, `filmstrip.png` and `layout.json` of a flight: all of them or none.
 
-    Frames are made one by one and let go, but for those that `strip` makes a still picture of.
+    Frames are made one by one and let go, but for those that `strip` makes a still image of.
     """
     kept: dict[int, Image.Image] = {}
     states = still_states(flight)
@@ -192,17 +192,17 @@ def write_films(
             yield frame
 
     with (
-        replacing(out / "flight.mp4") as film,
+        replacing(out / "flight.mp4") as video,
         replacing(out / "filmstrip.png") as still,
         replacing(out / "layout.json") as layout,
     ):
-        write_video(passing(), film)
+        write_video(passing(), video)
         strip([kept[index] for index in states]).save(still)
         layout.write_text(flight.task.layout.to_json(), "utf-8")
 
 
 def summary(flight: Execution, policy_name: str) -> str:
-    """One line about how a flight went."""
+    """Say in one line how a flight with a demonstration went."""
     distance = final_distance(flight.path, flight.task.gold_path)
     near = "within" if succeeded(distance) else "not within"
     return (
@@ -212,7 +212,7 @@ def summary(flight: Execution, policy_name: str) -> str:
 
 
 def ending(flight: Execution, name: str) -> str:
-    """One line about how a flight ended that nobody has flown before."""
+    """Say in one line how a flight without a demonstration ended."""
     seconds = flight.end * CONTROL_PERIOD
     ended = "decided to stop after" if flight.stopped else "had not stopped when its time was up after"
     return f"{name} {ended} {seconds:.1f} s and {path_length(flight.path.astype(np.float64)):.2f} m{_through(flight)}"

@@ -17,7 +17,7 @@ from pydantic import Field
 from torch import Tensor
 
 from wordwing.errors import WordwingError, printable
-from wordwing.evaluation.demo import ending, write_films
+from wordwing.evaluation.demo import ending, write_videos
 from wordwing.execution.execution import Execution
 from wordwing.execution.runner import beliefs_of, believed_goals
 from wordwing.execution.verdict import BROKEN_OFF, verdict
@@ -88,14 +88,14 @@ def replay(log: Path, out: Path, policy: str | None = None, say: Callable[[str],
             strip: Callable[[list[Image.Image]], Image.Image] = partial(
                 belief_strip, flight, overhead=overhead, title=title, marked=marked, verdict=_judged(flight, told)
             )
-            write_films(flight, frames, strip, out)
+            write_videos(flight, frames, strip, out)
             _tell(flight, title, told, out, tell)
             return
     if seen and logged and not name:
         tell(f"to see what it thought, name its folder: --policy {logged}")
     if not seen:
         flight = replace(flight, images=((_unseen(),) * len(flight.positions),))
-    write_films(flight, flight_frames(flight, overhead, title), filmstrip, out)
+    write_videos(flight, flight_frames(flight, overhead, title), filmstrip, out)
     _tell(flight, title, told, out, tell)
 
 
@@ -108,7 +108,7 @@ def _tell(flight: Execution, title: str, told: dict[str, Any], out: Path, say: C
         say(f"{title} was broken off after {len(flight.setpoints) * CONTROL_PERIOD:.1f} s: {why}")
     for line in _judged(flight, told):
         say(line)
-    say(f"film: {out / 'flight.mp4'}")
+    say(f"video: {out / 'flight.mp4'}")
 
 
 def _judged(flight: Execution, told: dict[str, Any]) -> list[str]:
