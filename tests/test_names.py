@@ -81,7 +81,7 @@ def test_a_dataset_does_not_choose_where_an_evaluation_is_written(tmp_path, monk
     folder = changed(tmp_path / "data", source="../../../outside" if kind == "relative" else str(tmp_path / "outside"))
     before = files_under(tmp_path)
     said = refused(capsys, "evaluate", "stop", "--data", str(folder), "--device", "cpu")
-    assert '"source" of meta.json is' in said
+    assert 'meta.json: "source" is' in said
     assert files_under(tmp_path) == before
 
 
@@ -92,7 +92,7 @@ def test_a_split_does_not_choose_where_demonstrations_are_written(tmp_path, caps
         (folder / name).write_text(text, "utf-8")
     before = files_under(tmp_path)
     said = refused(capsys, "data", "demonstrate", str(folder), "--device", "cpu")
-    assert "a split of meta.json is" in said
+    assert 'meta.json: "counts": "' in said
     assert files_under(tmp_path) == before
 
 
