@@ -160,7 +160,7 @@ def test_every_file_that_a_page_names_exists(page):
     for path in (one for name in paths_named_in(page.read_text("utf-8")) for one in alternatives(name)):
         first = path.split("/")[0]
         if path.endswith(".py"):
-            found = any([*ROOT.glob(path), *SOURCE.glob(path), *SOURCE.rglob(path)])
+            found = any([*ROOT.glob(path), *page.parent.glob(path), *SOURCE.glob(path), *SOURCE.rglob(path)])
             assert found or path in THEIR_OWN, f"{page.name}: {path}"
         elif first in TOP_FOLDERS:
             assert any(ROOT.glob(path.rstrip("/"))), f"{page.name}: {path}"

@@ -80,7 +80,7 @@ def _report(log: Path, autopilot: str, policy_name: str) -> None:
         "setpoints/s": len(gaps) / (sent[-1] - sent[0]),
         "setpoint jitter 95 %, ms": 1000 * float(np.quantile(np.abs(gaps - TICK), 0.95)),
         "longest gap between setpoints, ms": 1000 * float(gaps.max()),
-        "age of a picture when it is looked at, median, ms": 1000 * float(np.median(seen)),
+        "age of an image at its decision, median, ms": 1000 * float(np.median(seen)),
     }
     flown = {"autopilot": autopilot, "policy": policy_name, "decisions": len(decided), "setpoints": len(sent)}
     for name, value in figures.items():
