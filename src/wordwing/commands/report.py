@@ -14,7 +14,7 @@ from wordwing.errors import WordwingError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from wordwing.evaluation.report.writing import Given
+    from wordwing.evaluation.report.writing import ReportFolders
 
 
 def report(
@@ -78,7 +78,7 @@ def pack(
     print(f"policy: {place}")
 
 
-def _flights(given: Given) -> pd.DataFrame:
+def _flights(given: ReportFolders) -> pd.DataFrame:
     """Measure all flights of evaluations again, with a progress bar."""
     from wordwing.evaluation.report import writing
     from wordwing.execution.episodes import count_lines

@@ -9,37 +9,37 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Waiting(NamedTuple):
+class PendingItem(NamedTuple):
     """An item that needs more judgements."""
 
     number: int
     instruction: int
     assigned: int
-    """To so many raters it has been given."""
+    """How many raters have been given it."""
 
 
-def share(waiting: Sequence[Waiting], most: int | None, rng: np.random.Generator) -> list[Waiting]:
+def choose_items(pending: Sequence[PendingItem], most: int | None, rng: np.random.Generator) -> list[PendingItem]:
     """What the next rater gets: the items that fewest have, and as many systems of one instruction as can be.
 
     Since the least assigned come first, no two items are ever more than one rater apart, so that all reach the same
     number in the end.
 
     Args:
-        waiting: Items that need more judgements.
+        pending: Items that need more judgements.
         most: How many a rater gets; None for all of them.
         rng: Chooses among equals.
     """
-    instructions = sorted({item.instruction for item in waiting})
-    luck = dict(zip(instructions, rng.permutation(len(instructions)).tolist(), strict=True))
-    chosen = sorted(waiting, key=lambda item: (item.assigned, luck[item.instruction], item.number))
+    instructions = sorted({item.instruction for item in pending})
+    rank = dict(zip(instructions, rng.permutation(len(instructions)).tolist(), strict=True))
+    chosen = sorted(pending, key=lambda item: (item.assigned, rank[item.instruction], item.number))
     return chosen[:most]
 
 
-def spread(items: Sequence[Waiting], rng: np.random.Generator) -> list[Waiting]:
+def separate(items: Sequence[PendingItem], rng: np.random.Generator) -> list[PendingItem]:
     """The items in random order, two of one instruction next to each other only where that cannot be avoided."""
     left = [items[place] for place in rng.permutation(len(items))]
     counts = Counter(item.instruction for item in left)
-    order: list[Waiting] = []
+    order: list[PendingItem] = []
     while left:
         before = order[-1].instruction if order else None
         commonest, count = counts.most_common(1)[0]

@@ -19,7 +19,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from wordwing.errors import WordwingError, shown
-from wordwing.study.assigning import Waiting, share, spread
+from wordwing.study.assigning import PendingItem, choose_items, separate
 from wordwing.study.database import StudySettings, opened
 from wordwing.study.questions import Answers, Feedback, Judgement, Practice, feedback
 from wordwing.validation import parse_json
@@ -118,14 +118,14 @@ class Study:
                 " WHERE practice IS NULL GROUP BY number HAVING assigned < ?",
                 (self.settings.raters,),
             )
-            waiting = [Waiting(row["number"], row["instruction"], row["assigned"]) for row in rows]
-            if not waiting:
+            pending = [PendingItem(row["number"], row["instruction"], row["assigned"]) for row in rows]
+            if not pending:
                 raise EnoughRatersError("this study needs no more raters; thank you for coming")
             added = connection.execute(
                 "INSERT INTO raters (token, begun, touched) VALUES (?, ?, ?)", (token_hash(token), now, now)
             )
             rng = np.random.default_rng([self.settings.seed, added.lastrowid or 0])
-            order = spread(share(waiting, self.settings.items_per_rater, rng), rng)
+            order = separate(choose_items(pending, self.settings.items_per_rater, rng), rng)
             connection.executemany(
                 "INSERT INTO assignments VALUES (?, ?, ?)",
                 [(added.lastrowid, item.number, place) for place, item in enumerate(order, start=1)],

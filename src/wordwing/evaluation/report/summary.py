@@ -142,32 +142,28 @@ class Summary:
 
     def to_json(self) -> str:
         """The text of summary.json; the same flights give the same bytes."""
-        kinds: dict[str, list[dict[str, Any]]] = {"mean": [], "gap closed": [], "difference": []}
-        for row in self.estimates.to_dict("records"):
-            own = {"system": row["system"]} | ({"minus": row["minus"]} if row["minus"] else {})
-            kinds[row["kind"]].append(
-                {**{key: row[key] for key in GROUP}, **own, "metric": row["metric"], **rounded(row)}
-            )
-        means: dict[tuple[Any, ...], dict[str, Any]] = {}
-        for row in kinds["mean"]:
+        means, gaps, differences = (
+            self.select(kind=kind).to_dict("records") for kind in ("mean", "gap closed", "difference")
+        )
+        figures: dict[tuple[Any, ...], dict[str, Any]] = {}
+        for row in means:
             key = {column: row[column] for column in (*GROUP, "system")}
-            own = means.setdefault(tuple(key.values()), {**key, "metrics": {}})
-            own["metrics"][row["metric"]] = {name: row[name] for name in Estimate._fields}
+            figures.setdefault(tuple(key.values()), {**key, "metrics": {}})["metrics"][row["metric"]] = rounded(row)
         document = {
             "schema": SCHEMA,
             "resamples": RESAMPLES,
             "systems": {system: title(system) for system in ordered(self.estimates["system"])},
-            "figures": list(means.values()),
-            "gap_closed": kinds["gap closed"],
-            "differences": kinds["difference"],
+            "figures": list(figures.values()),
+            "gap_closed": [rounded(row, *GROUP, "system", "metric") for row in gaps],
+            "differences": [rounded(row, *GROUP, "system", "minus", "metric") for row in differences],
         }
         return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def rounded(row: Mapping[str, Any]) -> dict[str, Any]:
-    """An estimate as files have it: floats to six decimals, None for NaN."""
+def rounded(row: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """A row of estimates as files have it: some of its keys, floats to six decimals, None for NaN."""
     ends = {key: None if math.isnan(row[key]) else round(row[key], 6) + 0.0 for key in ("mean", "low", "high")}
-    return {**ends, "n": row["n"]}  # + 0.0: not −0.0
+    return {**{key: row[key] for key in keys}, **ends, "n": row["n"]}  # + 0.0: not −0.0
 
 
 def summarise(flights: pd.DataFrame) -> Summary:

@@ -40,7 +40,7 @@ Progress = Callable[[Sequence[Position]], Iterable[Position]]
 
 
 @dataclass(frozen=True)
-class Given:
+class ReportFolders:
     """Folders to report on."""
 
     evaluations: tuple[Path, ...]
@@ -49,7 +49,7 @@ class Given:
     """Folders of `wordwing train`."""
 
 
-def sort_folders(folders: Sequence[Path]) -> Given:
+def sort_folders(folders: Sequence[Path]) -> ReportFolders:
     """Tell evaluations from training runs; anything else is a mistake."""
     evaluations, runs = [], []
     for folder in folders:
@@ -62,18 +62,18 @@ def sort_folders(folders: Sequence[Path]) -> Given:
     for found in (evaluations, runs):
         if len({entry.resolve() for entry in found}) < len(found):
             raise WordwingError("a folder is named twice; name each once")
-    return Given(tuple(evaluations), tuple(runs))
+    return ReportFolders(tuple(evaluations), tuple(runs))
 
 
-def measure_again(given: Given, tick: Callable[[int], None] = lambda flights: None) -> pd.DataFrame:
+def measure_again(folders: ReportFolders, tick: Callable[[int], None] = lambda flights: None) -> pd.DataFrame:
     """Measure every flight again, and write the summary of every evaluation; returns a `summary.flight_table`.
 
     Args:
-        given: What to report on.
+        folders: What to report on.
         tick: Called with the number of flights measured since the last call.
     """
     tables = []
-    for file in given.evaluations:
+    for file in folders.evaluations:
         rows = []
         for episode in read_episodes([file]):
             rows.append(flight_row(episode.provenance, measure(episode)))
@@ -89,12 +89,12 @@ def measure_again(given: Given, tick: Callable[[int], None] = lambda flights: No
 
 
 def write_report(
-    given: Given, flights: pd.DataFrame, out: Path, videos: int = VIDEOS, progress: Progress = iter
+    folders: ReportFolders, flights: pd.DataFrame, out: Path, videos: int = VIDEOS, progress: Progress = iter
 ) -> None:
     """Write everything.
 
     Args:
-        given: What to report on.
+        folders: What to report on.
         flights: Of its evaluations, as `measure_again` returns them.
         out: A folder, which only a report may be in; it is replaced.
         videos: How many to make at most.
@@ -103,13 +103,13 @@ def write_report(
     check_place(out)
     with replacing_folder(out) as folder:
         curves = []
-        for number, run in enumerate(given.runs, start=1):
-            image = folder / ("curves.png" if len(given.runs) == 1 else f"curves-{number}.png")
+        for number, run in enumerate(folders.runs, start=1):
+            image = folder / ("curves.png" if len(folders.runs) == 1 else f"curves-{number}.png")
             save_curves(run, image)
             curves.append(Curves(run.resolve().name, image.read_bytes()))
         page = Page("wordwing: training", VERSION, curves=curves)
         if len(flights):
-            page = _evaluated(page, flights, given, folder, videos, progress)
+            page = _evaluated(page, flights, folders, folder, videos, progress)
         (folder / PAGE).write_text(render(page), "utf-8")
 
 
@@ -119,7 +119,9 @@ def check_place(out: Path) -> None:
     check_replaceable(out, {*FILES, *OLD_FILES, *curves}, PAGE, "a report")
 
 
-def _evaluated(page: Page, flights: pd.DataFrame, given: Given, folder: Path, videos: int, progress: Progress) -> Page:
+def _evaluated(
+    page: Page, flights: pd.DataFrame, folders: ReportFolders, folder: Path, videos: int, progress: Progress
+) -> Page:
     """Write tables, charts and videos of evaluations into a folder; the page with all of them on it."""
     summary = summarise(flights)
     tables = report_tables(summary)
@@ -131,7 +133,7 @@ def _evaluated(page: Page, flights: pd.DataFrame, given: Given, folder: Path, vi
     (folder / "charts").mkdir()
     for chart in (chart for group in charts.values() for chart in group):
         (folder / "charts" / f"{chart.name}.svg").write_text(chart.svg, "utf-8")
-    shown = examples(choose(flights, summary.origins), read_episodes(given.evaluations))
+    shown = examples(choose(flights, summary.origins), read_episodes(folders.evaluations))
     return replace(
         page,
         title="wordwing: results",
