@@ -81,7 +81,7 @@ class GuardedFlight:
             self.tick(Hold())
 
     def fly(self, forward: float, yaw_rate: float, seconds: float) -> None:
-        """Decide every 0.3 s from a picture that is 0.1 s old."""
+        """Decide every 0.3 s from an image that is 0.1 s old."""
         for tick in range(round(seconds / TICK)):
             decision = Decision(forward, yaw_rate, self.now - 0.1, self.now)
             self.tick(decision if tick % 6 == 0 else None)

@@ -32,7 +32,7 @@ def noise(rng: np.random.Generator) -> np.ndarray:
 
 
 def film(path: Path, colours: list[int], rate: int = 20, size: tuple[int, int] = (128, 72)) -> Path:
-    """A film of grey pictures, one after the other."""
+    """A video of grey images, one after the other."""
     with av.open(str(path), "w", format="mpegts" if path.suffix == ".ts" else None) as container:
         stream = container.add_stream("mpeg4", rate=rate)
         stream.width, stream.height, stream.pix_fmt = *size, "yuv420p"
@@ -130,7 +130,7 @@ def test_a_hanging_camera_that_sends_the_same_picture_is_noticed(rng):
 
 
 def test_a_picture_of_another_size_is_refused():
-    with pytest.raises(WordwingError, match=r"pictures are 64×36; camera\.json is for 128×72"):
+    with pytest.raises(WordwingError, match=r"images are 64×36; camera\.json is for 128×72"):
         VideoSource(PLAIN).put(np.zeros((36, 64, 3), np.uint8), 0.0)
 
 
@@ -226,7 +226,7 @@ def test_a_stream_that_does_not_come_gets_our_words_and_not_ffmpegs(scheme, answ
         camera = CameraStream(f"{scheme}://{place}/front", PLAIN)
         with pytest.raises(WordwingError) as error:
             camera.start(timeout=1.5)
-        assert str(error.value) == f"no picture came from {scheme}://{place}/front ({sentence})"
+        assert str(error.value) == f"no image came from {scheme}://{place}/front ({sentence})"
 
 
 @pytest.mark.parametrize(
@@ -240,23 +240,23 @@ def test_a_stream_that_does_not_come_gets_our_words_and_not_ffmpegs(scheme, answ
 )
 def test_a_camera_that_is_not_there_gets_one_sentence(source, sentence, tmp_path):
     camera = CameraStream(source if "/" in source else tmp_path / source, PLAIN)
-    with pytest.raises(WordwingError, match=rf"no picture came from .*{source.split('/')[-1]} \({sentence}"):
+    with pytest.raises(WordwingError, match=rf"no image came from .*{source.split('/')[-1]} \({sentence}"):
         camera.start(timeout=0.4)
 
 
 def test_a_film_that_is_none_and_one_of_another_size_get_one_sentence(tmp_path):
     (tmp_path / "text.mp4").write_text("no film")
-    with pytest.raises(WordwingError, match=r"no picture came from .*\(it is no video that can be read\)"):
+    with pytest.raises(WordwingError, match=r"no image came from .*\(it is no video that can be read\)"):
         CameraStream(tmp_path / "text.mp4", PLAIN).start()
     path = film(tmp_path / "large.mp4", [1, 2], size=(256, 144))
-    with pytest.raises(WordwingError, match=r"pictures are 256×144; camera\.json is for 128×72"):
+    with pytest.raises(WordwingError, match=r"images are 256×144; camera\.json is for 128×72"):
         CameraStream(path, PLAIN).start()
 
 
 def test_a_film_that_is_none_is_told_at_once(tmp_path):
     clock = SystemClock()
     began = clock.now()
-    with pytest.raises(WordwingError, match=r"no picture came from .*\(is a directory"):
+    with pytest.raises(WordwingError, match=r"no image came from .*\(is a directory"):
         CameraStream(tmp_path, PLAIN).start()
     assert clock.now() - began < 5
 
@@ -318,14 +318,14 @@ def test_a_picture_too_far_from_every_pose_is_refused(taken):
     track = PoseTrack()
     for time in (1.0, 2.0):
         track.add(time, Pose.level(torch.zeros(2), torch.tensor(0.0)))
-    with pytest.raises(UnmatchedError, match=r"the nearest pose is 0\.\d+ s from the picture; 0.05 s is the most"):
+    with pytest.raises(UnmatchedError, match=r"the nearest pose is 0\.\d+ s from the image; 0.05 s is the most"):
         match(picture(taken), track)
     assert match(picture(1.04), track).gap == pytest.approx(0.04)
     assert match(picture(taken), track, tolerance=0.6).gap <= 0.5
 
 
 def test_without_a_picture_or_a_pose_there_is_no_observation():
-    with pytest.raises(UnmatchedError, match="no picture yet"):
+    with pytest.raises(UnmatchedError, match="no image yet"):
         match(None, PoseTrack())
     with pytest.raises(UnmatchedError, match="no pose yet"):
         match(picture(0.0), PoseTrack())

@@ -10,8 +10,8 @@ from wordwing.frames import ARENA_HALF
 REASONS = {
     "nothing": ["the pilot ordered it"],
     "dead link": ["silent", "pose is"],
-    "frozen picture": ["picture was"],
-    "no pictures": ["older than 0.6 s", "picture was"],
+    "frozen picture": ["image was"],
+    "no pictures": ["older than 0.6 s", "image was"],
     "jump": ["motion capture jumped"],
     "dropout": ["motion capture is lost"],
     "drift": ["the pilot ordered it"],  # nobody can see it

@@ -180,7 +180,7 @@ def test_a_dry_run_tells_what_would_be_sent_and_from_where():
 
 
 class Slow(Stops):
-    """Takes so long that its pictures are old."""
+    """Takes so long that its images are old."""
 
     def __init__(self, guardian: LockstepClient, seconds: float, decisions: int = 2) -> None:
         super().__init__(decisions)
@@ -200,7 +200,7 @@ def test_a_dry_run_whose_decisions_are_all_refused_says_so_and_comes_to_its_end(
     tell(flight, vehicle.state, dry=True)
     refusals = [words for words in said if "would hover" in words]
     assert len(refusals) == 3  # two decisions, and the standstill after a STOP that took as long
-    assert "the decision was refused (its picture was 0.66 s old, it took 0.60 s)" in refusals[0]
+    assert "the decision was refused (its image was 0.66 s old, it took 0.60 s)" in refusals[0]
     assert not flight.setpoints.any()
     assert "dry run: 2 decisions, at most 0.00 m/s; it would have stopped" in capsys.readouterr().out
 
@@ -223,7 +223,7 @@ class Blind:
 def test_a_dry_run_does_not_wait_for_ever_for_a_picture():
     guardian = LockstepClient(ServedLab(Layout(()), (0.0, 0.0), 0.0, config=CALM), dry=True)
     vehicle = DryVehicle(guardian, Blind(), nobody, say=lambda words: None, dry=True)
-    with vehicle, pytest.raises(FlightOverError, match="no picture with a pose of its moment has come for 5 s"):
+    with vehicle, pytest.raises(FlightOverError, match="no image with a pose of its moment has come for 5 s"):
         vehicle.observe()
 
 

@@ -66,8 +66,8 @@ def test_pictures_are_kept_only_if_asked_for(tmp_path):
         log.observation(1.3, seen(200))
     assert [row["frame"] for row in lines(tmp_path / "b")] == ["frames/00001.png", "frames/00002.png"]
     with Image.open(tmp_path / "b" / "frames" / "00002.png") as kept:
-        assert np.array_equal(np.asarray(kept), seen(200).picture.image.numpy())  # not one pixel changed
-    assert torch.equal(load_frame(tmp_path / "b", "frames/00001.png"), seen(9).picture.image)
+        assert np.array_equal(np.asarray(kept), seen(200).frame.image.numpy())  # not one pixel changed
+    assert torch.equal(load_frame(tmp_path / "b", "frames/00001.png"), seen(9).frame.image)
 
 
 def test_a_layout_that_is_known_is_in_the_log(tmp_path):

@@ -210,10 +210,10 @@ def test_velocities_are_taken_over_a_tenth_of_a_second(rng):
 )
 def test_a_pose_that_is_broken_or_old_or_repeated_is_dropped(bad, why):
     chosen = PoseRelay("vision")
-    assert chosen.hear(MocapSample(1.01, (0.5, 0.0, 0.7), LEVEL), now=1.01) is not None
-    assert chosen.hear(bad, now=1.04) is None
+    assert chosen.update(MocapSample(1.01, (0.5, 0.0, 0.7), LEVEL), now=1.01) is not None
+    assert chosen.update(bad, now=1.04) is None
     assert chosen.dropped == {why: 1}
-    assert chosen.hear(MocapSample(1.05, (0.6, 0.0, 0.7), LEVEL), now=1.05) is not None
+    assert chosen.update(MocapSample(1.05, (0.6, 0.0, 0.7), LEVEL), now=1.05) is not None
 
 
 def test_poses_that_arrive_late_are_not_sent_at_all():

@@ -86,10 +86,10 @@ def test_nobody_else_is_told_anything(autopilot):
 @pytest.mark.parametrize("text", ["", "52.5", "north,east", "52.5,nan", "91,0", "0,181", "0,0,20000", "1,2,3,4"])
 def test_a_place_that_is_none_gets_one_sentence(text):
     with pytest.raises(WordwingError, match=r"--origin is .*; it must be LATITUDE,LONGITUDE"):
-        OriginSender.read(text)
+        OriginSender.parse(text)
 
 
 def test_a_place_is_read_with_and_without_its_altitude():
-    place = OriginSender.read("52.5,-13.25,40.5")
+    place = OriginSender.parse("52.5,-13.25,40.5")
     assert (place.latitude, place.longitude, place.altitude) == (52.5, -13.25, 40.5)
-    assert OriginSender.read("52.5,-13.25").altitude == 0
+    assert OriginSender.parse("52.5,-13.25").altitude == 0

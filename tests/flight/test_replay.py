@@ -41,7 +41,7 @@ def policy(tmp_path_factory) -> str:
 
 @pytest.fixture(scope="module")
 def flown(policy) -> Execution:
-    """A flight with its pictures and beliefs."""
+    """A flight with its images and beliefs."""
     [flight] = fly(LearnedPolicy.from_pretrained(policy, "lab"), Simulator(1), [TASK], max_steps=4, keep_images=True)
     return flight
 

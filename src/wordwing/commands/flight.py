@@ -124,7 +124,7 @@ def mocap(
 
     if not LEAST_RATE <= rate <= MOST_RATE:
         raise WordwingError(f"--rate is {rate}; autopilots want {LEAST_RATE:.0f} to {MOST_RATE:.0f} poses a second")
-    room = None if origin is None else OriginSender.read(origin)
+    room = None if origin is None else OriginSender.parse(origin)
     clock = SystemClock()
     poses = open_source(source, clock, body)
     link, copy = open_link(url), open_link(guardian)

@@ -1,4 +1,4 @@
-"""`wordwing fly`: one instruction, one flight, one film."""
+"""`wordwing fly`: one instruction, one flight, one video."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def fly(
     out: Path = Path("out/fly"),
     drone: Annotated[DroneOptions, tyro.conf.arg(name="")] = NO_DRONE,
 ) -> None:
-    """Fly one instruction and film it.
+    """Fly one instruction and make a video of it.
 
-    The policy reads the text, and its film shows what it thinks: what it sees and remembers, where it wants to pass
+    The policy reads the text, and its video shows what it thinks: what it sees and remembers, where it wants to pass
     and to stop. What is printed says clause by clause whether it did what the text means; what the rules by which texts
     are understood do not understand is not judged.
 
@@ -54,7 +54,7 @@ def fly(
             stop, which do not read: ORACLE follows a path that is sampled among the landmarks.
         vehicle: Where: sim, the batched simulator; lab; or a drone on a wire, mavlink:udp:HOST:PORT, mavlink:tcp:… or
             mavlink:serial:DEVICE:BAUD, with --camera, --arena and --calibration (docs/flight.md).
-        replay: The log of a flight over MAVLink: no new flight, but the film of that one. With pictures in the log it
+        replay: The log of a flight over MAVLink: no new flight, but the video of that one. With images in the log it
             shows what a policy thinks of them: the one that flew, if it comes with wordwing, or that of --policy.
         start: X,Y,YAW: where the drone begins, metres from the arena's centre, x up and y left as seen from above, and
             where it looks, degrees counter-clockwise from x: --start -1,0.5,90. By default the seed chooses.
@@ -73,7 +73,7 @@ def fly(
         from wordwing.flight.replay import replay as film_log
 
         if words:
-            raise WordwingError("--replay films a flight that was flown; leave the instruction out")
+            raise WordwingError("--replay makes the video of a flight that was flown; leave the instruction out")
         film_log(replay, out, None if policy == SHIPPED else policy)
         return
     if not words:

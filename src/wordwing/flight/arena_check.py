@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -56,14 +55,6 @@ class PoseReading:
     armed: bool
 
 
-class Carried(Protocol):
-    """A drone in somebody's hands."""
-
-    def readings(self, seconds: float) -> list[PoseReading]:
-        """What it says during the next seconds."""
-        ...
-
-
 @dataclass(frozen=True)
 class CheckPoint:
     """Where the operator puts the drone."""
@@ -87,7 +78,7 @@ def places(inset: float) -> tuple[CheckPoint, ...]:
     )
 
 
-def measure(drone: Carried, seconds: float = SECONDS) -> PoseReading:
+def measure(drone: MavlinkDrone, seconds: float = SECONDS) -> PoseReading:
     """The mean of some seconds of a drone that stands still and is not armed; else a `WordwingError`."""
     found = drone.readings(seconds)
     if any(reading.armed for reading in found):
@@ -175,7 +166,7 @@ def table(rows: Sequence[PointError], stand: float) -> str:
 
 
 def visit(
-    drone: Carried,
+    drone: MavlinkDrone,
     where: Sequence[CheckPoint],
     ask: Callable[[str], None],
     say: Callable[[str], None],
@@ -205,7 +196,7 @@ def visit(
 
 
 class MavlinkDrone:
-    """A drone on a link. It is only listened to, and asked to say more often where it is."""
+    """A drone on a link, which is only asked to send its pose more often."""
 
     def __init__(
         self, link: MavlinkLink, clock: Clock, codec: Codec | None = None, mocap: MocapSource | None = None
@@ -224,7 +215,7 @@ class MavlinkDrone:
         self._codec = codec or Codec()
         self._factory: MessageFactory | None = None
         self._system: int | None = None  # of the first autopilot that is heard
-        self._beat = -math.inf
+        self._heartbeat_at = -math.inf
         self._armed = False
         self._yaw: float | None = None
 
@@ -233,7 +224,7 @@ class MavlinkDrone:
         end = self._clock.now() + timeout
         found = False
         while self._clock.now() < end and not (found and self._factory is not None):
-            found |= bool(self._listen(0.1))
+            found |= bool(self._receive(0.1))
         if self._factory is None:
             raise WordwingError(f"no autopilot was heard for {timeout:g} s ({self._link.lost or 'nothing came'})")
         if not found:
@@ -244,8 +235,8 @@ class MavlinkDrone:
             )
 
     def idle(self) -> None:
-        """Keep the link alive while the operator walks, and forget what was said meanwhile."""
-        self._listen(0.0)
+        """Keep the link alive while the operator walks, and drop what comes meanwhile."""
+        self._receive(0.0)
 
     def readings(self, seconds: float) -> list[PoseReading]:
         """What it says during the next seconds."""
@@ -255,13 +246,13 @@ class MavlinkDrone:
         end = self._clock.now() + seconds
         found = []
         while self._clock.now() < end:
-            found += self._listen(min(0.1, end - self._clock.now()))
-        return found + self._listen(0.0)  # what has come while this process had to wait
+            found += self._receive(min(0.1, end - self._clock.now()))
+        return found + self._receive(0.0)  # what has come while this process had to wait
 
-    def _listen(self, timeout: float) -> list[PoseReading]:
+    def _receive(self, timeout: float) -> list[PoseReading]:
         now = self._clock.now()
-        if now >= self._beat + 1.0:
-            self._beat = now
+        if now >= self._heartbeat_at + 1.0:
+            self._heartbeat_at = now
             self._link.send(self._codec.pack(heartbeat()))
             if self._factory is not None:  # again and again: a packet may get lost
                 for message in (32, 30):  # LOCAL_POSITION_NED, ATTITUDE
@@ -274,16 +265,16 @@ class MavlinkDrone:
                 system = message.get_srcSystem()
                 if message.get_srcComponent() != AUTOPILOT or self._system not in (None, system):
                     continue  # a camera, or another drone
-                for told in parse_message(message):
-                    if isinstance(told, Heartbeat) and told.autopilot != INVALID:
-                        self._armed = told.armed
+                for item in parse_message(message):
+                    if isinstance(item, Heartbeat) and item.autopilot != INVALID:
+                        self._armed = item.armed
                         if self._factory is None:
-                            self._factory = MessageFactory(flight_stack(told.autopilot), system)
-                            self._system, self._beat = system, -math.inf
-                    elif isinstance(told, Attitude) and self._system is not None:
-                        self._yaw = told.angles[2]
-                    elif isinstance(told, Position) and self._yaw is not None:
-                        x, y, z = told.position
+                            self._factory = MessageFactory(flight_stack(item.autopilot), system)
+                            self._system, self._heartbeat_at = system, -math.inf
+                    elif isinstance(item, Attitude) and self._system is not None:
+                        self._yaw = item.angles[2]
+                    elif isinstance(item, Position) and self._yaw is not None:
+                        x, y, z = item.position
                         if self._mocap is None or self._height is not None:
                             height = z if self._height is None else self._height
                             found.append(PoseReading((x, y, height), self._yaw, self._armed))

@@ -1,7 +1,7 @@
-"""The drone's camera by PyAV: the newest picture, when it was taken, and whether it still changes.
+"""The drone's camera by PyAV: the newest image, when it was taken, and whether it still changes.
 
-A picture's time is when it arrived less the latency that `camera.json` states. Where the stream carries times of its
-own, a picture that came later than the quickest ones of the last seconds is older by so much: pictures that queue up
+An image's time is when it arrived less the latency that `camera.json` states. Where the stream carries times of its
+own, an image that came later than the quickest ones of the last seconds is older by so much: images that queue up
 somewhere on the way do not pass for fresh.
 """
 
@@ -11,7 +11,6 @@ import errno
 import math
 import os
 import threading
-from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from torch import Tensor
 
 from wordwing.errors import WordwingError
 from wordwing.flight.calibration import Calibration
+from wordwing.flight.guardian.pose_history import ClockSync
 from wordwing.flight.mavlink.clock import Clock, SystemClock
 from wordwing.lens import Rectifier
 
@@ -30,19 +30,19 @@ RETRY = 0.5
 """How long to wait before a lost camera is opened again, seconds."""
 
 OPEN_SECONDS, READ_SECONDS = 5.0, 1.0
-"""How long a camera may take to open, and to send its next picture, before it counts as lost."""
+"""How long a camera may take to open, and to send its next image, before it counts as lost."""
 
 WINDOW = 10.0
-"""Seconds in which the quickest picture tells how long the way is."""
+"""Seconds in which the quickest image tells how long the way is."""
 
 SAME = 0.1
-"""Pictures that differ by less than this on average, of 255, are the same: a sensor's noise alone is more, but what an
-encoder makes of one and the same picture is not always the same."""
+"""Images that differ by less than this on average, of 255, are the same: a sensor's noise alone is more, but what an
+encoder makes of one and the same image is not always the same."""
 
 STREAMS = ("rtsp://", "rtsps://", "rtp://", "udp://", "tcp://", "http://", "https://", "srt://")
 
 LOW_DELAY = {"fflags": "nobuffer", "flags": "low_delay", "probesize": "200000", "analyzeduration": "500000"}
-"""FFmpeg's options for streams: no picture waits for the next one."""
+"""FFmpeg's options for streams: no image waits for the next one."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class CameraFrame:
     taken: float
     """When the shutter closed, on our clock, seconds."""
     number: int
-    """Counts pictures from 1; with lost and skipped ones left out."""
+    """Counts images from 1; with lost and skipped ones left out."""
 
 
 class VideoSource:
@@ -68,12 +68,11 @@ class VideoSource:
         self._taken = self._changed = -math.inf
         self._number = 0
         self._thumb: NDArray[np.int16] | None = None
-        self._ways: deque[tuple[float, float]] = deque()
-        self._last_stamp = -math.inf
+        self.restart()
         self._seen: CameraFrame | None = None
 
     def put(self, raw: NDArray[np.uint8], arrived: float, stamp: float | None = None) -> None:
-        """Take a picture in.
+        """Take an image in.
 
         Args:
             raw: [H, W, 3] RGB, of the size that the calibration is for.
@@ -83,8 +82,7 @@ class VideoSource:
         expected = (self.calibration.height, self.calibration.width, 3)
         if raw.shape != expected:
             raise WordwingError(
-                f"the camera's pictures are {raw.shape[1]}×{raw.shape[0]}; camera.json is for "
-                f"{expected[1]}×{expected[0]}"
+                f"the camera's images are {raw.shape[1]}×{raw.shape[0]}; camera.json is for {expected[1]}×{expected[0]}"
             )
         taken = arrived - self.calibration.latency - self._queued(arrived, stamp)
         thumb = raw[::4, ::4].astype(np.int16)
@@ -105,11 +103,10 @@ class VideoSource:
 
     def restart(self) -> None:
         """The stream begins anew, and with it its times."""
-        self._ways.clear()
-        self._last_stamp = -math.inf
+        self._sync, self._last_stamp = ClockSync(WINDOW), -math.inf
 
     def latest(self) -> CameraFrame | None:
-        """The newest picture, straightened; None before the first."""
+        """The newest image, straightened; None before the first."""
         with self._lock:
             raw, taken, number = self._raw, self._taken, self._number
         if raw is None:
@@ -120,32 +117,27 @@ class VideoSource:
         return self._seen
 
     def age(self, now: float) -> float:
-        """Seconds since the newest picture was taken; infinite before the first."""
+        """Seconds since the newest image was taken; infinite before the first."""
         with self._lock:
             return now - self._taken
 
     def unchanged(self, now: float) -> float:
-        """Seconds since the newest picture that differs from the one before was taken; infinite before the first.
+        """Seconds since the newest image that differs from the one before was taken; infinite before the first.
 
-        A camera that hangs may send the same picture again and again.
+        A camera that hangs may send the same image again and again.
         """
         with self._lock:
             return now - self._changed
 
     def _queued(self, arrived: float, stamp: float | None) -> float:
-        """How much longer than the quickest one a picture was under way, seconds."""
+        """How much longer than the quickest one an image was under way, seconds."""
         if stamp is None:
             return 0.0
         if stamp < self._last_stamp:  # the camera has begun to count anew
-            self._ways.clear()
+            self.restart()
         self._last_stamp = stamp
-        way = arrived - stamp
-        while self._ways and self._ways[0][0] < arrived - WINDOW:
-            self._ways.popleft()
-        while self._ways and self._ways[-1][1] >= way:  # so that the first one is always the quickest
-            self._ways.pop()
-        self._ways.append((arrived, way))
-        return way - self._ways[0][1]
+        self._sync.add(stamp, arrived)
+        return arrived - stamp - self._sync.offset
 
 
 class CameraStream(VideoSource):
@@ -157,7 +149,7 @@ class CameraStream(VideoSource):
         Args:
             source: `/dev/video0`, `rtsp://…`, `udp://…` or a file, which is played at its own pace.
             calibration: Of the camera.
-            clock: Whose times pictures have.
+            clock: Whose times images have.
         """
         self.source = str(source)
         self._is_file = not self.source.startswith((*STREAMS, "/dev/"))
@@ -172,14 +164,11 @@ class CameraStream(VideoSource):
         self._thread = threading.Thread(target=self._run, name="camera", daemon=True)
 
     def start(self, timeout: float = 10.0) -> None:
-        """Open it and wait for the first picture; a `WordwingError` says why none came."""
+        """Open it and wait for the first image; a `WordwingError` says why none came."""
         self._thread.start()
-        if not self._arrived.wait(timeout):
+        if not self._arrived.wait(timeout) or self.latest() is None:
             self.close()
-            raise WordwingError(f"no picture came from {self.source} ({self.failure or 'it sends nothing'})")
-        if self.latest() is None:
-            self.close()
-            raise WordwingError(f"no picture came from {self.source} ({self.failure})")
+            raise WordwingError(f"no image came from {self.source} ({self.failure or 'it sends nothing'})")
 
     def close(self) -> None:
         """Let go of the camera; may be called twice."""
@@ -203,7 +192,7 @@ class CameraStream(VideoSource):
                 self.failure = "the video is over" if self.ended else "the stream ended"
             except (av.FFmpegError, OSError, ValueError) as error:
                 self.failure = _why(error)
-            except WordwingError as error:  # pictures of another size, which waiting does not change
+            except WordwingError as error:  # images of another size, which waiting does not change
                 self.failure = str(error)
                 self._arrived.set()
             if self._is_file:  # another try would begin it anew, or fail again
@@ -212,7 +201,7 @@ class CameraStream(VideoSource):
             self._stopping.wait(RETRY)
 
     def _read(self) -> None:
-        """Take pictures in until there are no more."""
+        """Take images in until there are no more."""
         import av
 
         options: dict[str, Any] = {"timeout": (OPEN_SECONDS, READ_SECONDS)}
@@ -226,7 +215,7 @@ class CameraStream(VideoSource):
             if not container.streams.video:
                 raise ValueError("there is no video in it")
             stream = container.streams.video[0]
-            stream.thread_type = "SLICE"  # threads that share pictures out make each one wait for others
+            stream.thread_type = "SLICE"  # threads that share images out make each one wait for others
             self.connections += 1
             self.restart()
             begun: float | None = None

@@ -55,16 +55,16 @@ def fly_drone(
     out: Path,
     policy: Policy | None = None,
 ) -> None:
-    """Fly once over MAVLink, and film it from its log; raises `FlightOverError` in the end if it ended early.
+    """Fly once over MAVLink, and make a video from its log; raises `FlightOverError` in the end if it ended early.
 
     Args:
         instruction: What the drone is told.
         url: Of the link, after `mavlink:`.
         policy_name: Who flies.
         options: How to reach the drone.
-        layout_file: What stands in the arena, for the film and the judge alone; the policy is not told.
-        out: Folder of the film.
-        policy: Flies instead of the one that is named; no film is made.
+        layout_file: What stands in the arena, for the video and the judge alone; the policy is not told.
+        out: Folder of the video.
+        policy: Flies instead of the one that is named; no video is made.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)  # shells let what runs in the background ignore it
     arena = Arena.load(options.arena)
@@ -97,7 +97,7 @@ def fly_drone(
         )
 
         def check(state: GuardianState) -> None:
-            """With everything running that runs in flight: camera, sender, and the lab that draws pictures."""
+            """With everything running that runs in flight: camera, sender, and the lab that draws images."""
             check_latency(decision_latency(policy, instruction, guardian.clock), lab=state.lab)
             confirm(state, instruction, options)
 
@@ -112,14 +112,18 @@ def fly_drone(
         log.begin(guardian.clock.now(), time.time(), instruction, policy_name, PREFIX + url, arena, layout)
         try:
             with vehicle:
-                flight = fly_logged(policy, vehicle, _task(instruction, layout), log, guardian.clock)
+                task = Task(instruction, layout or Layout(()), (0.0, 0.0), 0.0, np.zeros((0, 2)))
+                flight = fly_logged(policy, vehicle, task, log, guardian.clock)
             early = tell(flight, vehicle.state, dry=options.dry_run)
         finally:
             print(f"log: {folder / EVENTS}")
             if log.failed is not None:
                 print(f"the log is not complete ({log.failed})")
     if named and not options.dry_run:
-        _film(folder, out, policy_name)
+        try:
+            replay(folder, out, policy_name)
+        except WordwingError as error:  # a flight that ended before it began leaves no video
+            print(f"no video: {error}")
     if early is not None:
         raise FlightOverError(early)
 
@@ -133,7 +137,7 @@ class DryVehicle(MavlinkVehicle):
         speed, turn = float(would.forward[0]), math.degrees(float(would.yaw_rate[0]))
         what = f"would send {speed:.2f} m/s forward, {turn:+.0f}°/s (left is +)"
         if self._refused:
-            ages = f"its picture was {self._image_age:.2f} s old, it took {self._thinking:.2f} s"
+            ages = f"its image was {self._image_age:.2f} s old, it took {self._thinking:.2f} s"
             what = f"would hover: the decision was refused ({ages})"
         self._say(f"at {_where(self.state)}: {what}")
         return would
@@ -142,7 +146,7 @@ class DryVehicle(MavlinkVehicle):
         """No guardian ends a dry run, so that a camera that has died would be waited for without end."""
         super()._check()
         if self._guardian.clock.now() - max(self._begun, self._looked_at, self._sent_at) > PATIENCE:
-            raise FlightOverError(f"no picture with a pose of its moment has come for {PATIENCE:g} s")
+            raise FlightOverError(f"no image with a pose of its moment has come for {PATIENCE:g} s")
 
 
 def fly_logged(policy: Policy, vehicle: Vehicle, task: Task, log: FlightLog, clock: Clock) -> Execution:
@@ -166,23 +170,14 @@ def confirm(state: GuardianState, instruction: str, options: DroneOptions, ask: 
         raise WordwingError("--yes is for wordwing's lab, and this vehicle does not say that it is the lab")
     if not sys.stdin.isatty():
         raise WordwingError("a real drone is armed only after a confirmation typed on a terminal; there is none")
-    print(_summary(state, instruction))
+    print(f"vehicle      system {state.system}, {state.autopilot} {state.version or ''}".rstrip())
+    print(f"battery      {'unknown' if state.battery is None else f'{state.battery:.0%}'}")
+    print(f"in the arena {_where(state)}")
+    print(f'instruction  "{instruction}"')
+    print("A safety pilot must be ready to take over. Nothing avoids obstacles.")
     wanted = f"fly {state.system}"
     if not _typed(wanted, f'Type "{wanted}" to arm it, anything else to leave it on the floor: ', ask):
         raise WordwingError("not confirmed; the drone stays on the floor")
-
-
-def _summary(state: GuardianState, instruction: str) -> str:
-    battery = "unknown" if state.battery is None else f"{state.battery:.0%}"
-    return "\n".join(
-        [
-            f"vehicle      system {state.system}, {state.autopilot} {state.version or ''}".rstrip(),
-            f"battery      {battery}",
-            f"in the arena {_where(state)}",
-            f'instruction  "{instruction}"',
-            "A safety pilot must be ready to take over. Nothing avoids obstacles.",
-        ]
-    )
 
 
 def _where(state: GuardianState | None) -> str:
@@ -210,11 +205,6 @@ def approve(state: GuardianState, ask: Callable[[str], str] = input) -> None:
         raise WordwingError("not confirmed; no parameter was written")
 
 
-def _task(instruction: str, layout: Layout | None) -> Task:
-    """The flight as the pilot's loop knows it: nobody has flown it before."""
-    return Task(instruction, layout or Layout(()), (0.0, 0.0), 0.0, np.zeros((0, 2)))
-
-
 def tell(flight: Execution, state: GuardianState | None, *, dry: bool) -> str | None:
     """Say what has become of the drone.
 
@@ -232,10 +222,3 @@ def tell(flight: Execution, state: GuardianState | None, *, dry: bool) -> str | 
     print(end, flush=True)
     landed = state is not None and state.phase is Phase.LANDED and state.why.endswith(ORDERED)
     return flight.interrupted if landed or flight.interrupted else f"the drone has not landed by our order: {end}"
-
-
-def _film(folder: Path, out: Path, policy_name: str) -> None:
-    try:
-        replay(folder, out, policy_name)
-    except WordwingError as error:  # a flight that ended before it began leaves no film
-        print(f"no film: {error}")

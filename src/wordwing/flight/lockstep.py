@@ -19,12 +19,11 @@ from wordwing.flight.guardian.safety import FenceMargins, FlightLimits, Timeouts
 from wordwing.flight.guardian_client import GuardianClient
 from wordwing.flight.mavlink.clock import ManualClock
 from wordwing.flight.mavlink_vehicle import MavlinkVehicle
-from wordwing.flight.mocap.relay import MocapSample
+from wordwing.flight.mocap.relay import MocapSample, MocapSource
 from wordwing.flight.served.autopilot_profile import AutopilotName
 from wordwing.flight.served.vehicle import ServedLab
 from wordwing.interface import Domain, Environment
 from wordwing.lab.vehicle import LabConfig
-from wordwing.world.layout import Layout
 from wordwing.world.tasks import Task
 
 STEP = 0.01
@@ -34,11 +33,10 @@ PILOT = "pilot"
 """Who speaks to the lab."""
 
 
-class LabLink:
+class LabLink(MocapSource):
     """A link to a served lab, and its motion capture; waiting on it is what lets the lab's time pass."""
 
     lost: str | None = None
-    ended, broken = False, 0
 
     def __init__(self, lab: ServedLab, clock: ManualClock) -> None:
         self._lab, self._clock = lab, clock
@@ -57,9 +55,6 @@ class LabLink:
         """Poses of motion capture that have been measured."""
         taken = self._lab.mocap.take()
         return [MocapSample(time, (x, y, z), (a, b, c, d)) for time, (x, y, z), (a, b, c, d) in taken]
-
-    def close(self) -> None:
-        """There is nothing to release."""
 
 
 class LockstepClient(GuardianClient):
@@ -148,21 +143,18 @@ class LockstepCamera(VideoSource):
         self.put(raw, min(taken + self.calibration.latency, self._clock.now()), taken)
 
 
-def lockstep_vehicle(
-    layout: Layout, start_xy: Sequence[float], start_yaw: float, seed: int, autopilot: AutopilotName
-) -> MavlinkVehicle:
-    """The lab over MAVLink in simulated time, as near to the fences as the in-process lab may come."""
-    config = LabConfig()
-    lab = ServedLab(layout, start_xy, start_yaw, seed=seed, autopilot=autopilot, config=config)
-    client = LockstepClient(lab, fence=FenceMargins(config.fence_margin, config.side_margin, edge=0.0))
-    return MavlinkVehicle(client, LockstepCamera(lab, client.clock), lambda _state: None, say=lambda _words: None)
-
-
 @contextmanager
 def open_lockstep(
     domain: Domain, tasks: Sequence[Task], *, autopilot: AutopilotName, seed: int = 0, **_others: object
 ) -> Iterator[Environment]:
-    """The lab over MAVLink for the only task; called like `execution.environments.open_environment`."""
+    """The lab over MAVLink in simulated time for the only task, as near to the fences as the in-process lab may come.
+
+    It is called like `execution.environments.open_environment`.
+    """
     [task] = tasks
-    with lockstep_vehicle(task.layout, task.start_xy, task.start_yaw, seed, autopilot) as drone:
+    config = LabConfig()
+    lab = ServedLab(task.layout, task.start_xy, task.start_yaw, seed=seed, autopilot=autopilot, config=config)
+    client = LockstepClient(lab, fence=FenceMargins(config.fence_margin, config.side_margin, edge=0.0))
+    camera = LockstepCamera(lab, client.clock)
+    with MavlinkVehicle(client, camera, lambda _state: None, say=lambda _sentence: None) as drone:
         yield drone

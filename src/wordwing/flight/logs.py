@@ -1,4 +1,4 @@
-"""Logs of flights: a folder with `events.jsonl`, `flight.tlog` and, only if asked for, the pictures that were seen.
+"""Logs of flights: a folder with `events.jsonl`, `flight.tlog` and, only if asked for, the images that were seen.
 
 `events.jsonl` has one JSON object a line, each with `time` (seconds of the clock that all processes of a flight share)
 and `kind`; the others depend on the kind. These are written here:
@@ -85,13 +85,13 @@ class FlightLog(EventLog):
         )
 
     def observation(self, time: float, seen: MatchedObservation) -> None:
-        """What the policy was shown, its picture only if pictures are kept."""
+        """What the policy was shown, its image only if images are kept."""
         self._observations += 1
         name = None
         if self.record and self.failed is None:
             name = f"{FRAMES}/{self._observations:05d}.png"
             try:
-                Image.fromarray(seen.picture.image.numpy()).save(self.folder / name, compress_level=1)
+                Image.fromarray(seen.frame.image.numpy()).save(self.folder / name, compress_level=1)
             except OSError as error:
                 self.failed, name = (error.strerror or "unknown").lower(), None
         self.event(
@@ -100,7 +100,7 @@ class FlightLog(EventLog):
             number=self._observations,
             position=seen.pose.position,
             quaternion=seen.pose.quaternion,
-            image_time=round(seen.picture.taken, 4),
+            image_time=round(seen.frame.taken, 4),
             gap=round(seen.gap, 4),
             frame=name,
         )
@@ -159,7 +159,7 @@ def read_events(folder: str | Path) -> list[LoggedEvent]:
 
 
 def load_frame(folder: Path, name: str) -> Tensor | None:
-    """[72, 128, 3] uint8 a recorded picture; None if it is not there, whole and of that size."""
+    """[72, 128, 3] uint8 a recorded image; None if it is not there, whole and of that size."""
     try:
         place = folder / FRAMES / Path(name).name  # nowhere else, whatever the log says
         return torch.from_numpy(read_picture(place, 128, 72, ("PNG",)))

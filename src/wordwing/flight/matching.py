@@ -1,4 +1,4 @@
-"""Pictures and poses of the same moment: what the policy is shown must be where it was seen from."""
+"""Images and poses of the same moment: what the policy is shown must be where it was seen from."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from wordwing.frames import Pose
 from wordwing.interface import Observation
 
 TOLERANCE = 0.05
-"""How far from a picture's moment the nearest pose may be, seconds; at 0.7 m/s and 1 rad/s that is 3.5 cm and 3°."""
+"""How far from an image's moment the nearest pose may be, seconds; at 0.7 m/s and 1 rad/s that is 3.5 cm and 3°."""
 
 
 class UnmatchedError(WordwingError):
-    """A picture without a pose of its moment; `str()` says which is missing."""
+    """An image without a pose of its moment; `str()` says which is missing."""
 
 
 class PoseTrack:
@@ -67,34 +67,34 @@ class PoseTrack:
 
 @dataclass(frozen=True)
 class MatchedObservation:
-    """A picture and the pose that it was taken at."""
+    """An image and the pose that it was taken at."""
 
-    picture: CameraFrame
+    frame: CameraFrame
     pose: Pose
     """World frame, no batch dimension."""
     gap: float
-    """Seconds from the picture to the nearest pose that was measured."""
+    """Seconds from the image to the nearest pose that was measured."""
 
     def observation(self, begun: float) -> Observation:
         """The same for a policy, of a flight that began at a time on our clock."""
-        time = torch.tensor([self.picture.taken - begun])
+        time = torch.tensor([self.frame.taken - begun])
         pose = Pose(self.pose.position[None].float(), self.pose.quaternion[None].float())
-        return Observation(self.picture.image[None], pose, time)
+        return Observation(self.frame.image[None], pose, time)
 
 
-def match(picture: CameraFrame | None, poses: PoseTrack, tolerance: float = TOLERANCE) -> MatchedObservation:
-    """Find the pose that a picture was taken at; raises `UnmatchedError` if none is near enough in time.
+def match(frame: CameraFrame | None, poses: PoseTrack, tolerance: float = TOLERANCE) -> MatchedObservation:
+    """Find the pose that an image was taken at; raises `UnmatchedError` if none is near enough in time.
 
     Args:
-        picture: What was seen; None if nothing was yet.
+        frame: What was seen; None if nothing was yet.
         poses: Where the drone was, world frame, on the same clock.
         tolerance: How far the nearest pose may be, seconds.
     """
-    if picture is None:
-        raise UnmatchedError("there is no picture yet")
-    pose, gap = poses.pose_at(picture.taken), poses.gap_at(picture.taken)
+    if frame is None:
+        raise UnmatchedError("there is no image yet")
+    pose, gap = poses.pose_at(frame.taken), poses.gap_at(frame.taken)
     if pose is None:
         raise UnmatchedError("there is no pose yet")
     if not gap <= tolerance:  # NaN is not, either
-        raise UnmatchedError(f"the nearest pose is {gap:.3f} s from the picture; {tolerance:g} s is the most")
-    return MatchedObservation(picture, pose, gap)
+        raise UnmatchedError(f"the nearest pose is {gap:.3f} s from the image; {tolerance:g} s is the most")
+    return MatchedObservation(frame, pose, gap)

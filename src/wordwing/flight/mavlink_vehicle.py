@@ -1,4 +1,4 @@
-"""A drone that speaks MAVLink, as a vehicle: it waits, asks, takes off, matches pictures with poses, and lands.
+"""A drone that speaks MAVLink, as a vehicle: it waits, asks, takes off, matches images with poses, and lands.
 
 What is sent to the drone is the guardian's business; this only orders it. As soon as the guardian does not fly any
 more, be it that it lands or that somebody else has taken over, every call raises `FlightOverError` with the reason.
@@ -15,6 +15,7 @@ import torch
 from wordwing.errors import WordwingError
 from wordwing.flight.camera_stream import VideoSource
 from wordwing.flight.decision_latency import likely_cause
+from wordwing.flight.guardian.pose_history import TINY
 from wordwing.flight.guardian.protocol import (
     FINAL,
     GROUND,
@@ -39,13 +40,10 @@ ALIVE_EVERY = 0.25
 """How often the guardian is told that the pilot is there while the pilot waits, seconds."""
 
 FROZEN = 0.4
-"""A picture that has not changed for longer counts as old: a drone in the air never keeps quite still, seconds."""
+"""An image that has not changed for longer counts as old: a drone in the air never keeps quite still, seconds."""
 
 SENT_WITHIN = 0.3
 """How long the guardian may take to send a decision, seconds."""
-
-TINY = 1e-6
-"""Sums of seconds are not exact."""
 
 READY_WITHIN = 90.0
 """How long an autopilot may take to know where it is, seconds; a real one took 41 with GPS and 14 without."""
@@ -93,24 +91,13 @@ class MavlinkVehicle(Vehicle):
         approve: Callable[[GuardianState], None] | None = None,
         dry: bool = False,
     ) -> None:
-        self._guardian = guardian
-        self._camera = camera
-        self._confirm = confirm
-        self._log = log
-        self._say = say
-        self._approve = approve
-        self._dry = dry
-        self._begun = 0.0
-        self._underway = False
-        self._spoke_at = -math.inf
+        self._guardian, self._camera, self._confirm = guardian, camera, confirm
+        self._log, self._say, self._approve, self._dry = log, say, approve, dry
         self._seen: MatchedObservation | None = None
-        self._sent_at = -math.inf
-        self._thinking = self._slowest = 0.0
-        self._image_age = 0.0
-        self._refused = False
-        self._looked_at = 0.0
         self._last_state: GuardianState | None = None
-        self._closed = False
+        self._begun = self._looked_at = self._thinking = self._slowest = self._image_age = 0.0
+        self._order_at = self._sent_at = -math.inf
+        self._underway = self._refused = self._closed = False
 
     def connect(self) -> None:
         """Wait until nothing speaks against a flight, have it confirmed, take off and hover."""
@@ -126,14 +113,14 @@ class MavlinkVehicle(Vehicle):
         self._begun = self._guardian.clock.now()
 
     def observe(self) -> Observation:
-        """The newest picture with the pose that it was taken at; waits for one that has not been seen yet."""
+        """The newest image with the pose that it was taken at; waits for one that has not been seen yet."""
         while True:
             self._check()
             try:
                 seen = match(self._camera.latest(), self._guardian.poses)
             except UnmatchedError:
                 seen = None
-            if seen is not None and (self._seen is None or seen.picture.number != self._seen.picture.number):
+            if seen is not None and (self._seen is None or seen.frame.number != self._seen.frame.number):
                 break
             self._pass(LOOK)
         self._seen = seen
@@ -168,18 +155,11 @@ class MavlinkVehicle(Vehicle):
     def wait(self, seconds: float) -> None:
         """Until so long after the last decision, less the time that a decision takes: decisions come at even pace."""
         now = self._guardian.clock.now()
-        until = (now if math.isinf(self._sent_at) else self._sent_at) + seconds - self._thinking
-        while (rest := until - self._guardian.clock.now()) > TINY:
-            self._check()
-            self._pass(min(rest, ALIVE_EVERY))
+        self._wait_until((now if math.isinf(self._sent_at) else self._sent_at) + seconds - self._thinking)
 
     def hover(self, seconds: float) -> None:
         """Stay where it is."""
-        until = self._guardian.clock.now() + seconds
-        while (rest := until - self._guardian.clock.now()) > TINY:
-            self._check()
-            self._order(Hold())
-            self._pass(min(rest, ALIVE_EVERY))
+        self._wait_until(self._guardian.clock.now() + seconds, Hold())
 
     def land(self) -> None:
         """Have the drone land, and wait until it stands, or nobody here can do more."""
@@ -208,6 +188,14 @@ class MavlinkVehicle(Vehicle):
             return self._last_state
         return None if self._left_alone() else self._guardian.state()
 
+    def _wait_until(self, time: float, order: Hold | None = None) -> None:
+        """Until a time of the clock, with an order again and again."""
+        while (rest := time - self._guardian.clock.now()) > TINY:
+            self._check()
+            if order is not None:
+                self._order(order)
+            self._pass(min(rest, ALIVE_EVERY))
+
     def _wait_until_sent(self, made_at: float) -> GuardianState:
         """Until the guardian has sent a decision, or has had the time to and has not."""
         while True:
@@ -222,14 +210,14 @@ class MavlinkVehicle(Vehicle):
         if self._seen is None:
             return -math.inf
         unchanged = self._camera.unchanged(now)
-        taken = self._seen.picture.taken
+        taken = self._seen.frame.taken
         return min(taken, now - unchanged) if unchanged > FROZEN else taken
 
     def _wait_until_ready(self) -> GuardianState:
         clock = self._guardian.clock
         began, told, asked = clock.now(), "", False
         while True:
-            state = self._told()
+            state = self._checked_state()
             if state is not None and (state.phase is Phase.READY or (self._dry and state.pose is not None)):
                 return state
             waited = clock.now() - began
@@ -240,7 +228,12 @@ class MavlinkVehicle(Vehicle):
             known = [finding for finding in wrong if finding.value is not None]
             if state is not None and wrong and state.unready == tuple(str(finding) for finding in wrong):
                 if self._approve is None or not known or asked:
-                    raise WordwingError(_about_parameters(state.unready, allowed=self._approve is not None))
+                    hint = (
+                        "they could not be written"
+                        if self._approve
+                        else "--set-parameters writes them, after showing old and new"
+                    )
+                    raise WordwingError(f"{'; '.join(state.unready)} ({hint})")
                 self._approve(state)
                 self._order(SetParameters())
                 asked = True
@@ -254,7 +247,7 @@ class MavlinkVehicle(Vehicle):
     def _wait_for_hover(self) -> None:
         until = self._guardian.clock.now() + TAKEN_WITHIN
         while True:
-            state = self._told()
+            state = self._checked_state()
             if state is not None and state.phase not in (*GROUND, Phase.TAKING_OFF):
                 break
             if state is not None and state.phase in GROUND and (state.unready or self._guardian.clock.now() > until):
@@ -267,13 +260,13 @@ class MavlinkVehicle(Vehicle):
         """Hover until the camera is as high as the policy knows it; a take-off ends a little off."""
         until = self._guardian.clock.now() + HEIGHT_WITHIN
         while self._guardian.clock.now() < until:
-            state = self._told()
+            state = self._checked_state()
             if state is not None and state.pose is not None and abs(state.pose[2] - FLIGHT_HEIGHT) < LEVEL:
                 return
             self.hover(ALIVE_EVERY)
 
     def _check(self) -> None:
-        state = self._told()
+        state = self._checked_state()
         if state is None or self._dry:
             return
         if state.phase not in (Phase.HOLDING, Phase.FLYING):
@@ -286,7 +279,7 @@ class MavlinkVehicle(Vehicle):
             why, lab=state.lab, latency=self._slowest, unchanged=unchanged, failure=self._camera.failure
         )
 
-    def _told(self) -> GuardianState | None:
+    def _checked_state(self) -> GuardianState | None:
         if self._guardian.lost is not None:
             if not self._underway:
                 raise WordwingError(self._guardian.lost)
@@ -301,16 +294,11 @@ class MavlinkVehicle(Vehicle):
 
     def _order(self, order: TakeOff | Decision | Hold | Land | SetParameters) -> None:
         self._guardian.order(order)
-        self._spoke_at = self._guardian.clock.now()
+        self._order_at = self._guardian.clock.now()
 
     def _pass(self, seconds: float) -> None:
         """Let time pass, and let the guardian know that someone is here."""
-        if self._guardian.clock.now() - self._spoke_at >= ALIVE_EVERY:
+        if self._guardian.clock.now() - self._order_at >= ALIVE_EVERY:
             self._guardian.order(KeepAlive())
-            self._spoke_at = self._guardian.clock.now()
+            self._order_at = self._guardian.clock.now()
         self._guardian.sleep(seconds)
-
-
-def _about_parameters(unready: tuple[str, ...], *, allowed: bool) -> str:
-    hint = "they could not be written" if allowed else "--set-parameters writes them, after showing old and new"
-    return f"{'; '.join(unready)} ({hint})"

@@ -22,13 +22,13 @@ class DroneOptions:
     """Where the guardian listens to motion capture, which wordwing flight mocap copies there; without it nothing is
     armed."""
     camera: str = ""
-    """The drone's camera: a device (/dev/video0), a stream (rtsp://…, udp://…, tcp://…) or a film."""
+    """The drone's camera: a device (/dev/video0), a stream (rtsp://…, udp://…, tcp://…) or a video."""
     calibration: Path = Path("camera.json")
     """The camera's calibration."""
     log: Path | None = None
     """Folder for the flight's log; by default one named by the time, under --out."""
     record: bool = False
-    """Keep the camera's pictures in the log. They show people: ask them first."""
+    """Keep the camera's images in the log. They show people: ask them first."""
     yes: bool = False
     """Take off without asking; works only for a vehicle that says that it is wordwing's lab."""
     dry_run: bool = False

@@ -60,7 +60,7 @@ class FlownEvent:
 
 
 def replay(log: Path, out: Path, policy: str | None = None, say: Callable[[str], None] = print) -> None:
-    """Write the film of a log.
+    """Write the video of a log.
 
     Args:
         log: A flight's folder.
@@ -79,36 +79,29 @@ def replay(log: Path, out: Path, policy: str | None = None, say: Callable[[str],
     title = f"{Path(name or logged).name or 'somebody'} on {told.get('vehicle') or 'a drone'}"
     overhead = overheads([flight.task.layout], MAP_SIZE)[0]
     seen = bool(flight.images[0])
-    if seen and name and name not in BASELINES:
-        thinker = load_policy(name, "lab")
-        if isinstance(thinker, LearnedPolicy):
-            flight = think_again(flight, thinker)
-            marked = word_issues(flight.task.instruction, thinker.vocabulary)
-            frames = belief_frames(flight, overhead, title, marked, thinker.network.config.stop_threshold)
-            strip: Callable[[list[Image.Image]], Image.Image] = partial(
-                belief_strip, flight, overhead=overhead, title=title, marked=marked, verdict=_judged(flight, told)
-            )
-            write_videos(flight, frames, strip, out)
-            _tell(flight, title, told, out, tell)
-            return
-    if seen and logged and not name:
-        tell(f"to see what it thought, name its folder: --policy {logged}")
-    if not seen:
-        flight = replace(flight, images=((_unseen(),) * len(flight.positions),))
-    write_videos(flight, flight_frames(flight, overhead, title), filmstrip, out)
-    _tell(flight, title, told, out, tell)
-
-
-def _tell(flight: Execution, title: str, told: dict[str, Any], out: Path, say: Callable[[str], None]) -> None:
-    say(f'"{flight.task.instruction}"')
-    why = told.get("broken off")
-    if why is None:
-        say(ending(flight, title))
+    thinker = load_policy(name, "lab") if seen and name and name not in BASELINES else None
+    strip: Callable[[list[Image.Image]], Image.Image] = filmstrip
+    if isinstance(thinker, LearnedPolicy):
+        flight = think_again(flight, thinker)
+        marked = word_issues(flight.task.instruction, thinker.vocabulary)
+        frames = belief_frames(flight, overhead, title, marked, thinker.network.config.stop_threshold)
+        strip = partial(
+            belief_strip, flight, overhead=overhead, title=title, marked=marked, verdict=_judged(flight, told)
+        )
     else:
-        say(f"{title} was broken off after {len(flight.setpoints) * CONTROL_PERIOD:.1f} s: {why}")
+        if seen and logged and not name:
+            tell(f"to see what it thought, name its folder: --policy {logged}")
+        if not seen:
+            flight = replace(flight, images=((_unseen(),) * len(flight.positions),))
+        frames = flight_frames(flight, overhead, title)
+    write_videos(flight, frames, strip, out)
+    tell(f'"{flight.task.instruction}"')
+    why = told.get("broken off")
+    seconds = len(flight.setpoints) * CONTROL_PERIOD
+    tell(ending(flight, title) if why is None else f"{title} was broken off after {seconds:.1f} s: {why}")
     for line in _judged(flight, told):
-        say(line)
-    say(f"video: {out / 'flight.mp4'}")
+        tell(line)
+    tell(f"film: {out / 'flight.mp4'}")
 
 
 def _judged(flight: Execution, told: dict[str, Any]) -> list[str]:
@@ -121,7 +114,7 @@ def _judged(flight: Execution, told: dict[str, Any]) -> list[str]:
 def read_flight(log: Path) -> tuple[Execution, dict[str, Any]]:
     """A flight as its log has it, and what its first event says; and why it was "broken off", if it was.
 
-    Where the log does not say what stood in the arena, its layout is empty. Pictures are there only if all of them
+    Where the log does not say what stood in the arena, its layout is empty. Images are there only if all of them
     were kept.
     """
     events = read_events(log)
@@ -133,7 +126,9 @@ def read_flight(log: Path) -> tuple[Execution, dict[str, Any]]:
         count = "is one observation" if seen else "are no observations"
         raise WordwingError(f"{log}: there {count} in this log; a video needs two or more")
     if len(seen) > MAX_OBSERVATIONS:
-        raise WordwingError(f"{log}: there are more than {MAX_OBSERVATIONS} observations in this log, too many to film")
+        raise WordwingError(
+            f"{log}: there are more than {MAX_OBSERVATIONS} observations in this log, too many for a video"
+        )
     folder = log if log.is_dir() else log.parent
     observations = [_parse(ObservationEvent, event, log) for event in seen]
     positions = np.array([observation.position for observation in observations], np.float32)
@@ -198,7 +193,7 @@ def _parse(kind: type[T], event: LoggedEvent, log: Path) -> T:
 
 
 def _unseen() -> NDArray[np.uint8]:
-    """Stands for pictures that were not kept."""
-    picture = Image.new("RGB", (128, 72), LIGHT)
-    ImageDraw.Draw(picture).text((64, 36), "not recorded", GREY, font(12), anchor="mm")
-    return np.asarray(picture)
+    """Stands for images that were not kept."""
+    image = Image.new("RGB", (128, 72), LIGHT)
+    ImageDraw.Draw(image).text((64, 36), "not recorded", GREY, font(12), anchor="mm")
+    return np.asarray(image)

@@ -9,53 +9,54 @@ import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 
 from wordwing.files import unwritable
 
 EVENTS, TLOG = "events.jsonl", "flight.tlog"
 
 
-class TlogWriter:
-    """A `.tlog` file, as ground stations keep them: each packet after its time, 8 bytes, big-endian, microseconds.
+class AppendFile:
+    """A file that grows by whole records, each in one write, so that a killed process loses none.
 
-    A packet is written as soon as it is given, so that a killed process loses none. A full disk ends the file, not the
-    flight: `failed` then says why.
+    A full disk ends the file, not the flight: `failed` then says why.
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
         self.failed: str | None = None
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file: BinaryIO = open(path, "ab", buffering=0)  # noqa: SIM115
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         except OSError as error:
             raise unwritable(path, error) from None
 
-    def write(self, packet: bytes, time: float) -> None:
-        """Add one whole MAVLink packet.
-
-        Args:
-            packet: Its bytes.
-            time: When it was sent or came, seconds since 1970 (UTC).
-        """
-        if self.failed is not None or self._file.closed:
+    def append(self, record: bytes) -> None:
+        """Add a record; with one write at the end of the file no other process gets in between."""
+        if self.failed is not None or self._file < 0:
             return
         try:
-            self._file.write(struct.pack(">Q", round(time * 1e6)) + packet)
+            if os.write(self._file, record) < len(record):
+                self.failed = "there is no more room"
         except OSError as error:
             self.failed = (error.strerror or "unknown").lower()
 
     def close(self) -> None:
         """Close the file; may be called twice."""
-        self._file.close()
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
 
 
-class EventLog:
-    """One process's part in a flight's log.
+class TlogWriter(AppendFile):
+    """A `.tlog` file, as ground stations keep them: each packet after its time, 8 bytes, big-endian, microseconds."""
 
-    A full disk ends the log, not the flight: `failed` then says why.
-    """
+    def write(self, packet: bytes, time: float) -> None:
+        """Add one whole MAVLink packet that was sent or came at a time, seconds since 1970 (UTC)."""
+        self.append(struct.pack(">Q", round(time * 1e6)) + packet)
+
+
+class EventLog(AppendFile):
+    """One process's part in a flight's log."""
 
     def __init__(self, folder: str | Path, *, tlog: bool = False) -> None:
         """Open a log, a new one or one that another process of the same flight has begun.
@@ -65,12 +66,7 @@ class EventLog:
             tlog: Whether this process sees the packets, too.
         """
         self.folder = Path(folder)
-        self.failed: str | None = None
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(self.folder / EVENTS, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-        except OSError as error:
-            raise unwritable(folder, error) from None
+        super().__init__(self.folder / EVENTS)
         self._tlog = TlogWriter(self.folder / TLOG) if tlog else None
 
     def event(self, time: float, kind: str, **values: object) -> None:
@@ -79,15 +75,7 @@ class EventLog:
 
     def add(self, row: Mapping[str, object]) -> None:
         """Write one line that has its time and kind, such as an event of the guardian's."""
-        if self.failed is not None or self._file < 0:
-            return
-        line = (json.dumps(_plain(row), ensure_ascii=False, allow_nan=False) + "\n").encode()
-        try:
-            # One write at the end of the file: no other process gets in between.
-            if os.write(self._file, line) < len(line):
-                self.failed = "there is no more room"
-        except OSError as error:
-            self.failed = (error.strerror or "unknown").lower()
+        self.append((json.dumps(_plain(row), ensure_ascii=False, allow_nan=False) + "\n").encode())
 
     def packet(self, data: bytes, unix: float) -> None:
         """Write a MAVLink packet that was sent or came, at seconds since 1970."""
@@ -96,9 +84,7 @@ class EventLog:
 
     def close(self) -> None:
         """Close the files; may be called twice."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        super().close()
         if self._tlog is not None:
             self._tlog.close()
 

@@ -116,7 +116,7 @@ class Guardian:
         self._out = Outbox(self.codec)
         self._vehicle = VehicleStatus()
         self._watchdogs = Watchdogs(self.limits, self.timeouts, fence)
-        self._setpoints = SetpointSender(Safety(self.limits, fence), self._out, now)
+        self._setpoints = SetpointSender(Safety(self.limits, fence), self._out, now, dry=dry)
         self._pilot = SetpointTimeout(self.timeouts)
         self._factory: MessageFactory | None = None
         self._preflight: PreflightRequests | None = None
@@ -143,7 +143,7 @@ class Guardian:
             and vehicle.stack is not None
             and vehicle.system is not None
         ):
-            self._factory = MessageFactory(vehicle.stack, vehicle.system)
+            self._factory = self._setpoints.factory = MessageFactory(vehicle.stack, vehicle.system)
             self._preflight = PreflightRequests(self._factory)
             self._out.note("note", f"heard {vehicle.stack.name}, system {vehicle.system}", now)
         if not vehicle.is_from(message):
@@ -215,7 +215,7 @@ class Guardian:
                 if problem is not None:
                     note("refused", problem, now)
                 elif motion is not None:
-                    self._setpoints.fly(None, order, motion, self.estimate.history.age(now), now)
+                    self._setpoints.fly(order, motion, self.estimate.history.age(now), now)
 
     def tick(self, now: float) -> list[bytes]:
         """Packets to send now; call it 20 times a second, after all messages and orders have been taken in."""
@@ -368,16 +368,11 @@ class Guardian:
             why = (
                 self._watchdogs.must_land(self._vehicle, self.estimate.history, motion, self._took_off_at, now)
                 or self.estimate.mocap.must_land(self._took_off_at, now)
-                or self._missing_pilot(now)
+                or self._pilot.absent(now, at_once=self.phase is Phase.TAKING_OFF)
+                or (None if self.phase is Phase.TAKING_OFF else self._pilot.idle(now))
             )
             if why is not None:
                 self._land(why, now)
-
-    def _missing_pilot(self, now: float) -> str | None:
-        """Why the pilot's silence, or its lack of decisions, brings the drone down."""
-        if self.phase is Phase.TAKING_OFF:
-            return "the pilot is gone" if self._pilot.disconnected else self._pilot.absent(now)
-        return self._pilot.absent(now) or self._pilot.idle(now)
 
     def _prepare(self, motion: Motion | None, now: float) -> None:
         if self._preflight is not None:
@@ -421,7 +416,6 @@ class Guardian:
     def _climb(self, motion: Motion | None, now: float) -> None:
         takeoff = self._takeoff
         assert takeoff is not None
-        assert self._factory is not None
         message = takeoff.tick(motion, now)
         if message is not None:
             if message.command == ARM:
@@ -435,25 +429,23 @@ class Guardian:
             self._enter(Phase.HOLDING, "it has taken off", now)
             self._fly(motion, now)
         elif takeoff.streaming and takeoff.climbing and motion is not None:
-            self._setpoints.fly(self._factory, None, motion, self.estimate.history.age(now), now)
+            self._setpoints.fly(None, motion, self.estimate.history.age(now), now)
         elif takeoff.streaming:
-            self._setpoints.stand_still(self._factory, now)
+            self._setpoints.stand_still(now)
 
     def _fly(self, motion: Motion | None, now: float) -> None:
         assert motion is not None
-        assert self._factory is not None
         decision = self._pilot.current(now)
         if decision is None:
             self._enter(Phase.HOLDING, self._pilot.why, now)
         else:
             self._enter(Phase.FLYING, "on a decision", now)
-        self._setpoints.fly(self._factory, decision, motion, self.estimate.history.age(now), now)
+        self._setpoints.fly(decision, motion, self.estimate.history.age(now), now)
 
     def _descend(self, now: float) -> None:
         assert self._landing is not None
-        assert self._factory is not None
         message = self._landing.tick(now)
         if message is not None:
             self._out.send(message, now)
         if self._landing.hovers(now):
-            self._setpoints.stand_still(self._factory, now)
+            self._setpoints.stand_still(now)

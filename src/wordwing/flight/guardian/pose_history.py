@@ -27,7 +27,7 @@ CONFIRMED = 3
 """How many messages in a row must have such a boot time."""
 
 TINY = 1e-6
-"""Seconds that adding and subtracting an offset may cost."""
+"""Sums of ticks and offsets are not exact, seconds."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ class Decision:
     yaw_rate: float
     """rad/s, positive turns left."""
     image_time: float
-    """When the picture was taken that it was made from; of a frozen camera, when its picture last changed."""
+    """When the image was taken that it was made from; of a frozen camera, when its image last changed."""
     made_at: float
     """When it was made."""
 

@@ -93,9 +93,9 @@ class Timeouts:
     longest_hold: float = 30.0
     """A pilot may have it hover for so long on purpose, then it lands."""
     image: float = 0.5
-    """A decision from an older picture does not count."""
+    """A decision from an older image does not count."""
     image_ahead: float = 0.05
-    """Nor does one from a picture that is so much newer than itself: a clock is wrong."""
+    """Nor does one from an image that is so much newer than itself: a clock is wrong."""
     pose: float = 0.2
     """With an older pose the drone must land."""
     heartbeat: float = 2.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from wordwing.flight.guardian.pose_history import TINY
 from wordwing.flight.guardian.protocol import Decision, Hold, Order, Outbox, PilotDisconnected
 from wordwing.flight.guardian.safety import Motion, Safety, Timeouts
 from wordwing.flight.mavlink.geometry import Vector
@@ -12,9 +13,6 @@ from wordwing.flight.mavlink.vehicle_status import failed
 
 ABSURD = 10.0
 """m/s or rad/s that no sound policy decides on; what is merely too much is flown within the limits."""
-
-TINY = 1e-6
-"""Sums of ticks are not exact, seconds."""
 
 
 class SetpointTimeout:
@@ -74,9 +72,9 @@ class SetpointTimeout:
         """Another pilot has connected."""
         self._disconnected_at = math.inf
 
-    def absent(self, now: float) -> str | None:
-        """Why a drone in the air must land because there is no pilot, or None."""
-        if now - self._disconnected_at >= self._timeouts.pilot - TINY:
+    def absent(self, now: float, *, at_once: bool = False) -> str | None:
+        """Why a drone in the air must land because there is no pilot, or None; `at_once` after a disconnection."""
+        if self.disconnected and (at_once or now - self._disconnected_at >= self._timeouts.pilot - TINY):
             return "the pilot is gone"
         if not self.disconnected and now - self._order_at >= self._timeouts.pilot - TINY:
             return f"the pilot has been silent for {now - self._order_at:.1f} s"
@@ -102,7 +100,7 @@ class SetpointTimeout:
             (not now - made_at < self._timeouts.decision - TINY, f"the decision is {now - made_at:.2f} s old"),
             (
                 not -self._timeouts.image_ahead <= age <= self._timeouts.image,
-                f"the picture was {age:.2f} s old when it was decided",
+                f"the image was {age:.2f} s old when it was decided",
             ),
         )
         if problems:
@@ -128,14 +126,22 @@ LONGEST_STEP = 0.1
 class SetpointSender:
     """Sends setpoints through `Safety`, and remembers the last one."""
 
-    def __init__(self, safety: Safety, out: Outbox, now: float) -> None:
+    def __init__(self, safety: Safety, out: Outbox, now: float, *, dry: bool = False) -> None:
+        """Nothing is sent yet.
+
+        Args:
+            safety: Limits what is sent.
+            out: Where packets and events go.
+            now: Seconds of our clock.
+            dry: Send nothing, only note what would be sent.
+        """
+        self.factory: MessageFactory | None = None
+        """Makes messages for the autopilot, once it is known."""
         self.setpoint: tuple[float, float, float] | None = None
         """Forward m/s, yaw rate rad/s (left positive) and up m/s as last sent."""
         self.decision_time: float | None = None
         """`made_at` of the decision that it came from."""
-        self._safety = safety
-        self._out = out
-        self._began = now
+        self._safety, self._out, self._began, self._dry = safety, out, now, dry
         self._sent_at = -math.inf
 
     @property
@@ -143,17 +149,14 @@ class SetpointSender:
         """Whether any setpoint has been sent."""
         return not math.isinf(self._sent_at)
 
-    def stand_still(self, factory: MessageFactory, now: float) -> None:
+    def stand_still(self, now: float) -> None:
         """Send zero velocity, also vertically: this needs no pose."""
-        self._send(factory, (0.0, 0.0, 0.0), 0.0, None, now)
+        self._send((0.0, 0.0, 0.0), 0.0, None, now)
 
-    def fly(
-        self, factory: MessageFactory | None, decision: Decision | None, motion: Motion, age: float, now: float
-    ) -> None:
+    def fly(self, decision: Decision | None, motion: Motion, age: float, now: float) -> None:
         """Send what safety makes of a decision, or what holds the drone in its place and at the flight height.
 
         Args:
-            factory: Makes the message; None for a dry run, which only notes what would be sent.
             decision: What the pilot wants; None to hover.
             motion: The drone `age` seconds ago, world frame.
             age: Seconds.
@@ -162,18 +165,15 @@ class SetpointSender:
         forward, yaw_rate = (decision.forward, decision.yaw_rate) if decision else (0.0, 0.0)
         here, seconds = motion.ahead(max(0.0, age)), min(now - self._sent_at, LONGEST_STEP)
         safe = self._safety.limit(forward, yaw_rate, here, seconds)
-        self._send(factory, safe, self._safety.climb(motion.height), decision, now)
+        self._send(safe, self._safety.climb(motion.height), decision, now)
 
-    def _send(
-        self, factory: MessageFactory | None, safe: Vector, up: float, decision: Decision | None, now: float
-    ) -> None:
+    def _send(self, safe: Vector, up: float, decision: Decision | None, now: float) -> None:
         forward, yaw_rate, left = safe
-        if factory is not None:
-            self._out.send_quietly(factory.setpoint(forward, yaw_rate, up, round((now - self._began) * 1000), left))
-        self.setpoint, self.decision_time, self._sent_at = (
-            (forward, yaw_rate, up),
-            decision.made_at if decision else None,
-            now,
-        )
-        kind = "would send" if factory is None else "setpoint"
+        if not self._dry:
+            assert self.factory is not None
+            milliseconds = round((now - self._began) * 1000)
+            self._out.send_quietly(self.factory.setpoint(forward, yaw_rate, up, milliseconds, left))
+        self.setpoint, self._sent_at = (forward, yaw_rate, up), now
+        self.decision_time = decision.made_at if decision else None
+        kind = "would send" if self._dry else "setpoint"
         self._out.note(kind, "decision" if decision else "hover", now, forward=forward, yaw_rate=yaw_rate, up=up)

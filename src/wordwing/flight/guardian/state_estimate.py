@@ -11,22 +11,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wordwing.flight.guardian.pose_history import LocalState, PoseHistory, TimeSeries
+from wordwing.flight.guardian.pose_history import TINY, LocalState, PoseHistory, TimeSeries
+from wordwing.flight.guardian.prediction import GRAVITY
 from wordwing.flight.guardian.safety import Motion, motion_of
 from wordwing.flight.mavlink.geometry import ArenaFrame, PlainPose, euler_from_quaternion, quaternion_from_euler
 from wordwing.flight.mavlink.vehicle_status import failed
 
-GRAVITY = 9.81
-"""m/s²."""
-
-MEMORY = 2.0
-"""How far back poses are remembered, seconds."""
-
 MOMENT = 0.15
 """Over how long a velocity is measured, seconds."""
-
-TINY = 1e-6
-"""Sums of ticks are not exact, seconds."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +68,7 @@ class MocapMonitor:
         self.height_bias = 0.0
         """By how much the autopilot's height is more than that of motion capture, metres, over the last second."""
         self._history = history
-        self._poses = TimeSeries(MEMORY, angles=(3,))  # x, y, z, yaw
+        self._poses = TimeSeries(angles=(3,))  # x, y, z, yaw
         self._last: tuple[Sequence[float], Sequence[float]] | None = None
         self._biased_at = -math.inf
 
@@ -104,7 +96,9 @@ class MocapMonitor:
             return
         self._last = pose
         if before is not None:
-            self._check_speed(before, (time, pose[0]), now)
+            moved, seconds = math.dist(pose[0], before[1][:3]), time - before[0]
+            if moved > self.limits.jump + self.limits.speed * seconds:
+                self.fault, self.fault_at = f"motion capture jumped by {moved:.2f} m in {seconds:.2f} s", now
         if flying and now - self.fault_at > 2 * self.limits.span:  # a path across a jump says nothing more
             self._check_path(now)
         self._measure_bias()
@@ -145,13 +139,6 @@ class MocapMonitor:
         if self.fault_at >= armed_at:
             return self.fault
         return next(iter(self._disagreements(self.limits.disagreement)), None)
-
-    def _check_speed(
-        self, before: tuple[float, Sequence[float]], newest: tuple[float, Sequence[float]], now: float
-    ) -> None:
-        moved, seconds = math.dist(newest[1], before[1][:3]), newest[0] - before[0]
-        if moved > self.limits.jump + self.limits.speed * seconds:
-            self.fault, self.fault_at = f"motion capture jumped by {moved:.2f} m in {seconds:.2f} s", now
 
     def _check_path(self, now: float) -> None:
         """Compare the second difference of the path over two spans with what the lean explains of it."""

@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from wordwing.flight.guardian.pose_history import PoseHistory
+from wordwing.flight.guardian.pose_history import TINY, PoseHistory
 from wordwing.flight.guardian.safety import FenceMargins, FlightLimits, Motion, Timeouts
 from wordwing.flight.mavlink.geometry import MARGIN, euler_from_quaternion
 from wordwing.flight.mavlink.parameters import ParameterCheck
 from wordwing.flight.mavlink.vehicle_status import VehicleStatus, failed
-
-TINY = 1e-6
-"""Sums of ticks are not exact, seconds."""
 
 CALM = 2.0
 """How long poses must not have jumped before a start, seconds."""

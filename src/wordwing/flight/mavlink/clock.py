@@ -13,11 +13,9 @@ class Clock(Protocol):
 
     def now(self) -> float:
         """The time, seconds."""
-        ...
 
     def sleep(self, seconds: float) -> None:
         """Let time pass; not at all if `seconds` is not positive."""
-        ...
 
 
 class SystemClock:

@@ -76,7 +76,7 @@ def open_link(url: str) -> MavlinkLink:
         )
     try:
         if scheme == "serial":
-            return StreamLink(_open_serial(*_serial(url, rest)), "the device was unplugged")
+            return StreamLink(_open_serial(url, rest), "the device was unplugged")
         host, port, local = _address(url, rest, local=scheme in ("udp", "udpout"))
         if scheme == "tcp":
             made = socket.create_connection((host, port), timeout=CONNECT_SECONDS)
@@ -102,15 +102,6 @@ def _address(url: str, rest: str, *, local: bool) -> tuple[str, int, int | None]
         if not 1 <= port <= 65535:
             raise WordwingError(f'"{url}" has port {port}; ports go from 1 to 65535')
     return found["host"].strip("[]"), ports[0], ports[1] if len(ports) > 1 else None
-
-
-def _serial(url: str, rest: str) -> tuple[str, int]:
-    device, colon, baud = rest.rpartition(":")
-    if not colon:
-        device, baud = rest, str(BAUD)
-    if not device or not (baud.isascii() and baud.isdigit()) or not 1200 <= int(baud) <= 12_000_000:
-        raise WordwingError(f'"{url}" is no link; a serial one is serial:DEVICE:BAUD, as in serial:/dev/ttyACM0:921600')
-    return device, int(baud)
 
 
 class UdpServer:
@@ -204,13 +195,16 @@ class UdpClient(UdpServer):
             time.sleep(0.1)
 
 
-def _open_serial(device: str, baud: int) -> Any:
+def _open_serial(url: str, rest: str) -> Any:
+    device, baud = rest.rsplit(":", 1) if ":" in rest else (rest, str(BAUD))
+    if not device or not (baud.isascii() and baud.isdigit()) or not 1200 <= int(baud) <= 12_000_000:
+        raise WordwingError(f'"{url}" is no link; a serial one is serial:DEVICE:BAUD, as in serial:/dev/ttyACM0:921600')
     try:
         serial = import_module("serial")
     except ImportError:
         raise WordwingError(EXTRA) from None
     try:
-        return serial.Serial(device, baud, timeout=0, write_timeout=0)
+        return serial.Serial(device, int(baud), timeout=0, write_timeout=0)
     except (OSError, ValueError) as error:  # pyserial's own error is an OSError with a long text
         why = getattr(error, "strerror", None) or str(error)
         raise OSError(getattr(error, "errno", None), why.rpartition("]")[2].strip()) from None

@@ -1,4 +1,4 @@
-"""MAVLink messages that we send, and bytes to messages and back. What we are told is in `told.py`."""
+"""MAVLink messages that we send, and bytes to messages and back. What we receive is in `parse_message.py`."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ class Codec:
         except Exception:  # no bytes whatsoever may stop the one who holds the drone
             self._forget()
             return []
-        return [message for message in found if message.get_msgId() >= 0 and self._trusts(message)]
-
-    def _trusts(self, message: Message) -> bool:
-        return self._verifier is None or self._verifier.accepts(bytes(message.get_msgbuf()))
+        good = [message for message in found if message.get_msgId() >= 0]
+        if self._verifier is None:
+            return good
+        return [message for message in good if self._verifier.accepts(bytes(message.get_msgbuf()))]
 
     def _forget(self) -> None:
         self._decoder.buf, self._decoder.buf_index = bytearray(), 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 
 from wordwing.flight.mavlink.flight_stacks import FlightStack, RequiredParameter
@@ -48,10 +49,10 @@ class ParameterCheck:
     def __init__(self, stack: FlightStack) -> None:
         self._stack = stack
         self._values: dict[str, tuple[float, int]] = {}
-        self._asked: dict[str, int] = {}
+        self._asked: Counter[str] = Counter()
+        self._written: Counter[str] = Counter()
         self._last: dict[str, float] = {}
         self._writing: dict[str, float] = {}
-        self._written: dict[str, int] = {}
 
     def update(self, parameter: ParameterValue) -> None:
         """A parameter's value has come, asked for or not."""
@@ -69,11 +70,9 @@ class ParameterCheck:
             if self._ready(name, now, self._written, TRIES):
                 messages.append(factory.write_parameter(name, value, self._values[name][1]))
         for wanted in self._stack.wanted:
-            if self._known(wanted) is None:
-                tries = OPTIONAL_TRIES if wanted.optional else TRIES
-                for name in wanted.names:
-                    if len(messages) < AT_A_TIME and self._ready(name, now, self._asked, tries):
-                        messages.append(factory.read_parameter(name))
+            for name in wanted.names if self._known(wanted) is None else ():
+                if len(messages) < AT_A_TIME and self._ready(name, now, self._asked, _tries(wanted)):
+                    messages.append(factory.read_parameter(name))
         return messages
 
     def write(self) -> list[ParameterFinding]:
@@ -84,15 +83,18 @@ class ParameterCheck:
         """
         wrong = [finding for finding in self.findings() if not finding.right and finding.value is not None]
         self._writing = {finding.name: finding.write for finding in wrong}
-        self._written = {}
-        self._last = {}
+        self._written.clear()
+        self._last.clear()
         return wrong
 
     @property
     def complete(self) -> bool:
         """Whether all have been told, or asked for often enough, and nothing is being written."""
-        given_up = all(self._known(w) is not None or self._asked_enough(w) for w in self._stack.wanted)
-        return given_up and all(self._written.get(name, 0) >= TRIES for name in self._writing)
+        asked = all(
+            self._known(wanted) is not None or all(self._asked[name] >= _tries(wanted) for name in wanted.names)
+            for wanted in self._stack.wanted
+        )
+        return asked and all(self._written[name] >= TRIES for name in self._writing)
 
     def findings(self) -> list[ParameterFinding]:
         """All that matter, one each."""
@@ -115,17 +117,17 @@ class ParameterCheck:
         """The name under which it has been told."""
         return next((name for name in wanted.names if name in self._values), None)
 
-    def _asked_enough(self, wanted: RequiredParameter) -> bool:
-        tries = OPTIONAL_TRIES if wanted.optional else TRIES
-        return all(self._asked.get(name, 0) >= tries for name in wanted.names)
-
-    def _ready(self, name: str, now: float, counts: dict[str, int], tries: int) -> bool:
+    def _ready(self, name: str, now: float, counts: Counter[str], tries: int) -> bool:
         """Whether it is time to send about a parameter; counts it if so."""
-        if counts.get(name, 0) >= tries or now - self._last.get(name, -math.inf) < EVERY:
+        if counts[name] >= tries or now - self._last.get(name, -math.inf) < EVERY:
             return False
-        counts[name] = counts.get(name, 0) + 1
+        counts[name] += 1
         self._last[name] = now
         return True
+
+
+def _tries(wanted: RequiredParameter) -> int:
+    return OPTIONAL_TRIES if wanted.optional else TRIES
 
 
 ROUND_PERIOD = 1.0
@@ -146,15 +148,11 @@ class PreflightRequests:
 
     def tick(self, ready: bool, version_known: bool, now: float) -> list[Message]:
         """Requests to send now."""
-        return self._messages(ready, version_known, now) + self.parameters.due(self._factory, now)
-
-    def _messages(self, ready: bool, version_known: bool, now: float) -> list[Message]:
-        first = self._rounds < ROUNDS
-        if (ready and not first) or now - self._asked_at < (ROUND_PERIOD if first else 3 * ROUND_PERIOD):
-            return []
-        self._rounds += 1
-        self._asked_at = now
-        wanted = [self._factory.interval(kind, hertz) for kind, hertz in self._factory.stack.rates.items()]
-        if not self._factory.stack.lands_with_an_origin:
-            wanted.append(self._factory.request(GLOBAL_ORIGIN))
-        return wanted if version_known else [*wanted, self._factory.request(AUTOPILOT_VERSION)]
+        factory, first, messages = self._factory, self._rounds < ROUNDS, []
+        if (first or not ready) and now - self._asked_at >= (ROUND_PERIOD if first else 3 * ROUND_PERIOD):
+            self._rounds += 1
+            self._asked_at = now
+            messages += [factory.interval(kind, hertz) for kind, hertz in factory.stack.rates.items()]
+            messages += [] if factory.stack.lands_with_an_origin else [factory.request(GLOBAL_ORIGIN)]
+            messages += [] if version_known else [factory.request(AUTOPILOT_VERSION)]
+        return messages + self.parameters.due(factory, now)

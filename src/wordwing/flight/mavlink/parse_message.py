@@ -1,4 +1,4 @@
-"""What an autopilot tells: its MAVLink messages read into small records in our conventions.
+"""What an autopilot sends: its MAVLink messages parsed into small records in our conventions.
 
 Records are still in the autopilot's local frame, but with z up (x north, y west), bodies x forward, y left, z up, turns
 to the left positive; `frames.py` does the turning.
@@ -6,7 +6,7 @@ to the left positive; `frames.py` does the turning.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from wordwing.flight.mavlink.flight_stacks import OUR_COMPONENT, OUR_SYSTEM
@@ -198,14 +198,14 @@ PREARM_BIT = 1 << 28
 
 
 def parse_message(message: Message) -> list[ParsedMessage]:
-    """What a message says, or nothing for one that does not matter here."""
+    """The records in a message; none for one that does not matter here."""
     name = message.get_type()
-    reader = _READERS.get(name)
-    if reader is None:
+    parser = _PARSERS.get(name)
+    if parser is None:
         return []
     if name in POSES and not all(abs(value) < ABSURD for value in _floats(message)):  # NaN is not, either
         return [InvalidMessage(name)]
-    return list(reader(message))
+    return list(parser(message))
 
 
 def _floats(message: Message) -> Iterable[float]:
@@ -213,19 +213,6 @@ def _floats(message: Message) -> Iterable[float]:
         if kind == "float" and "covariance" not in name:  # those are NaN where they are not known
             value = getattr(message, name)
             yield from value if isinstance(value, list | tuple) else (value,)
-
-
-def _heartbeat(m: Message) -> Iterable[ParsedMessage]:
-    yield Heartbeat(m.type, m.autopilot, bool(m.base_mode & ARMED), m.custom_mode, m.system_status)
-
-
-def _local_position(m: Message) -> Iterable[ParsedMessage]:
-    yield Position(m.time_boot_ms / 1000, to_ned((m.x, m.y, m.z)), to_ned((m.vx, m.vy, m.vz)))
-
-
-def _attitude(m: Message) -> Iterable[ParsedMessage]:
-    rates = to_ned((m.rollspeed, m.pitchspeed, m.yawspeed))
-    yield Attitude(m.time_boot_ms / 1000, (m.roll, -m.pitch, -m.yaw), rates)
 
 
 def _odometry(m: Message) -> Iterable[ParsedMessage]:
@@ -246,36 +233,37 @@ def _sys_status(m: Message) -> Iterable[ParsedMessage]:
     yield SystemStatus(good if there else None, _share(m.battery_remaining))
 
 
-def _version(m: Message) -> Iterable[ParsedMessage]:
-    number = ".".join(str(m.flight_sw_version >> shift & 0xFF) for shift in (24, 16, 8))
-    yield Version(bytes(m.flight_custom_version) == LAB, number)
-
-
 def _answer(m: Message) -> Iterable[ParsedMessage]:
     # Older autopilots leave the addressee 0.
     if m.target_system in (0, OUR_SYSTEM) and m.target_component in (0, OUR_COMPONENT):
         yield CommandAck(m.command, m.result)
 
 
-def _timesync(m: Message) -> Iterable[ParsedMessage]:
-    if m.tc1 > 0:  # 0 is a question of somebody's
-        yield TimesyncReply(m.ts1 / 1e9, m.tc1 / 1e9)
-
-
-_READERS = {
-    "HEARTBEAT": _heartbeat,
-    "LOCAL_POSITION_NED": _local_position,
-    "ATTITUDE": _attitude,
+_PARSERS: dict[str, Callable[[Message], Iterable[ParsedMessage]]] = {
+    "HEARTBEAT": lambda m: [Heartbeat(m.type, m.autopilot, bool(m.base_mode & ARMED), m.custom_mode, m.system_status)],
+    "LOCAL_POSITION_NED": lambda m: [
+        Position(m.time_boot_ms / 1000, to_ned((m.x, m.y, m.z)), to_ned((m.vx, m.vy, m.vz)))
+    ],
+    "ATTITUDE": lambda m: [
+        Attitude(
+            m.time_boot_ms / 1000, to_ned((m.roll, m.pitch, m.yaw)), to_ned((m.rollspeed, m.pitchspeed, m.yawspeed))
+        )
+    ],
     "ODOMETRY": _odometry,
     "SYS_STATUS": _sys_status,
     "BATTERY_STATUS": lambda m: [Battery(m.id, _share(m.battery_remaining))],
     "EKF_STATUS_REPORT": lambda m: [Estimator(m.flags, m.pos_horiz_variance)],
     "ESTIMATOR_STATUS": lambda m: [Estimator(m.flags, m.pos_horiz_ratio)],
     "EXTENDED_SYS_STATE": lambda m: [LandedState(m.landed_state)],
-    "AUTOPILOT_VERSION": _version,
+    "AUTOPILOT_VERSION": lambda m: [
+        Version(
+            bytes(m.flight_custom_version) == LAB,
+            ".".join(str(m.flight_sw_version >> shift & 0xFF) for shift in (24, 16, 8)),
+        )
+    ],
     "GPS_GLOBAL_ORIGIN": lambda _m: [GlobalOrigin()],
     "PARAM_VALUE": lambda m: [ParameterValue(m.param_id, m.param_value, m.param_type)],
     "COMMAND_ACK": _answer,
-    "TIMESYNC": _timesync,
+    "TIMESYNC": lambda m: [TimesyncReply(m.ts1 / 1e9, m.tc1 / 1e9)] if m.tc1 > 0 else [],  # 0 asks
     "STATUSTEXT": lambda m: [StatusText(m.severity, m.text)],
 }

@@ -10,10 +10,11 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
@@ -22,7 +23,7 @@ from wordwing.flight.mavlink.clock import Clock
 from wordwing.flight.mavlink.geometry import Quaternion, Vector, conjugate, euler_from_quaternion, rotate, to_ned
 from wordwing.flight.mavlink.link import MavlinkLink
 from wordwing.flight.mavlink.messages import Codec, Message
-from wordwing.flight.mavlink.vehicle_status import AUTOPILOT
+from wordwing.flight.mavlink.vehicle_status import AUTOPILOT, failed
 
 Kind = Literal["odometry", "vision"]
 """ODOMETRY or VISION_POSITION_ESTIMATE."""
@@ -62,28 +63,28 @@ class MocapSample:
     """(w, x, y, z), body to frame."""
 
 
-class MocapSource(Protocol):
+class MocapSource(ABC):
     """A motion-capture system."""
 
-    ended: bool
+    ended = False
     """Whether no more will come."""
-    broken: int
+    broken = 0
     """How much has come that is no pose."""
 
+    @abstractmethod
     def read(self, timeout: float) -> list[MocapSample]:
         """What has come, oldest first; waits for it up to some seconds."""
-        ...
 
     def close(self) -> None:
-        """Let go of it; may be called twice."""
-        ...
+        """Release it; may be called twice."""
+        self.ended = True
 
 
 class PoseRelay:
     """Chooses which poses are sent on, and as what; knows neither sockets nor clocks."""
 
     def __init__(self, kind: Kind = "odometry", rate: float = 40.0, *, y_up: bool = False) -> None:
-        """Nothing has been heard yet.
+        """Begin with no pose.
 
         Args:
             kind: As what poses are sent.
@@ -98,11 +99,10 @@ class PoseRelay:
         self._due = -math.inf
         self._way: deque[tuple[float, Vector]] = deque()  # times and places of the last good poses
 
-    def hear(self, sample: MocapSample, now: float) -> Message | None:
+    def update(self, sample: MocapSample, now: float) -> Message | None:
         """The message for a pose; None if it must not be sent, or is not due."""
-        why = self._wrong(sample, now)
-        if why is not None:
-            self.dropped[why] += 1
+        if faults := self._faults(sample, now):
+            self.dropped[faults[0]] += 1
             return None
         self._last = sample
         position, quaternion = self._turned(sample)
@@ -125,25 +125,18 @@ class PoseRelay:
         position, quaternion = self._turned(sample)
         return json.dumps({"time": sample.time, "position": position, "quaternion": quaternion}).encode()
 
-    def _wrong(self, sample: MocapSample, now: float) -> str | None:
-        numbers = (sample.time, *sample.position, *sample.quaternion)
-        if not all(math.isfinite(number) for number in numbers):
-            return "not finite"
-        if abs(math.hypot(*sample.quaternion) - 1) > UNIT:
-            return "no unit quaternion"
-        if now - sample.time > STALE:
-            return "too old"
-        if max(map(abs, sample.position)) > FAR:
-            return "too far away"
-        if sample.position == (0.0, 0.0, 0.0):
-            return "out of sight"  # what some systems say then
-        if self._last is None:
-            return None
-        if sample.time <= self._last.time:
-            return "not newer than the last"
-        if (sample.position, sample.quaternion) == (self._last.position, self._last.quaternion):
-            return "the same as the last"
-        return None
+    def _faults(self, sample: MocapSample, now: float) -> list[str]:
+        """Why a pose must not be sent."""
+        last = self._last or replace(sample, time=-math.inf, position=(math.nan,) * 3)
+        return failed(
+            (not all(map(math.isfinite, (sample.time, *sample.position, *sample.quaternion))), "not finite"),
+            (abs(math.hypot(*sample.quaternion) - 1) > UNIT, "no unit quaternion"),
+            (now - sample.time > STALE, "too old"),
+            (max(map(abs, sample.position)) > FAR, "too far away"),
+            (sample.position == (0.0, 0.0, 0.0), "out of sight"),  # what some systems say then
+            (sample.time <= last.time, "not newer than the last"),
+            ((sample.position, sample.quaternion) == (last.position, last.quaternion), "the same as the last"),
+        )
 
     def _turned(self, sample: MocapSample) -> tuple[Vector, Quaternion]:
         """Position and quaternion with z up, x forward, y left."""
@@ -238,14 +231,14 @@ def relay(
     begun, sent = clock.now(), 0
     while not source.ended and link.lost is None:
         for sample in source.read(0.1):
-            message = chosen.hear(sample, clock.now())
+            message = chosen.update(sample, clock.now())
             send(message)
             if message is not None and guardian is not None:
                 guardian.send(chosen.upright(sample))
-        heard = link.receive()  # nearly all that comes is not for us, but must not pile up
+        received = link.receive()  # nearly all that comes is not for us, but must not pile up
         if origin is not None:
-            for message in itertools.chain.from_iterable(map(codec.parse, heard)):
-                origin.hear(message)
+            for message in itertools.chain.from_iterable(map(codec.parse, received)):
+                origin.update(message)
             send(origin.due(clock.now()))
         seconds = clock.now() - begun
         if seconds >= every:
@@ -258,20 +251,20 @@ def report(chosen: PoseRelay, rate: float | None = None, broken: int = 0) -> str
     """How a relay does, in a sentence; `broken` is how much came that is no pose."""
     counts = {**chosen.dropped, **({"that are no poses": broken} if broken else {})}
     dropped = ", ".join(f"{count} {why}" for why, count in counts.items())
-    told = f"{chosen.sent} poses sent" if rate is None else f"{rate:.0f} poses a second"
+    count = f"{chosen.sent} poses sent" if rate is None else f"{rate:.0f} poses a second"
     slow = f"; autopilots want {LEAST_RATE:.0f} to {MOST_RATE:.0f}" if rate is not None and rate < LEAST_RATE else ""
-    return told + slow + (f"; dropped: {dropped}" if dropped else "")
+    return count + slow + (f"; dropped: {dropped}" if dropped else "")
 
 
 PERIOD = 1.0
-"""How often it is told, seconds, until the autopilot says that it knows: it does not listen before it is aligned."""
+"""How often the origin is sent, seconds: an autopilot ignores it until its estimator is aligned."""
 
 
 class OriginSender:
-    """Tells a disarmed autopilot where the room lies, until it says so itself."""
+    """Sends a disarmed autopilot its global origin until it reports one."""
 
     def __init__(self, latitude: float, longitude: float, altitude: float = 0.0) -> None:
-        """Nothing is told yet.
+        """Begin with nothing sent.
 
         Args:
             latitude: Degrees, north is positive.
@@ -286,7 +279,7 @@ class OriginSender:
         self._due = -math.inf
 
     @classmethod
-    def read(cls, text: str) -> OriginSender:
+    def parse(cls, text: str) -> OriginSender:
         """From "LATITUDE,LONGITUDE" or "LATITUDE,LONGITUDE,ALTITUDE"; each mistake gives one sentence."""
         wanted = "it must be LATITUDE,LONGITUDE or LATITUDE,LONGITUDE,ALTITUDE, as in 52.5,13.4,40"
         try:
@@ -299,8 +292,8 @@ class OriginSender:
             raise WordwingError(f"--origin is {text[:80]!r}, which is nowhere on Earth; {wanted}")
         return cls(*numbers)
 
-    def hear(self, message: Message) -> None:
-        """A message from the link."""
+    def update(self, message: Message) -> None:
+        """Take in a message from the link."""
         if message.get_srcComponent() != AUTOPILOT:
             return
         if message.get_type() == "HEARTBEAT" and message.autopilot == mavlink.MAV_AUTOPILOT_ARDUPILOTMEGA:

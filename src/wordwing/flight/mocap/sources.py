@@ -2,7 +2,7 @@
 
 | source | what it is |
 | --- | --- |
-| `udp:HOST:PORT` | listens there for datagrams, each one JSON object |
+| `udp:HOST:PORT` | receives datagrams there, each one JSON object |
 | `file:PATH` | the same objects, one a line, played at their own pace |
 | `motioncapture:TYPE:HOST` | the `motioncapture` package: vicon, optitrack, qualisys, vrpn … |
 
@@ -17,6 +17,7 @@ import math
 import threading
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -91,21 +92,13 @@ def _numbers(document: dict[str, Any], name: str, count: int) -> list[float]:
 
 def _is_number(value: object) -> bool:
     """Whether it is one, and one that a float can hold."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return isinstance(value, float) or abs(value) < MOST
+    return type(value) is float or (type(value) is int and abs(value) < MOST)
 
 
-def _at(sample: MocapSample, time: float) -> MocapSample:
-    return MocapSample(time, sample.position, sample.quaternion)
-
-
-class UdpSource:
+class UdpSource(MocapSource):
     """Datagrams from the first that sends some; those that are no poses are counted and left out."""
 
     def __init__(self, place: str, clock: Clock, body: str | None = None) -> None:
-        self.ended = False
-        self.broken = 0
         self._clock, self._body = clock, body
         self._link = open_link(f"udpin:{place}")
         self._sync = ClockSync()
@@ -125,7 +118,7 @@ class UdpSource:
             time, sample = parsed
             if time is not None:
                 self._sync.add(time, now)
-            found.append(_at(sample, now if time is None else time + self._sync.offset))
+            found.append(replace(sample, time=now if time is None else time + self._sync.offset))
         return found
 
     def close(self) -> None:
@@ -133,11 +126,10 @@ class UdpSource:
         self._link.close()
 
 
-class FileSource:
+class FileSource(MocapSource):
     """A recording, played at its own pace from the first read on; each line must have its time."""
 
     def __init__(self, path: Path, clock: Clock, body: str | None = None) -> None:
-        self.ended, self.broken = False, 0
         self._clock = clock
         self._rows = list(_rows(path, body))
         self._begun: float | None = None
@@ -159,13 +151,9 @@ class FileSource:
             due = self._begun + time - first
             if due > self._clock.now() + 1e-9:
                 break
-            found.append(_at(sample, due))
+            found.append(replace(sample, time=due))
             self._next += 1
         return found
-
-    def close(self) -> None:
-        """Nothing to let go of."""
-        self.ended = True
 
 
 def _rows(path: Path, body: str | None) -> Iterator[tuple[float, MocapSample]]:
@@ -191,7 +179,7 @@ def _rows(path: Path, body: str | None) -> Iterator[tuple[float, MocapSample]]:
         raise WordwingError(f"{path}: there is no pose{f' of {body}' if body else ''} in it")
 
 
-class PackageSource:
+class PackageSource(MocapSource):
     """What the `motioncapture` package can speak with. It is read in a thread, because it waits without end."""
 
     def __init__(self, kind: str, host: str, clock: Clock, body: str) -> None:
@@ -203,7 +191,6 @@ class PackageSource:
             self._system: Any = package.connect(kind, {"hostname": host})
         except Exception as error:  # it raises whatever its C++ parts do
             raise WordwingError(f"motion capture at {host} cannot be reached ({error})") from None
-        self.ended, self.broken = False, 0
         self._clock, self._body = clock, body
         self._found: deque[MocapSample] = deque(maxlen=100)
         self._failure: str | None = None
@@ -235,7 +222,3 @@ class PackageSource:
         if not found and self._failure is not None:
             raise WordwingError(f"motion capture has gone away ({self._failure})")
         return found
-
-    def close(self) -> None:
-        """Stop after the next frame."""
-        self.ended = True
