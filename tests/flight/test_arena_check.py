@@ -386,16 +386,16 @@ def test_nobody_at_the_keyboard_is_an_error(monkeypatch, tmp_path):
 def test_motion_capture_goes_from_a_file_to_an_autopilot(tmp_path, capsys):
     rows = [{"time": k / 100, "position": [0.1 + k / 200, 0.0, 0.7], "quaternion": [1, 0, 0, 0]} for k in range(40)]
     (tmp_path / "walk.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ears:
-        ears.bind(("127.0.0.1", 0))
-        ears.settimeout(2.0)
-        url = f"udp:127.0.0.1:{ears.getsockname()[1]}"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(("127.0.0.1", 0))
+        receiver.settimeout(2.0)
+        url = f"udp:127.0.0.1:{receiver.getsockname()[1]}"
         port = free_port(socket.SOCK_DGRAM)
         with closing(UdpSource(f"127.0.0.1:{port}", SystemClock())) as guardian:
             copy = ["--guardian", f"udp:127.0.0.1:{port}"]
             main(["flight", "mocap", "--source", f"file:{tmp_path / 'walk.jsonl'}", "--url", url, *copy])
             heard = guardian.read(2.0)
-        packets = [ears.recv(1000) for _ in heard]
+        packets = [receiver.recv(1000) for _ in heard]
     assert int.from_bytes(packets[0][7:10], "little") == 331
     # The guardian hears what the autopilot gets, pose by pose: north is x, and east is minus y.
     sent = [struct.unpack_from("<3f", packet, 10 + 8) for packet in packets]

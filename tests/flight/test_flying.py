@@ -17,7 +17,7 @@ from wordwing.cli import main
 from wordwing.errors import WordwingError
 from wordwing.execution.execution import Execution
 from wordwing.execution.runner import fly
-from wordwing.flight.flying import DryVehicle, approve, confirm, fly_logged, tell
+from wordwing.flight.flying import DryVehicle, approve, confirm, fly_logged, report_end
 from wordwing.flight.guardian.protocol import GuardianState, Phase
 from wordwing.flight.lockstep import LockstepCamera, LockstepClient
 from wordwing.flight.logs import FlightLog, read_events
@@ -197,7 +197,7 @@ def test_a_dry_run_whose_decisions_are_all_refused_says_so_and_comes_to_its_end(
     vehicle = DryVehicle(guardian, LockstepCamera(lab, guardian.clock), nobody, say=said.append, dry=True)
     with vehicle:
         [flight] = fly(Slow(guardian, 0.6), vehicle, [TASK])
-    tell(flight, vehicle.state, dry=True)
+    report_end(flight, vehicle.state, dry=True)
     refusals = [words for words in said if "would hover" in words]
     assert len(refusals) == 3  # two decisions, and the standstill after a STOP that took as long
     assert "the decision was refused (its image was 0.66 s old, it took 0.60 s)" in refusals[0]
@@ -242,7 +242,7 @@ def test_only_a_flight_that_its_policy_ended_and_that_landed_by_our_order_has_no
     vehicle = MavlinkVehicle(guardian, LockstepCamera(lab, guardian.clock), lambda state: None, say=lambda words: None)
     with vehicle:
         [flight] = fly(Stops(30), vehicle, [TASK])
-    found = tell(flight, vehicle.state, dry=False)
+    found = report_end(flight, vehicle.state, dry=False)
     assert found == early or re.search(early, found)
     assert "the drone is " in capsys.readouterr().out
 
@@ -274,7 +274,7 @@ STOPPED = Execution.single(TASK, np.zeros((1, 3)), np.zeros((1, 4)), np.zeros((0
 )
 def test_a_drone_that_did_not_land_by_our_order_ends_a_flight_early_whatever_its_policy_did(phase, why, capsys):
     state = None if phase is None else replace(REAL, phase=phase, why=why)
-    assert why in tell(STOPPED, state, dry=False)
+    assert why in report_end(STOPPED, state, dry=False)
     assert why in capsys.readouterr().out  # at once, before any film is made
 
 

@@ -1,4 +1,4 @@
-"""The sender's rounds: whose words are read when, and who cannot keep it from its ticks."""
+"""The guardian process: the order in which it reads and sends, and that no flood keeps it from its ticks."""
 
 import json
 import socket
@@ -39,8 +39,8 @@ class Line:
         self.lost = "it was closed"
 
 
-class Babbler:
-    """A pilot that speaks as fast as it is heard, some hundred words, and then hangs up."""
+class FloodingPilot:
+    """A pilot that sends some hundred orders as fast as they are read, and then disconnects."""
 
     def __init__(self, words: int) -> None:
         self.left = words
@@ -74,29 +74,29 @@ def heartbeats(count: int) -> list[bytes]:
     return packets
 
 
-def test_nothing_is_sent_while_words_of_the_autopilot_wait_unread(line):
+def test_nothing_is_sent_while_messages_of_the_autopilot_wait_unread(line):
     line.batches = [heartbeats(3) for _ in range(5)]
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.send(ALIVE)
-    sender = GuardianProcess(theirs, setup())
+    process = GuardianProcess(theirs, setup())
     threading.Timer(0.3, ours.close).start()
-    sender.run()
+    process.run()
     assert line.waiting_when_sent
     assert set(line.waiting_when_sent) == {0}
 
 
-def test_words_that_never_end_do_not_stop_the_ticks(line):
+def test_messages_that_never_end_do_not_stop_the_ticks(line):
     line.receive = lambda timeout=0.0: heartbeats(1)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.send(ALIVE)
-    sender = GuardianProcess(theirs, setup())
+    process = GuardianProcess(theirs, setup())
     threading.Timer(0.3, ours.close).start()
-    sender.run()
+    process.run()
     assert line.waiting_when_sent
 
 
-def test_a_pilot_that_babbles_does_not_stop_the_ticks(line):
-    pilot = Babbler(500)
+def test_a_pilot_that_floods_does_not_stop_the_ticks(line):
+    pilot = FloodingPilot(500)
     heard: list[int] = []
     line.send = lambda data: heard.append(500 - pilot.left)
     GuardianProcess(pilot, setup()).run()

@@ -123,13 +123,13 @@ def write_many(folder: Path, kind: str) -> None:
 
 def test_two_processes_write_whole_lines_into_one_log(tmp_path):
     context = multiprocessing.get_context("fork")
-    both = [context.Process(target=write_many, args=(tmp_path, kind)) for kind in ("pilot", "sender")]
+    both = [context.Process(target=write_many, args=(tmp_path, kind)) for kind in ("pilot", "guardian")]
     for process in both:
         process.start()
     for process in both:
         process.join()
     events = read_events(tmp_path)
-    for kind in ("pilot", "sender"):
+    for kind in ("pilot", "guardian"):
         assert [event.time for event in events if event.kind == kind] == list(range(500))
 
 

@@ -152,7 +152,7 @@ def test_a_guardian_that_is_gone_before_the_take_off_has_refused_a_flight_and_no
 def test_a_take_off_order_that_is_lost_does_not_make_the_pilot_wait_for_ever():
     vehicle, guardian = vehicle_of(served())
     order = guardian.order
-    guardian.order = lambda wish: None if isinstance(wish, TakeOff) else order(wish)
+    guardian.order = lambda given: None if isinstance(given, TakeOff) else order(given)
     with pytest.raises(WordwingError, match="not armed: the order to take off was not taken"), vehicle:
         pass
     assert guardian.guardian.phase is Phase.READY

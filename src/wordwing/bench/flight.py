@@ -1,4 +1,4 @@
-"""How fast and how evenly a flight over MAVLink runs on this machine: the lab, the sender and the policy at once."""
+"""How fast and how evenly a flight over MAVLink runs on this machine: the lab, the guardian and the policy at once."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def bench_flight(seconds: float, autopilot: str, policy_name: str, seed: int) ->
     with temporary_folder() as folder, served_lab(folder, autopilot, seed) as lab:
         arena, calibration = Arena.load(folder / "arena.json"), Calibration.load(folder / "camera.json")
         log = FlightLog.fresh(folder / "log")
-        helm = ProcessClient(GuardianConfig(lab.url, arena, lab.mocap, log=str(folder / "log")))
+        guardian = ProcessClient(GuardianConfig(lab.url, arena, lab.mocap, log=str(folder / "log")))
         vehicle = MavlinkVehicle(
-            helm,
-            CameraStream(lab.camera, calibration, helm.clock),
+            guardian,
+            CameraStream(lab.camera, calibration, guardian.clock),
             lambda _state: None,
             log=log,
             say=lambda _words: None,

@@ -29,7 +29,7 @@ def check(
 ) -> None:
     """Check that the arena is where the autopilot thinks it is.
 
-    Carry the disarmed drone to the centre of the arena and to two of its corners, as you are told, and press Enter at
+    Carry the disarmed drone to the centre of the arena and to two of its corners, as prompted, and press Enter at
     each. Nothing is armed and no motor turns. A place that is off by more than 0.1 m, or a nose that is off by more
     than 10 degrees, is an error.
 
@@ -39,7 +39,7 @@ def check(
         arena: Where the arena lies.
         stand: Height of the autopilot above the floor when the drone stands on it, metres.
         inset: How far the drone's centre is from both fences in a corner, metres.
-        mocap: Where motion capture is listened to, which wordwing flight mocap copies there: its heights count.
+        mocap: Where motion capture is received, which wordwing flight mocap copies there: its heights count.
         write: Save the arena that fits what was found best, in --arena.
         sign: A file with a key of 64 hexadecimal digits for MAVLink 2 signing.
     """
@@ -105,7 +105,7 @@ def mocap(
     one that `wordwing fly` uses belongs to it alone.
 
     Args:
-        source: udp:HOST:PORT (listens for JSON), file:PATH (JSON lines) or motioncapture:TYPE:HOST (vicon, optitrack,
+        source: udp:HOST:PORT (receives JSON), file:PATH (JSON lines) or motioncapture:TYPE:HOST (vicon, optitrack,
             …).
         url: How to reach the autopilot: udp:127.0.0.1:14551, tcp:HOST:PORT or serial:/dev/ttyUSB0:921600.
         kind: As which message: ODOMETRY or VISION_POSITION_ESTIMATE.
@@ -113,8 +113,8 @@ def mocap(
         body: The drone's rigid body in the motion-capture system.
         y_up: Whether y is up in the motion-capture system's frame, as is OptiTrack's custom, not z.
         origin: Where on Earth the room is, LATITUDE,LONGITUDE or LATITUDE,LONGITUDE,ALTITUDE: ArduPilot without GPS
-            must be told before it knows where it is in the room.
-        guardian: Where each pose that is sent is copied to: where `wordwing fly --mocap` listens.
+            needs it before it knows where it is in the room.
+        guardian: Where each pose that is sent is copied to: where `wordwing fly --mocap` receives them.
     """
     check_packages(REAL_DRONE, "flight")
     from wordwing.flight.mavlink.clock import SystemClock

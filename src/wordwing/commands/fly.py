@@ -45,7 +45,7 @@ def fly(
     ended in any other way; and 130 after Ctrl-C, which lands the drone.
 
     Args:
-        text: What the drone is told, in plain English.
+        text: What the drone is to do, in plain English.
         layout: A layout file; without one a random layout is drawn, with the landmarks that the text names.
         corpus: Which kind of random layout, and by which rules the start is drawn; by default the first of cage, field
             and house that has what the text names.
@@ -66,27 +66,29 @@ def fly(
     from wordwing.evaluation.demo import record_flight
     from wordwing.interface import Domain
 
-    words = " ".join(text.split())
+    instruction = " ".join(text.split())
     if start is not None and (replay is not None or vehicle.startswith(PREFIX)):
         raise WordwingError("--start is for sim and lab; a drone over MAVLink starts where it stands")
     if replay is not None:
         from wordwing.flight.replay import replay as film_log
 
-        if words:
+        if instruction:
             raise WordwingError("--replay makes the video of a flight that was flown; leave the instruction out")
         film_log(replay, out, None if policy == SHIPPED else policy)
         return
-    if not words:
+    if not instruction:
         raise WordwingError('the instruction is empty; try: wordwing fly "go to the barrel"')
-    if len(words) > MAX_TEXT:
-        raise WordwingError(f"the instruction has {len(words)} characters; {MAX_TEXT} are the most that are flown")
+    if len(instruction) > MAX_TEXT:
+        raise WordwingError(
+            f"the instruction has {len(instruction)} characters; {MAX_TEXT} are the most that are flown"
+        )
     if vehicle.startswith(PREFIX):
         check_positive("speed", drone.speed)
         from wordwing.flight.flying import fly_drone
 
-        fly_drone(words, vehicle.removeprefix(PREFIX), policy, drone, layout, out)
+        fly_drone(instruction, vehicle.removeprefix(PREFIX), policy, drone, layout, out)
     elif vehicle in get_args(Domain):
-        record_flight(words, layout, corpus, check_seed(seed), policy, cast(Domain, vehicle), out, _start(start))
+        record_flight(instruction, layout, corpus, check_seed(seed), policy, cast(Domain, vehicle), out, _start(start))
     else:
         raise WordwingError(f'--vehicle is "{vehicle}"; it must be sim, lab or mavlink:URL')
 

@@ -46,7 +46,7 @@ class MovedError(WordwingError):
 
 @dataclass(frozen=True)
 class PoseReading:
-    """What the autopilot says of itself at one moment, local frame with z up."""
+    """The pose that the autopilot reports at one moment, local frame with z up."""
 
     position: tuple[float, float, float]
     """Metres."""
@@ -214,7 +214,7 @@ class MavlinkDrone:
         self._height: float | None = None
         self._codec = codec or Codec()
         self._factory: MessageFactory | None = None
-        self._system: int | None = None  # of the first autopilot that is heard
+        self._system: int | None = None  # of the first autopilot on the link
         self._heartbeat_at = -math.inf
         self._armed = False
         self._yaw: float | None = None
@@ -239,7 +239,7 @@ class MavlinkDrone:
         self._receive(0.0)
 
     def readings(self, seconds: float) -> list[PoseReading]:
-        """What it says during the next seconds."""
+        """The poses that it reports during the next seconds."""
         for _bite in range(1000):  # what came while the operator walked
             if not self._link.receive():
                 break

@@ -33,7 +33,7 @@ OPEN_SECONDS, READ_SECONDS = 5.0, 1.0
 """How long a camera may take to open, and to send its next image, before it counts as lost."""
 
 WINDOW = 10.0
-"""Seconds in which the quickest image tells how long the way is."""
+"""Seconds over which the quickest image gives the delay of the stream."""
 
 SAME = 0.1
 """Images that differ by less than this on average, of 255, are the same: a sensor's noise alone is more, but what an
@@ -93,7 +93,7 @@ class VideoSource:
             self._number += 1
 
     failure: str | None = None
-    """Why there are no images now, in a sentence's words."""
+    """Why there are no images now, as the end of a sentence."""
 
     def start(self, timeout: float = 10.0) -> None:
         """Open it and wait for the first image; where there is nothing to open, do nothing."""
@@ -171,7 +171,7 @@ class CameraStream(VideoSource):
             raise WordwingError(f"no image came from {self.source} ({self.failure or 'it sends nothing'})")
 
     def close(self) -> None:
-        """Let go of the camera; may be called twice."""
+        """Release the camera; may be called twice."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(OPEN_SECONDS + READ_SECONDS)
@@ -233,7 +233,7 @@ class CameraStream(VideoSource):
 
 
 def _why(error: Exception) -> str:
-    """Why a camera cannot be read, in a sentence's words: the system's, or ours instead of FFmpeg's."""
+    """Why a camera cannot be read, as the end of a sentence: the system's text, or ours instead of FFmpeg's."""
     import av
 
     ours = {
@@ -245,9 +245,9 @@ def _why(error: Exception) -> str:
         av.HTTPForbiddenError: "the server does not let us see it",
         av.error.LookupError: "it is of a kind that is not known",
     }
-    for kind, words in ours.items():
+    for kind, reason in ours.items():
         if isinstance(error, kind):
-            return words
+            return reason
     code = getattr(error, "errno", None) or 0
     if code == errno.EIO:  # what FFmpeg makes of a host that it does not find
         return "it cannot be reached"

@@ -60,7 +60,7 @@ def check_latency(latency: float, *, lab: bool) -> None:
 
 
 def too_slow(latency: float, *, lab: bool) -> str:
-    """The words about a decision that took longer than it may."""
+    """The end of a sentence about a decision that took longer than it may."""
     return (
         f"a decision took {latency:.2f} s and may take {CONTROL_PERIOD} s; this machine is probably busy: "
         f"end other programs (top shows them), {f'{SLOWER}, ' if lab else ''}or take another --policy"

@@ -1,4 +1,4 @@
-"""One instruction on a drone that speaks MAVLink: what is asked before it, and what is told after it."""
+"""Flies one instruction on a MAVLink drone: checks and confirmation before it, the report after it."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ def fly_drone(
     """Fly once over MAVLink, and make a video from its log; raises `FlightOverError` in the end if it ended early.
 
     Args:
-        instruction: What the drone is told.
+        instruction: What the drone is to do, in plain English.
         url: Of the link, after `mavlink:`.
         policy_name: Who flies.
         options: How to reach the drone.
-        layout_file: What stands in the arena, for the video and the judge alone; the policy is not told.
+        layout_file: What stands in the arena, for the video and the judge alone; the policy does not see it.
         out: Folder of the video.
         policy: Flies instead of the one that is named; no video is made.
     """
@@ -71,7 +71,7 @@ def fly_drone(
     calibration = Calibration.load(options.calibration)
     if not options.camera:
         raise WordwingError("a drone needs its camera: --camera /dev/video0, or rtsp://…")
-    open_link(url).close()  # a wrong address is told at once, and here
+    open_link(url).close()  # a wrong address fails at once, and here
     layout = None if layout_file is None else Layout.load(layout_file)
     if policy_name in BASELINES:
         raise WordwingError(f"{policy_name} does not look; over MAVLink only learned policies fly")
@@ -97,7 +97,7 @@ def fly_drone(
         )
 
         def check(state: GuardianState) -> None:
-            """With everything running that runs in flight: camera, sender, and the lab that draws images."""
+            """With everything running that runs in flight: camera, guardian, and the lab that renders images."""
             check_latency(decision_latency(policy, instruction, guardian.clock), lab=state.lab)
             confirm(state, instruction, options)
 
@@ -114,7 +114,7 @@ def fly_drone(
             with vehicle:
                 task = Task(instruction, layout or Layout(()), (0.0, 0.0), 0.0, np.zeros((0, 2)))
                 flight = fly_logged(policy, vehicle, task, log, guardian.clock)
-            early = tell(flight, vehicle.state, dry=options.dry_run)
+            early = report_end(flight, vehicle.state, dry=options.dry_run)
         finally:
             print(f"log: {folder / EVENTS}")
             if log.failed is not None:
@@ -129,10 +129,10 @@ def fly_drone(
 
 
 class DryVehicle(MavlinkVehicle):
-    """A drone that is only watched: tells, at each decision, where it is and what would be sent."""
+    """A drone in a dry run: prints, at each decision, where it is and what would be sent."""
 
     def send(self, setpoint: Setpoint) -> Setpoint:
-        """What would be sent; tells it."""
+        """Print and return what would be sent."""
         would = super().send(setpoint)
         speed, turn = float(would.forward[0]), math.degrees(float(would.yaw_rate[0]))
         what = f"would send {speed:.2f} m/s forward, {turn:+.0f}°/s (left is +)"
@@ -150,7 +150,7 @@ class DryVehicle(MavlinkVehicle):
 
 
 def fly_logged(policy: Policy, vehicle: Vehicle, task: Task, log: FlightLog, clock: Clock) -> Execution:
-    """Fly a task to its end. If not the policy ended it but the guardian, the guardian's own words are in the log."""
+    """Fly a task to its end. If the guardian ended it, the guardian's reason is in the log."""
     try:
         [flight] = fly(policy, vehicle, [task], max_steps=STEPS)
     except WordwingError as error:  # of a policy whose decisions make no sense
@@ -205,8 +205,8 @@ def approve(state: GuardianState, ask: Callable[[str], str] = input) -> None:
         raise WordwingError("not confirmed; no parameter was written")
 
 
-def tell(flight: Execution, state: GuardianState | None, *, dry: bool) -> str | None:
-    """Say what has become of the drone.
+def report_end(flight: Execution, state: GuardianState | None, *, dry: bool) -> str | None:
+    """Print what has become of the drone.
 
     Returns:
         Why the flight ended early; None if the policy ended it or its steps ran out, and the drone landed by our order.

@@ -30,7 +30,7 @@ STEP = 0.01
 """Seconds of the served lab's own ticks."""
 
 PILOT = "pilot"
-"""Who speaks to the lab."""
+"""The sender's name at the lab."""
 
 
 class LabLink(MocapSource):

@@ -106,7 +106,7 @@ class FlightLog(EventLog):
         )
 
     def decision(self, time: float, setpoint: Setpoint, stop: bool) -> None:
-        """What the policy wished for."""
+        """What the policy decided."""
         self.event(
             time, "decision", forward=float(setpoint.forward[0]), yaw_rate=float(setpoint.yaw_rate[0]), stop=stop
         )

@@ -1,4 +1,4 @@
-"""A drone that speaks MAVLink, as a vehicle: it waits, asks, takes off, matches images with poses, and lands.
+"""A MAVLink drone as a vehicle: it waits until the drone is ready, takes off, matches images with poses, and lands.
 
 What is sent to the drone is the guardian's business; this only orders it. As soon as the guardian does not fly any
 more, be it that it lands or that somebody else has taken over, every call raises `FlightOverError` with the reason.
@@ -37,7 +37,7 @@ LOOK = 0.02
 """How often it is looked whether something has come, seconds."""
 
 ALIVE_EVERY = 0.25
-"""How often the guardian is told that the pilot is there while the pilot waits, seconds."""
+"""How often the guardian gets a keep-alive while the pilot waits, seconds."""
 
 FROZEN = 0.4
 """An image that has not changed for longer counts as old: a drone in the air never keeps quite still, seconds."""
@@ -71,13 +71,13 @@ class MavlinkVehicle(Vehicle):
     """One drone on a wire.
 
     Args:
-        helm: The way to its guardian.
-        eyes: Its camera.
+        guardian: The client of its guardian.
+        camera: Its camera.
         confirm: Asked with the drone's state before it is armed; raises if it must not be.
         log: Where observations, decisions and what became of them are written.
-        say: Told what is waited for.
+        say: Shows what is waited for.
         approve: Asked before parameters are written, with the state that holds old and new ones; None never writes.
-        dry: Never take off: watch, and tell what would be sent.
+        dry: Never take off: watch, and note what would be sent.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class MavlinkVehicle(Vehicle):
             self._pass(ALIVE_EVERY)
 
     def close(self) -> None:
-        """Let go of camera and guardian."""
+        """Release camera and guardian."""
         if not self._closed:
             self._last_state, self._closed = self.state, True
         self._camera.close()
@@ -183,10 +183,10 @@ class MavlinkVehicle(Vehicle):
 
     @property
     def state(self) -> GuardianState | None:
-        """What the guardian has told last; None if it has gone and left a drone in the air."""
+        """The guardian's last state; None if it has ended and left a drone in the air."""
         if self._closed:
             return self._last_state
-        return None if self._left_alone() else self._guardian.state()
+        return None if self._abandoned() else self._guardian.state()
 
     def _wait_until(self, time: float, order: Hold | None = None) -> None:
         """Until a time of the clock, with an order again and again."""
@@ -215,14 +215,14 @@ class MavlinkVehicle(Vehicle):
 
     def _wait_until_ready(self) -> GuardianState:
         clock = self._guardian.clock
-        began, told, asked = clock.now(), "", False
+        began, shown, asked = clock.now(), "", False
         while True:
             state = self._checked_state()
             if state is not None and (state.phase is Phase.READY or (self._dry and state.pose is not None)):
                 return state
             waited = clock.now() - began
-            if state is not None and DIGITS.sub("", state.why) != told:
-                told = DIGITS.sub("", state.why)
+            if state is not None and DIGITS.sub("", state.why) != shown:
+                shown = DIGITS.sub("", state.why)
                 self._say(f"waiting: {state.why}")
             wrong = [] if state is None else [finding for finding in state.parameters if not finding.right]
             known = [finding for finding in wrong if finding.value is not None]
@@ -284,11 +284,11 @@ class MavlinkVehicle(Vehicle):
             if not self._underway:
                 raise WordwingError(self._guardian.lost)
             alone = "; the autopilot's own failsafe has the drone now; be ready to take over"
-            raise FlightOverError(f"the flight is over: {self._guardian.lost}{alone if self._left_alone() else ''}")
+            raise FlightOverError(f"the flight is over: {self._guardian.lost}{alone if self._abandoned() else ''}")
         return self._guardian.state()
 
-    def _left_alone(self) -> bool:
-        """Whether nobody speaks to a drone that was last heard of in the air."""
+    def _abandoned(self) -> bool:
+        """Whether the guardian has ended while the drone was in the air."""
         state = self._guardian.state()
         return self._guardian.lost is not None and state is not None and state.phase not in (*GROUND, *FINAL)
 

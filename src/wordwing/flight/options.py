@@ -1,4 +1,4 @@
-"""What a person says about a drone on the command line."""
+"""Options of the command line for a drone over MAVLink."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ PREFIX = "mavlink:"
 """Of a vehicle that is reached over MAVLink: `mavlink:udp:127.0.0.1:14550`."""
 
 MOCAP = "udp:127.0.0.1:9005"
-"""Where the guardian listens to motion capture."""
+"""Where the guardian receives motion capture."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class DroneOptions:
     arena: Path = Path("arena.json")
     """Where the arena lies in the autopilot's local frame; wordwing flight check makes and checks it."""
     mocap: str = MOCAP
-    """Where the guardian listens to motion capture, which wordwing flight mocap copies there; without it nothing is
+    """Where the guardian receives motion capture, which wordwing flight mocap copies there; without it nothing is
     armed."""
     camera: str = ""
     """The drone's camera: a device (/dev/video0), a stream (rtsp://…, udp://…, tcp://…) or a video."""
@@ -32,7 +32,7 @@ class DroneOptions:
     yes: bool = False
     """Take off without asking; works only for a vehicle that says that it is wordwing's lab."""
     dry_run: bool = False
-    """Never arm: look, decide, and tell what would be sent."""
+    """Never arm: look, decide, and print what would be sent."""
     set_parameters: bool = False
     """Write the autopilot's failsafe parameters where they are wrong, after showing old and new."""
     sign: Path | None = None

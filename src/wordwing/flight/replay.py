@@ -65,18 +65,18 @@ def replay(log: Path, out: Path, policy: str | None = None, say: Callable[[str],
     Args:
         log: A flight's folder.
         out: Folder for flight.mp4, filmstrip.png and layout.json.
-        policy: Who thinks again over what was seen; None for the one that flew.
-        say: Told how the flight went.
+        policy: Whose beliefs about the images are shown; None for the one that flew.
+        say: Shows a sentence about how the flight went.
     """
-    flight, told = read_flight(log)
+    flight, header = read_flight(log)
 
-    def tell(text: str) -> None:
+    def show(text: str) -> None:
         say(printable(text))
 
-    logged = str(told.get("policy") or "")
+    logged = str(header.get("policy") or "")
     # A log, which may be somebody else's, does not choose a folder to read from.
     name = policy or (logged if logged in (*BASELINES, *shipped()) else "")
-    title = f"{Path(name or logged).name or 'somebody'} on {told.get('vehicle') or 'a drone'}"
+    title = f"{Path(name or logged).name or 'somebody'} on {header.get('vehicle') or 'a drone'}"
     overhead = overheads([flight.task.layout], MAP_SIZE)[0]
     seen = bool(flight.images[0])
     thinker = load_policy(name, "lab") if seen and name and name not in BASELINES else None
@@ -86,40 +86,40 @@ def replay(log: Path, out: Path, policy: str | None = None, say: Callable[[str],
         marked = word_issues(flight.task.instruction, thinker.vocabulary)
         frames = belief_frames(flight, overhead, title, marked, thinker.network.config.stop_threshold)
         strip = partial(
-            belief_strip, flight, overhead=overhead, title=title, marked=marked, verdict=_judged(flight, told)
+            belief_strip, flight, overhead=overhead, title=title, marked=marked, verdict=_judged(flight, header)
         )
     else:
         if seen and logged and not name:
-            tell(f"to see what it thought, name its folder: --policy {logged}")
+            show(f"to see what it thought, name its folder: --policy {logged}")
         if not seen:
             flight = replace(flight, images=((_unseen(),) * len(flight.positions),))
         frames = flight_frames(flight, overhead, title)
     write_videos(flight, frames, strip, out)
-    tell(f'"{flight.task.instruction}"')
-    why = told.get("broken off")
+    show(f'"{flight.task.instruction}"')
+    why = header.get("broken off")
     seconds = len(flight.setpoints) * CONTROL_PERIOD
-    tell(ending(flight, title) if why is None else f"{title} was broken off after {seconds:.1f} s: {why}")
-    for line in _judged(flight, told):
-        tell(line)
-    tell(f"film: {out / 'flight.mp4'}")
+    show(ending(flight, title) if why is None else f"{title} was broken off after {seconds:.1f} s: {why}")
+    for line in _judged(flight, header):
+        show(line)
+    show(f"video: {out / 'flight.mp4'}")
 
 
-def _judged(flight: Execution, told: dict[str, Any]) -> list[str]:
+def _judged(flight: Execution, header: dict[str, Any]) -> list[str]:
     """What the judge says of a flight that came to its end, where it is known what stood in the arena."""
-    if "broken off" in told:
+    if "broken off" in header:
         return [BROKEN_OFF]
-    return verdict(flight).lines if told.get("layout") is not None else []
+    return verdict(flight).lines if header.get("layout") is not None else []
 
 
 def read_flight(log: Path) -> tuple[Execution, dict[str, Any]]:
-    """A flight as its log has it, and what its first event says; and why it was "broken off", if it was.
+    """A flight as its log has it, and what its first event says, and why it was "broken off", if it was.
 
     Where the log does not say what stood in the arena, its layout is empty. Images are there only if all of them
     were kept.
     """
     events = read_events(log)
-    told = next((event.values for event in events if event.kind == "flight"), None)
-    if told is None:
+    header = next((event.values for event in events if event.kind == "flight"), None)
+    if header is None:
         raise WordwingError(f"{log}: the log does not say what was flown; it ends before the flight began")
     seen = [event for event in events if event.kind == "observation"]
     if len(seen) < 2:
@@ -144,16 +144,16 @@ def read_flight(log: Path) -> tuple[Execution, dict[str, Any]]:
     if end is None:
         phases = [str(event.values.get("text")) for event in events if event.kind == "phase"]
         reasons = [text for text in phases if text.startswith(("landing", "released", "lost"))]
-        told = {**told, "broken off": reasons[0] if reasons else "the log ends"}
+        header = {**header, "broken off": reasons[0] if reasons else "the log ends"}
         end = {"decisions": len(seen)}
     by: Literal["stop", "steps"] = "stop" if end.get("by") == "stop" else "steps"
     decisions = end.get("decisions")
     images = [load_frame(folder, str(event.values.get("frame"))) for event in seen]
     kept = [image.numpy() for image in images if image is not None]
-    layout = told.get("layout")
+    layout = header.get("layout")
     start = Pose(torch.from_numpy(positions[0]), torch.from_numpy(quaternions[0]))
     task = Task(
-        instruction=str(told.get("instruction") or ""),
+        instruction=str(header.get("instruction") or ""),
         layout=Layout(()) if layout is None else Layout.from_json(json.dumps(layout), f"{log / EVENTS}: the layout"),
         start_xy=(float(positions[0, 0]), float(positions[0, 1])),
         start_yaw=float(start.yaw),
@@ -168,7 +168,7 @@ def read_flight(log: Path) -> tuple[Execution, dict[str, Any]]:
         ended_by=by,
         images=kept if len(kept) == len(seen) else [],
     )
-    return flight, told
+    return flight, header
 
 
 def think_again(flight: Execution, policy: LearnedPolicy) -> Execution:

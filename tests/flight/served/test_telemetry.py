@@ -49,7 +49,7 @@ def test_an_autopilot_that_is_fed_by_our_adapter_knows_where_it_is(autopilot):
     for _ in range(20):
         companion.wait(0.1)
         for pose in lab.mocap.take():
-            message = chosen.hear(MocapSample(*pose), pose.time)
+            message = chosen.update(MocapSample(*pose), pose.time)
             if message is not None:
                 lab.receive_mocap(message.pack(packer))
     assert lab.autopilot.prearm_failure() is None

@@ -86,7 +86,7 @@ class Guardian:
         fence: How near to the fences it may come; the arena's margins if left out. Less than 0.35 m is only for a
             vehicle that says that it is wordwing's lab.
         codec: Packs messages; one with a key if the link is signed.
-        dry: Never arm, never send a setpoint or a mode; tell what would be sent.
+        dry: Never arm, never send a setpoint or a mode; note what would be sent.
         may_set_parameters: Whether `SetParameters` may be ordered.
         now: Seconds of the clock that all later calls use.
     """

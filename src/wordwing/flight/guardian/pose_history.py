@@ -18,7 +18,7 @@ WINDOW = 30.0
 """How long the smallest delay is remembered, seconds: clocks drift by less than a millisecond meanwhile."""
 
 LONGEST_ROUND_TRIP = 0.1
-"""Seconds there and back; an answer that took longer says little."""
+"""Seconds; a reply that took longer says little."""
 
 RESTART = 1.0
 """A boot time that goes back by more is a restart, not a packet that was overtaken; seconds."""
@@ -49,7 +49,7 @@ class ClockSync:
 
     Each message says when it was made, by the autopilot's clock; it arrives later by an unknown delay. The quickest
     message in a while gives the offset between the clocks, and one that has queued up shows as old. That takes a delay
-    that all messages have for none at all. Where the autopilot answers TIMESYNC, half the way there and back is the
+    that all messages have for none at all. Where the autopilot answers TIMESYNC, half the round trip is the
     delay, and the quickest answer in a while gives the offset instead.
     """
 
@@ -152,7 +152,7 @@ class LocalState:
 
 
 class PoseHistory:
-    """What the autopilot's positions and attitudes of the last two seconds tell."""
+    """The autopilot's positions and attitudes of the last two seconds."""
 
     def __init__(self, limits: JumpLimits | None = None) -> None:
         self.limits = limits or JumpLimits()

@@ -1,4 +1,4 @@
-"""What a pilot may ask of the guardian, in memory and as JSON. Orders are wishes: the guardian decides.
+"""What a pilot may order of the guardian, in memory and as JSON. The guardian decides what of it is flown.
 
 Times are seconds of the clock that both share (`SystemClock`, or one `ManualClock`).
 """
@@ -17,7 +17,7 @@ from wordwing.flight.mavlink.parameters import ParameterFinding
 
 @dataclass(frozen=True)
 class TakeOff:
-    """Arm, climb, hover. Once in a guardian's life."""
+    """Arm, climb, hover. A guardian does it once."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Hold:
-    """Hover on purpose. Say it again within three seconds, or the drone lands."""
+    """Hover on purpose. Send it again within three seconds, or the drone lands."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class SetParameters:
 
 @dataclass(frozen=True)
 class KeepAlive:
-    """The pilot is there. Say it at least twice a second: without it there is no heartbeat, and then a landing."""
+    """The pilot is there. Send it at least twice a second: without it there is no heartbeat, and then a landing."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Phase(Enum):
     RELEASED = "released"
     """In someone else's hands; final, nothing is sent any more but heartbeats, until it is disarmed."""
     LOST = "lost"
-    """The autopilot is not heard any more."""
+    """The autopilot has fallen silent."""
 
 
 GROUND = (Phase.CONNECTING, Phase.READY)
@@ -133,7 +133,7 @@ class GuardianEvent:
     kind: str
     """"phase", "sent", "setpoint", "would send", "order", "refused", "told" or "note"."""
     text: str
-    """In plain words."""
+    """For people."""
     values: dict[str, object] = field(default_factory=dict)
     """Numbers that belong to it."""
 
@@ -203,7 +203,7 @@ class Outbox:
         self._packets: list[bytes] = []
 
     def note(self, kind: str, text: str, now: float, **values: object) -> None:
-        """Tell something."""
+        """Add an event."""
         self.events.append(GuardianEvent(now, kind, text, values))
 
     def send(self, message: Message, now: float) -> None:

@@ -59,7 +59,7 @@ class FlightLimits:
     hold_speed: float = 0.2
     """m/s of that at most, in any direction."""
     damping: float = 1.0
-    """m/s, `hold_speed` at most, against each m/s that a drone moves without having been told to."""
+    """m/s, `hold_speed` at most, against each m/s that a drone moves without a setpoint to."""
     return_gain: float = 2.0
     """m/s, `hold_speed` at most, for each metre that a drone is nearer to a fence beside it than it may be."""
     hold_slack: float = 0.03
@@ -103,7 +103,7 @@ class Timeouts:
     tick: float = 0.2
     """If the guardian itself has been away for longer, the drone stops."""
     daze: float = 1.0
-    """If it has been away for longer, it asks for nothing until it has heard a new heartbeat."""
+    """If it has been away for longer, it sends nothing but heartbeats until a new one has come from the autopilot."""
     pilot: float = 1.0
     """A pilot that has been silent for so long is gone."""
     answer: float = 0.5

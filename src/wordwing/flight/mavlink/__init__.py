@@ -1,1 +1,1 @@
-"""MAVLink: links, messages, signing, and what ArduPilot and PX4 say of themselves."""
+"""MAVLink: links, messages, signing, and what ArduPilot and PX4 report."""

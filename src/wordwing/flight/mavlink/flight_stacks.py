@@ -1,6 +1,6 @@
 """PX4 and ArduPilot in one place: modes, take-off, parameters and their encodings.
 
-Both speak MAVLink, but the numbers of modes, the order of a take-off, the names and meanings of parameters and the way
+Both use MAVLink, but the numbers of modes, the order of a take-off, the names and meanings of parameters and the way
 an integer parameter travels differ. Numbers are those of the MAVLink specification and of each autopilot's parameter
 reference; how ArduCopter answers them has been measured on its own simulator.
 """
@@ -81,7 +81,7 @@ class RequiredParameter:
 
 @dataclass(frozen=True)
 class FlightStack:
-    """How to speak to one kind of autopilot."""
+    """What one kind of autopilot expects and means."""
 
     name: str
     autopilot: int

@@ -31,7 +31,7 @@ ADDRESS = re.compile(r"(?P<host>\[[^][]+\]|[^][:]+):(?P<port>[0-9]{1,9})(:(?P<lo
 """An IPv6 address is in brackets, because it has colons of its own: udp:[::1]:14550."""
 
 LOCAL_PORTS = range(20_000, 30_000)
-"""From which UDP links speak: one to port 14550 from 24550, unless told otherwise."""
+"""Local ports of UDP links: 24550 for one to port 14550, unless the URL names another."""
 
 BAUD = 115_200
 """Of a serial port, if nothing is said."""

@@ -69,7 +69,7 @@ class Codec:
 
     def pack(self, message: Message) -> bytes:
         """One packet, MAVLink 2."""
-        if self._verifier is not None:  # a listener that has heard a later time would take ours for old
+        if self._verifier is not None:  # a receiver that has seen a later time would take ours for old
             self._encoder.signing.timestamp = max(self._encoder.signing.timestamp, self._verifier.now)
         packet = bytes(message.pack(self._encoder))
         self._encoder.seq = (self._encoder.seq + 1) % 256

@@ -30,7 +30,7 @@ class ParameterFinding:
     name: str
     """As this autopilot calls it."""
     value: float | None
-    """None if the autopilot has not told it."""
+    """None if the autopilot has not sent it."""
     wanted: str
     """In words, in this autopilot's units."""
     write: float
@@ -89,7 +89,7 @@ class ParameterCheck:
 
     @property
     def complete(self) -> bool:
-        """Whether all have been told, or asked for often enough, and nothing is being written."""
+        """Whether all have come, or have been asked for often enough, and nothing is being written."""
         asked = all(
             self._known(wanted) is not None or all(self._asked[name] >= _tries(wanted) for name in wanted.names)
             for wanted in self._stack.wanted
@@ -114,7 +114,7 @@ class ParameterCheck:
         return found
 
     def _known(self, wanted: RequiredParameter) -> str | None:
-        """The name under which it has been told."""
+        """The name under which it has come."""
         return next((name for name in wanted.names if name in self._values), None)
 
     def _ready(self, name: str, now: float, counts: Counter[str], tries: int) -> bool:

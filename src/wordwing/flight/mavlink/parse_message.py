@@ -61,7 +61,7 @@ class Attitude:
 
 @dataclass(frozen=True)
 class SystemStatus:
-    """What the autopilot says of itself."""
+    """SYS_STATUS."""
 
     prearm: bool | None
     """Whether its pre-arm checks are passed; None if it does not say."""
@@ -140,7 +140,7 @@ class TimesyncReply:
 
 @dataclass(frozen=True)
 class StatusText:
-    """What the autopilot says to people."""
+    """STATUSTEXT."""
 
     severity: int
     text: str

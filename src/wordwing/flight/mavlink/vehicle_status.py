@@ -20,7 +20,7 @@ from wordwing.flight.mavlink.parse_message import (
 )
 
 AUTOPILOT = 1
-"""MAV_COMP_ID_AUTOPILOT1: only this component of a vehicle is listened to."""
+"""MAV_COMP_ID_AUTOPILOT1: messages of other components of a vehicle are ignored."""
 
 OVERTAKEN = 32
 """A packet so many sequence numbers behind has been overtaken by others; further behind, many have been lost."""

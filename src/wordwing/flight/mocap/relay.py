@@ -215,9 +215,9 @@ def relay(
         link: Where they go.
         chosen: Which of them, and as what.
         clock: Whose times the source gives.
-        say: Told how it goes now and then.
+        say: Shows now and then how it goes.
         every: How often, seconds.
-        origin: Where the room lies, for an autopilot that must be told.
+        origin: Where the room lies, for an autopilot that needs an origin.
         guardian: Where each pose that is sent goes too, as JSON, so that a guardian knows what the autopilot gets.
     """
     packer = mavlink.MAVLink(None, srcSystem=SYSTEM, srcComponent=COMPONENT)

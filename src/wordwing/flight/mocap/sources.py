@@ -180,7 +180,7 @@ def _rows(path: Path, body: str | None) -> Iterator[tuple[float, MocapSample]]:
 
 
 class PackageSource(MocapSource):
-    """What the `motioncapture` package can speak with. It is read in a thread, because it waits without end."""
+    """A system that the `motioncapture` package supports. It is read in a thread, because it blocks."""
 
     def __init__(self, kind: str, host: str, clock: Clock, body: str) -> None:
         try:
