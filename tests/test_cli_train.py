@@ -154,7 +154,7 @@ def test_a_run_that_cannot_be_is_refused_before_it_takes_hours(cage, tmp_path, c
     for name in ("best", "policy", "state"):
         (tmp_path / name / name).mkdir(parents=True)
         said = refused(capsys, *command(cage, tmp_path / name, what=what))
-        assert f"{tmp_path / name / name}: nobody knows which run this is of" in said
+        assert f"{tmp_path / name / name}: it is not known which run this is of" in said
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "run.json").write_text('{"kilometres": 42}')
     assert "this is not of a training run" in refused(capsys, *command(cage, tmp_path / "other", what=what))

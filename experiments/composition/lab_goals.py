@@ -24,7 +24,7 @@ from wordwing.frames import start_frame
 from wordwing.interface import Domain
 from wordwing.learning.evaluator import FirstLooks, predict
 from wordwing.learning.losses import GoldConfig
-from wordwing.learning.probing import take_pictures
+from wordwing.learning.probing import take_images
 from wordwing.model.checkpoint import load_network
 from wordwing.model.grid import START_GRID
 from wordwing.model.policy import PolicyNetwork
@@ -61,7 +61,7 @@ def main(
                 sim = FirstLooks.of(tasks, vocabulary, "cpu", LOOKS[look])
                 if recorded is None:
                     turns = range(LOOKS[look])
-                    taken = [take_pictures(layouts, sim.pose[:, turn], "lab", seed + turn) for turn in turns]
+                    taken = [take_images(layouts, sim.pose[:, turn], "lab", seed + turn) for turn in turns]
                     recorded = torch.stack(taken, dim=1)
                 both = believed(network, sim, "sim"), believed(network, replace(sim, image=recorded), "lab")
                 folder = Path(policy)

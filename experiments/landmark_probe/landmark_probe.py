@@ -27,7 +27,7 @@ from wordwing.evaluation.report.bootstrap import Resampling
 from wordwing.execution.metrics import wilson
 from wordwing.frames import Pose
 from wordwing.interface import Domain
-from wordwing.learning.probing import REACH, LinearProbe, Sightings, see_landmarks, sightings, take_pictures
+from wordwing.learning.probing import REACH, LinearProbe, Sightings, see_landmarks, sightings, take_images
 from wordwing.model.checkpoint import load_network, policy_folder
 from wordwing.viz.drawing import BLUISH_GREEN, VERMILLION, font, save
 from wordwing.viz.sheets import contact_sheet
@@ -70,10 +70,10 @@ def main(
     stage1, camera = network.eval().stage1, network.camera
     dataset = Dataset(data)
     train = views(dataset, "train", count, np.random.default_rng([seed, 0]), camera)
-    image = take_pictures(train.layouts, train.pose, "sim")
+    image = take_images(train.layouts, train.pose, "sim")
     probe = LinearProbe.fit(see_landmarks(stage1, image, train.found, "sim", camera), train.found.kind)
     dev = views(dataset, "dev", count, np.random.default_rng([seed, 1]), camera)
-    images = {domain: take_pictures(dev.layouts, dev.pose, domain, seed) for domain in ("sim", "lab")}
+    images = {domain: take_images(dev.layouts, dev.pose, domain, seed) for domain in ("sim", "lab")}
     named = [probe.name(see_landmarks(stage1, images[where], dev.found, encoder, camera)) for where, encoder in LOOKS]
     for row in rows(dev, named):
         print(json.dumps({"policy": policy_folder(policy).name, **row}, ensure_ascii=False), flush=True)
@@ -97,7 +97,7 @@ def views(dataset: Dataset, split: str, count: int, rng: np.random.Generator, ca
 def rows(dev: Views, named: list[Tensor]) -> list[dict]:
     """Accuracy on all, near and far landmarks."""
     found = dev.found
-    home = np.array(dev.names)[found.picture.numpy()]  # [M]
+    home = np.array(dev.names)[found.image.numpy()]  # [M]
     right = {look: (names == found.kind).numpy() for look, names in zip(LOOKS, named, strict=True)}  # [M] each
     near = (found.distance <= NEAR).numpy()
     parts = {"all": near | ~near, f"up to {NEAR} m": near, f"beyond {NEAR} m": ~near}
@@ -156,7 +156,7 @@ def percent(share: float | None) -> str:
 def draw_sheet(dev: Views, images: dict[str, Tensor], named: list[Tensor]) -> Image.Image:
     """The first poses in different layouts that show a few landmarks, and the name given to each."""
     chosen: dict[str, int] = {}
-    for number, many in enumerate(dev.found.picture.bincount(minlength=len(dev.names)) >= BUSY):
+    for number, many in enumerate(dev.found.image.bincount(minlength=len(dev.names)) >= BUSY):
         if many and len(chosen) < ROWS:
             chosen.setdefault(dev.names[number], number)
     tiles, captions = [], []
@@ -175,7 +175,7 @@ def labelled(image: Tensor, number: int, found: Sightings, named: Tensor) -> np.
     draw = ImageDraw.Draw(tile)
     face, line = font(15), 20
     taken: list[tuple[float, float, float]] = []  # middle and half width
-    here = (found.picture == number).nonzero()[:, 0].tolist()
+    here = (found.image == number).nonzero()[:, 0].tolist()
     for index in sorted(here, key=lambda index: -float(found.pixel[index, 1])):
         right = bool(named[index] == found.kind[index])
         text = f"{catalogue()[int(named[index])].name} {'✓' if right else '✗'}"

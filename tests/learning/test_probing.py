@@ -7,7 +7,7 @@ import torch
 from small_policy import small_network
 from wordwing.camera import Camera
 from wordwing.frames import Pose
-from wordwing.learning.probing import LinearProbe, features_at, see_landmarks, sightings, take_pictures
+from wordwing.learning.probing import LinearProbe, features_at, see_landmarks, sightings, take_images
 from wordwing.world.catalogue import landmark
 from wordwing.world.layout import Layout, Placement
 
@@ -33,7 +33,7 @@ def pixel_of(placement: Placement, yaw: float) -> tuple[float, float]:
 def test_sightings_are_the_landmarks_in_the_picture_up_to_a_reach():
     found = sightings(LAYOUTS, POSE, CAMERA, reach=3.0)  # the banana is behind the drone, the pumpkin 3.5 m away
     expected = [(0, "Barrel", 0.2), (0, "Box", 0.2), (1, "Gorilla", -0.1), (1, "Boat", -0.1)]
-    assert found.picture.tolist() == [picture for picture, _name, _yaw in expected]
+    assert found.image.tolist() == [picture for picture, _name, _yaw in expected]
     assert found.kind.tolist() == [landmark(name).index for _picture, name, _yaw in expected]
     for number, (picture, name, yaw) in enumerate(expected):
         [placement] = [entry for entry in LAYOUTS[picture].landmarks if entry.name == name]
@@ -75,7 +75,7 @@ def test_what_is_seen_of_a_landmark_is_in_its_own_picture_at_its_own_place(batch
     seen = see_landmarks(Painter(), image, found, "lab", CAMERA, batch)
     assert seen[:, 3].tolist() == pytest.approx([10, 10, 20, 20, 30, 30, 40, 40])
     names = ["Barrel", "Box", "Gorilla", "Boat"] * 2
-    for row, name, picture in zip(seen, names, found.picture.tolist(), strict=True):
+    for row, name, picture in zip(seen, names, found.image.tolist(), strict=True):
         [placement] = [entry for entry in layouts[picture].landmarks if entry.name == name]
         u, v = pixel_of(placement, (0.2, -0.1)[picture % 2])
         assert row[:3].tolist() == pytest.approx([(v - 0.5) / 4, (u - 0.5) / 4, 1.0], abs=1e-3)
@@ -83,7 +83,7 @@ def test_what_is_seen_of_a_landmark_is_in_its_own_picture_at_its_own_place(batch
 
 def test_each_domain_has_its_own_eyes():
     stage1 = small_network().stage1
-    image = take_pictures(LAYOUTS, POSE, "sim")
+    image = take_images(LAYOUTS, POSE, "sim")
     found = sightings(LAYOUTS, POSE, CAMERA)
     sim, lab = (see_landmarks(stage1, image, found, domain, CAMERA) for domain in ("sim", "lab"))
     assert sim.shape == lab.shape == (4, 8)
@@ -96,7 +96,7 @@ def test_both_domains_show_the_landmark_at_the_same_place():
     pose = Pose.level(torch.tensor([[-1.2, 0.2], [0.3, 1.3]]), torch.tensor([-0.3, -1.4]), 0.7)
     bare = Layout(())
     for domain in ("sim", "lab"):
-        with_it, without = (take_pictures([one, one], pose, domain).float() for one in (layout, bare))
+        with_it, without = (take_images([one, one], pose, domain).float() for one in (layout, bare))
         found = sightings([layout, layout], pose, CAMERA)
         changed = (with_it - without).abs().amax(-1) > 60  # more than the lab's noise
         for number in range(2):
@@ -108,7 +108,7 @@ def test_both_domains_show_the_landmark_at_the_same_place():
 
 def test_lab_pictures_have_noise_that_only_a_seed_repeats():
     layouts, pose = [LAYOUTS[0], LAYOUTS[1], LAYOUTS[0]], POSE[torch.tensor([0, 1, 0])]
-    first, again, other = (take_pictures(layouts, pose, "lab", seed) for seed in (3, 3, 4))
+    first, again, other = (take_images(layouts, pose, "lab", seed) for seed in (3, 3, 4))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
     assert not torch.equal(first[0], first[2])  # the same place at another time

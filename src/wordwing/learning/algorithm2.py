@@ -28,7 +28,7 @@ from wordwing.learning.ppo import (
     moments,
     ppo_loss,
 )
-from wordwing.learning.recipes.cards import Work, card
+from wordwing.learning.recipes.cards import card
 from wordwing.learning.recipes.config import ReinforcementConfig, RunConfig
 from wordwing.learning.recipes.initial import new_network
 from wordwing.learning.rewards import Rewards, rewards
@@ -337,9 +337,17 @@ class ProcessB(Worker):
         """Write the policy and its card into the run's folder."""
         if self.copies_vision:
             self.network.stage1.copy_vision()
-        done = self.reinforcement
-        work = Work(self.seconds / 60, max(self.stage1_version, 0), done.flights, done.decisions)
-        text = card(self.context.command, self.config, self.data, self.context.device, work, self.dev_metrics)
+        text = card(
+            self.context.command,
+            self.config,
+            self.data,
+            self.context.device,
+            self.dev_metrics,
+            minutes=self.seconds / 60,
+            updates=max(self.stage1_version, 0),
+            flights=self.reinforcement.flights,
+            decisions=self.reinforcement.decisions,
+        )
         save_network(self.context.folder / name, self.network, self.data.vocabulary, text)
 
     @property

@@ -115,7 +115,7 @@ class LossConfig:
 
     sim: Weights = field(default_factory=Weights)
     lab: Weights = field(default_factory=lambda: Weights(visitation=0.05, mention=0.05))
-    """402 sentences at full weight are learned by heart."""
+    """402 sentences at full weight are memorised."""
     wasserstein: float = 1.0
     """Of L_W."""
     gold: GoldConfig = field(default_factory=GoldConfig)

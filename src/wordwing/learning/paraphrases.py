@@ -1,8 +1,8 @@
-"""Ways of saying the same: an instruction in other words, and of its mirrored flight.
+"""Paraphrases of training instructions, and instructions for mirrored flights.
 
-A network that meets an instruction often enough learns its words by heart instead of reading them. Of generated
+A network that sees an instruction often enough memorises it instead of learning to read. Of generated
 instructions the meaning is known, so the writer can put each into words again; people's are what they are. And every
-instruction has a mirror image, whoever wrote it.
+instruction has a mirror image, written by a person or not.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from wordwing.world.catalogue import catalogue
 
 @dataclass(frozen=True)
 class Paraphrases:
-    """M ways of saying N instructions, those of one instruction in a row, the first as it stands in the dataset."""
+    """M texts of N instructions, those of one instruction in a row, the first as it stands in the dataset."""
 
     tokens: Tokens
     """[M], words as int16."""
@@ -39,7 +39,7 @@ class Paraphrases:
     """[N] int64, how many there are."""
 
     def draw(self, example: Tensor, mirrored: Tensor, generator: torch.Generator) -> tuple[Tokens, Tensor]:
-        """One way of saying each of some instructions.
+        """Draw one text for each of some instructions.
 
         Args:
             example: [E] int64.
@@ -64,14 +64,14 @@ def paraphrase(
     wordings: int = 1,
     seed: int = 0,
 ) -> Paraphrases:
-    """Put training instructions into words again.
+    """Paraphrase training instructions.
 
     Args:
         datasets: Where they are from.
         instructions: Those of each dataset.
         vocabulary: The words that are known.
         device: Where the result goes.
-        wordings: Ways of saying each instruction whose meaning is known.
+        wordings: Texts of each instruction whose meaning is known.
         seed: Of the writer.
     """
     kinds = {entry.name: index for index, entry in enumerate(catalogue())}
@@ -102,10 +102,10 @@ def paraphrase(
 def training_paraphrases(
     data: TrainingData, config: DataConfig, mirrored: bool, say: Say = lambda sentence: None
 ) -> Paraphrases | None:
-    """What else Process A hears of the examples, or None where nothing; mirrored flights have words of their own."""
+    """Paraphrases of the examples, or None where a run has none; mirrored flights have instructions of their own."""
     if config.wordings == 1 and not mirrored:
         return None
-    say("putting instructions into other words")
+    say("paraphrasing instructions")
     datasets, device = data.datasets, data.examples.device
     return paraphrase(datasets, data.training, data.vocabulary, device, config.wordings, config.seed)
 

@@ -1,8 +1,8 @@
-"""How well landmarks can be named by what a CNN sees of them, in `sim` and in the lab (paper: Auxiliary Objectives).
+"""A linear probe: how well landmarks can be named from image features, in `sim` and in the lab (Auxiliary Objectives).
 
-L_percept asks one linear layer to name what stands at a place; it is not part of a saved policy. So another one is
-fitted here, to what the `sim` eyes see of `sim` pictures. Given what they see of lab pictures, and what the lab's own
-eyes do, it says how far apart the domains are and how much of that the lab's eyes make up for.
+L_percept trains a linear layer to name what stands at a place; it is not part of a saved policy. So another one is
+fitted here, to features of the `sim` encoder on `sim` images. Applied to its features on lab images, and to those of
+the lab's own encoder, it says how far apart the domains are and how much of that the lab's encoder makes up for.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ REACH = 3.0
 
 @dataclass(frozen=True)
 class Sightings:
-    """M landmarks whose place on the ground is in view, picture by picture; one may hide another."""
+    """M landmarks whose place on the ground is in view, image by image; one may hide another."""
 
-    picture: Tensor
-    """[M] int64, which picture shows it."""
+    image: Tensor
+    """[M] int64, which image shows it."""
     kind: Tensor
     """[M] int64, its place in the catalogue."""
     pixel: Tensor
@@ -48,7 +48,7 @@ class Sightings:
 
 
 def sightings(layouts: Sequence[Layout], pose: Pose, camera: Camera, reach: float = REACH) -> Sightings:
-    """The landmarks that pictures show.
+    """The landmarks that images show.
 
     Args:
         layouts: Around each of N drones.
@@ -65,14 +65,14 @@ def sightings(layouts: Sequence[Layout], pose: Pose, camera: Camera, reach: floa
     return Sightings(shown.nonzero()[:, 0], packed.landmark[shown], pixels[shown], distance[shown])
 
 
-def take_pictures(layouts: Sequence[Layout], pose: Pose, domain: Domain, seed: int = 0) -> Tensor:
+def take_images(layouts: Sequence[Layout], pose: Pose, domain: Domain, seed: int = 0) -> Tensor:
     """What N drones that stand still see from poses [N], world frame: [N, 72, 128, 3] uint8.
 
     Args:
         layouts: Around each of them; equal ones are built once in the lab.
         pose: Theirs.
         domain: Where they are.
-        seed: Of the noise and the exposure of the lab's pictures, which `sim` does not have.
+        seed: Of the noise and the exposure of the lab's images, which `sim` does not have.
     """
     if domain == "sim":
         camera = Camera()
@@ -84,7 +84,7 @@ def take_pictures(layouts: Sequence[Layout], pose: Pose, domain: Domain, seed: i
     for layout, chosen in numbers.items():
         lab = LabCamera(layout, np.random.default_rng(seed))
         for number in chosen:
-            lab.begin(np.random.default_rng([seed, number]))  # each picture is of another flight
+            lab.begin(np.random.default_rng([seed, number]))  # each image is of another flight
             here = pose[number : number + 1]
             image[number] = lab.take(here, here)
     return image
@@ -101,21 +101,21 @@ def features_at(image_features: Tensor, pixel: Tensor, camera: Camera) -> Tensor
 def see_landmarks(
     stage1: Stage1, image: Tensor, found: Sightings, domain: Domain, camera: Camera, batch: int = 64
 ) -> Tensor:
-    """[M, C] what the eyes of a domain, which need not be the pictures' own, see of landmarks.
+    """[M, C] features of landmarks by the vision encoder of a domain, which need not be the images' own.
 
     Args:
-        stage1: Whose eyes.
+        stage1: Has the encoders.
         image: [N, 72, 128, 3] uint8.
-        found: The landmarks in them, picture by picture.
-        domain: Which of its eyes.
-        camera: Whose pictures they are.
-        batch: Pictures that are looked at together.
+        found: The landmarks in them, image by image.
+        domain: Which encoder.
+        camera: That took the images.
+        batch: Images that are encoded together.
     """
     parts = []
     for begin in range(0, len(image), batch):
         features = stage1.encode_images(image[begin : begin + batch], domain)
-        here = (found.picture >= begin) & (found.picture < begin + batch)
-        parts.append(features_at(features[found.picture[here] - begin], found.pixel[here], camera))
+        here = (found.image >= begin) & (found.image < begin + batch)
+        parts.append(features_at(features[found.image[here] - begin], found.pixel[here], camera))
     return torch.cat(parts)
 
 
@@ -142,7 +142,7 @@ class LinearProbe:
             features: [M, C].
             kind: [M] int64, places in the catalogue.
             decay: Times half the squared weights, added to the mean cross-entropy, nats. A tenth and ten times of it
-                do no better on `sim` pictures that were left out.
+                do no better on `sim` images that were left out.
         """
         kinds, label = kind.unique(return_inverse=True)
         features = features.double()

@@ -45,7 +45,7 @@ class RewardConfig:
     """λ_step, what each decision costs."""
     one_plan: bool = False
     """Whether both distances of the visitation reward are from the plan of that decision. In the paper the first is
-    from the plan before, so that a plan which grows when more is seen costs those who look."""
+    from the plan before, so that a plan which grows when more is observed costs reward."""
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ class ScheduleConfig:
     evaluate_every: int = 500
     """Iterations of B after which dev instructions are flown."""
     look_every: int = 500
-    """Updates of A after which dev goals are predicted from the first picture, with the text and without."""
+    """Updates of A after which dev goals are predicted from the first image, with the text and without."""
     log_every: int = 20
     """Updates and iterations between two lines of the log."""
     save_seconds: float = 120.0
@@ -124,7 +124,7 @@ class RunConfig:
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     seed: CountOrZero = 0
     start: str | None = None
-    """A policy to go on from, by its name or folder: its weights and its words."""
+    """A policy to start from, by its name or folder: its weights and its vocabulary."""
 
     def to_json(self) -> dict[str, Any]:
         """As in `run.json`."""

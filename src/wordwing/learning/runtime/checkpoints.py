@@ -1,7 +1,7 @@
-"""The whole state of a training process as a folder, so that a killed run goes on from its last checkpoint.
+"""The whole state of a training process as a folder, so that a killed run resumes from its last checkpoint.
 
-The folder holds shards, `state-1-of-3.safetensors` and so on, none above 16 MiB. It is replaced at once: whoever loads
-it finds a state that was saved whole. The first shard's metadata describes the set.
+The folder holds shards, `state-1-of-3.safetensors` and so on, none above 16 MiB. It is replaced at once: loading
+always finds a complete state. The first shard's metadata describes the set.
 """
 
 from __future__ import annotations
@@ -117,13 +117,13 @@ def tidy(folder: str | Path) -> None:
 
 
 def flatten_optimizer(optimizer: Optimizer, prefix: str = "optimiser") -> dict[str, Tensor]:
-    """What an optimiser like Adam remembers, as copies on the CPU.
+    """What an optimizer like Adam remembers, as copies on the CPU.
 
     Learning rates and other settings are not in it; parameters that it never moved have nothing to be kept.
 
     Args:
         optimizer: Adam: `exp_avg`, `exp_avg_sq` and `step` of each parameter.
-        prefix: How names begin: "optimiser.7.exp_avg" is of the eighth parameter, in the optimiser's order.
+        prefix: How names begin: "optimiser.7.exp_avg" is of the eighth parameter, in the optimizer's order.
     """
     return {
         f"{prefix}.{number}.{key}": value.detach().to("cpu", copy=True)
@@ -134,7 +134,7 @@ def flatten_optimizer(optimizer: Optimizer, prefix: str = "optimiser") -> dict[s
 
 
 def restore_optimizer(optimizer: Optimizer, tensors: Mapping[str, Tensor], prefix: str = "optimiser") -> None:
-    """Let an optimiser go on from what `flatten_optimizer` gave.
+    """Restore an optimizer from what `flatten_optimizer` gave.
 
     Memory that it has already is overwritten in place, so that captured CUDA graphs see it.
 
@@ -339,7 +339,7 @@ def _damaged(path: Path, why: str) -> WordwingError:
 def _listed(folder: str | Path) -> list[str]:
     try:
         return sorted(os.listdir(folder))
-    except OSError:  # whoever reads or replaces the folder says it better
+    except OSError:  # reading or replacing the folder raises a better error
         return []
 
 

@@ -1,4 +1,4 @@
-"""How far training is, for whoever started it: a line for each process, on stderr."""
+"""Shows how far training is: a line for each process, on stderr."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ SILENT = 20.0
 
 
 class Display:
-    """What the two processes say of themselves, in place on a terminal, elsewhere as a line now and then.
+    """The status of both processes, in place on a terminal, elsewhere as a line now and then.
 
-    A process says, all of it optional:
+    A status has, all of it optional:
 
     - `phase`: "warm-up", "learning" or "waiting"
     - `done` and `total`: updates
     - `rates`: by unit, {"contexts/s": 15000.0}
     - `metrics`: the newest ones, {"loss": 0.12, "success": 0.4}
     - `message`: a sentence that stays on the screen
-    - `time`: when it said so, seconds since 1970
+    - `time`: of this status, seconds since 1970
     """
 
     def __init__(
@@ -69,14 +69,14 @@ class Display:
     def __exit__(self, *_: object) -> None:
         if self._live:
             self._live.stop()
-        elif self._line:  # what was said since the last line
+        elif self._line:  # the status since the last line
             self._print(self._line)
 
     def show(self, a: Mapping[str, Any] | None, b: Mapping[str, Any] | None) -> None:
-        """Show what Process A and Process B said last; None if nothing yet."""
+        """Show the newest status of Process A and Process B; None if there is none yet."""
         now = self._clock()
-        for process, said in zip(self._processes.values(), (a, b), strict=True):
-            if said and (news := process.hear(said, now)):
+        for process, status in zip(self._processes.values(), (a, b), strict=True):
+            if status and (news := process.update(status, now)):
                 self._print(f"{process.name}: {news}")
         if self._live:
             self._live.update(self._drawn(now))
@@ -108,44 +108,48 @@ class Display:
         return Group(*lines)
 
     def _known(self) -> list[_Process]:
-        """Processes that have said something; stage 1 alone and behaviour cloning have no Process B."""
-        return [process for process in self._processes.values() if process.heard]
+        """Processes that have a status; stage 1 alone and behaviour cloning have no Process B."""
+        return [process for process in self._processes.values() if process.started]
 
     def _print(self, line: str) -> None:
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 class _Process:
-    """What one process said last, and how fast it has been since the display saw it begin its phase."""
+    """The newest status of one process, and how fast it has been since the display saw it begin its phase."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.phase = "starting"
-        self.heard = False
+        self.started = False
         self.done, self.total = 0.0, 0.0
         self.rates = self.metrics = ""
         self._message = ""
-        self._spoke = time.time()
+        self._updated = time.time()
         self._since: tuple[float, float] | None = None
 
-    def hear(self, said: Mapping[str, Any], now: float) -> str:
-        """Take in what it says; returns a message that is new."""
-        phase, done, total = str(said.get("phase", self.phase)), _number(said.get("done")), _number(said.get("total"))
+    def update(self, status: Mapping[str, Any], now: float) -> str:
+        """Take a new status; returns its message if that is new."""
+        phase, done, total = (
+            str(status.get("phase", self.phase)),
+            _number(status.get("done")),
+            _number(status.get("total")),
+        )
         if self._since is None or (phase, total) != (self.phase, self.total) or done < self.done:
             self._since = (now, done)
-        self.heard, self.phase, self.done, self.total = True, phase, done, total
-        self._spoke = _number(said.get("time")) or time.time()
-        self.rates = ", ".join(f"{_short(rate)} {unit}" for unit, rate in _entries(said.get("rates")))
-        self.metrics = ", ".join(f"{name} {_short(figure)}" for name, figure in _entries(said.get("metrics")))
-        message = str(said.get("message") or "")
+        self.started, self.phase, self.done, self.total = True, phase, done, total
+        self._updated = _number(status.get("time")) or time.time()
+        self.rates = ", ".join(f"{_short(rate)} {unit}" for unit, rate in _entries(status.get("rates")))
+        self.metrics = ", ".join(f"{name} {_short(value)}" for name, value in _entries(status.get("metrics")))
+        message = str(status.get("message") or "")
         news = message if message != self._message else ""
         self._message = message or self._message
         return news
 
     @property
     def state(self) -> str:
-        """What it does, and whether it has said nothing for long."""
-        silence = time.time() - self._spoke
+        """What it does, and whether it has been silent for long."""
+        silence = time.time() - self._updated
         ended = self.total and self.done >= self.total
         return f"{self.phase}, silent {_span(silence)}" if silence > SILENT and not ended else self.phase
 
@@ -155,7 +159,7 @@ class _Process:
         return min(1.0, self.done / self.total) if self.total else 0.0
 
     def left(self, now: float) -> float | None:
-        """Seconds until all is done, at the pace so far; None if nobody knows."""
+        """Seconds until all is done, at the pace so far; None if that is unknown."""
         if self._since is None or not self.total or (self.done <= self._since[1] and self.done < self.total):
             return None
         began, done = self._since

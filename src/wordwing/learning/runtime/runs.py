@@ -3,7 +3,7 @@
     run.json           command and settings
     state              the last checkpoint; state-a and state-b where there are two processes
     exchange           what two processes send each other
-    log-a, log-b       curves and pictures, for TensorBoard
+    log-a, log-b       metrics and images, for TensorBoard
     best, policy       the policy that flew dev instructions best, and the last one
 
 `policy` is written last, so a run that has it is finished.
@@ -122,7 +122,7 @@ def _keep_config(settings: RunSettings, config: Configuration) -> bool:
                 "give its options to go on with it, or another --out for a new one"
             )
     elif there:
-        raise WordwingError(f"{settings.folder / there[0]}: nobody knows which run this is of; take another --out")
+        raise WordwingError(f"{settings.folder / there[0]}: it is not known which run this is of; take another --out")
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(wanted, indent=2) + "\n", "utf-8")
     return False
