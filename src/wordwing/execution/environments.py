@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import lru_cache
+from typing import Any
 
 import torch
 
-from wordwing.interface import Domain, Environment
+from wordwing.interface import Domain, Environment, Vehicle
 from wordwing.sim.simulator import Simulator
 from wordwing.world.tasks import Task
 
 
-@contextmanager
-def open_environment(
+def build_environment(
     domain: Domain,
     tasks: Sequence[Task],
     *,
@@ -26,8 +26,8 @@ def open_environment(
     device: torch.device | str = "cpu",
     draw: bool = True,
     reuse: bool = False,
-) -> Iterator[Environment]:
-    """Worlds for tasks [N] to be flown in.
+) -> Environment:
+    """Worlds for tasks [N] to be flown in; a `Vehicle` among them is not connected yet.
 
     Args:
         domain: "sim" for the batched simulator, "lab" for the lab, where N is 1.
@@ -38,13 +38,19 @@ def open_environment(
         reuse: Take the simulator that flew as many tasks before; for callers that have one open at a time.
     """
     if domain == "sim":
-        yield (_simulator if reuse else Simulator)(len(tasks), device, draw=draw)
-        return
+        return (_simulator if reuse else Simulator)(len(tasks), device, draw=draw)
     from wordwing.lab.vehicle import LabVehicle  # MuJoCo takes seconds to import
 
     [task] = tasks
-    with LabVehicle(task.layout, task.start_xy, task.start_yaw, seed=seed) as drone:
-        yield drone
+    return LabVehicle(task.layout, task.start_xy, task.start_yaw, seed=seed)
+
+
+@contextmanager
+def open_environment(domain: Domain, tasks: Sequence[Task], **options: Any) -> Iterator[Environment]:
+    """`build_environment`, connected in the block."""
+    environment = build_environment(domain, tasks, **options)
+    with environment if isinstance(environment, Vehicle) else nullcontext():
+        yield environment
 
 
 _simulator = lru_cache(maxsize=2)(Simulator)

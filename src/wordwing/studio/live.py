@@ -12,6 +12,7 @@ import numpy as np
 
 from wordwing.errors import WordwingError
 from wordwing.evaluation.demo import STEPS
+from wordwing.execution.environments import build_environment
 from wordwing.execution.execution import Execution
 from wordwing.execution.runner import Runner, Transition, start_poses
 from wordwing.execution.verdict import Verdict, verdict
@@ -56,19 +57,6 @@ def warm_up() -> None:
     overheads([Layout(())], 8)
 
 
-def build_environment(start: Start) -> Environment:
-    """A world with a drone, which `LiveFlight` puts at its start."""
-    if start.vehicle == "sim":
-        return Simulator(1)
-    from wordwing.lab.vehicle import LabVehicle  # MuJoCo takes seconds to import
-
-    with _LAB:
-        gc.collect()  # a lab of 8 MiB is a ring of objects, which would stay until the next collection
-        vehicle = LabVehicle(start.layout, start.xy, start.yaw, seed=start.seed)
-        vehicle.observe()
-    return vehicle
-
-
 @dataclass(frozen=True)
 class Ending:
     """How a flight went."""
@@ -96,16 +84,27 @@ class LiveFlight:
             keep: Whether to keep images and beliefs of the last instruction, for videos.
         """
         self.start = start
+        self.executions: list[Execution] = []
+        """What has been flown, instruction by instruction."""
         self.flying = False
         """Whether an instruction is under way, coming to rest included."""
-        self._environment = environment or build_environment(start)
+        self._environment = environment or self._built()
         self._max_steps, self._keep = max_steps, keep
         self.restart()
 
+    def _built(self) -> Environment:
+        """A world with a drone, which `restart` puts at its start."""
+        if self.start.vehicle == "sim":
+            return build_environment("sim", [self._task("")])
+        with _LAB:
+            gc.collect()  # a lab of 8 MiB is a ring of objects, which would stay until the next collection
+            environment = build_environment("lab", [self._task("")], seed=self.start.seed)
+            environment.observe()
+        return environment
+
     def restart(self) -> None:
         """Forget all flights and hover at the start, at time 0."""
-        self.executions: list[Execution] = []
-        """What has been flown, instruction by instruction."""
+        self.executions = []
         self.policies: list[str] = []
         """Names of the policies that flew them."""
         self.endings: list[Ending] = []
