@@ -89,7 +89,7 @@ def test_the_template_asks_the_papers_questions_and_uses_every_column_but_the_id
 def test_results_come_back_as_ratings(study, batch, tmp_path):
     (tmp_path / "r.csv").write_text(results(batch))
     assert import_batch(study, tmp_path / "r.csv") == (8, 2, 0)
-    found = study.judgements()
+    found = study.ratings()
     assert len(found) == 8
     assert {(entry.path, entry.goal, entry.efficiency, entry.unclear, entry.seconds) for entry in found} == {
         (2, 4, 5, False, 31.0)
@@ -99,14 +99,14 @@ def test_results_come_back_as_ratings(study, batch, tmp_path):
         study.new_rater()  # they count
     with pytest.raises(WordwingError, match=r"r\.csv: line 2: this worker has rated this item already"):
         import_batch(study, tmp_path / "r.csv")
-    assert len(study.judgements()) == 8
+    assert len(study.ratings()) == 8
 
 
 def test_pages_and_batches_are_one_study(study, batch, tmp_path):
     (tmp_path / "r.csv").write_text(results(batch, workers=["A1"]))
     import_batch(study, tmp_path / "r.csv")
     rate_everything(study, lambda item: Answers(1, 1, 1, True))
-    assert sorted(entry.path for entry in study.judgements()) == [1] * 4 + [2] * 4
+    assert sorted(entry.path for entry in study.ratings()) == [1] * 4 + [2] * 4
     assert study.raters() == (2, 2)
 
 
@@ -131,9 +131,7 @@ def test_crowd_forms_give_a_column_for_each_choice(study, batch, tmp_path):
     }
     (tmp_path / "r.csv").write_text(results(batch, answers=answers | {"unclear.1": "true"}))
     import_batch(study, tmp_path / "r.csv")
-    assert {(entry.path, entry.goal, entry.efficiency, entry.unclear) for entry in study.judgements()} == {
-        (3, 3, 3, True)
-    }
+    assert {(entry.path, entry.goal, entry.efficiency, entry.unclear) for entry in study.ratings()} == {(3, 3, 3, True)}
 
 
 @pytest.mark.parametrize(
@@ -157,7 +155,7 @@ def test_a_malformed_row_is_named_and_nothing_is_imported(study, batch, tmp_path
     (tmp_path / "r.csv").write_text(results(batch, change=change), "utf-8")
     with pytest.raises(WordwingError, match=rf"r\.csv: line 4: .*{reason}"):
         import_batch(study, tmp_path / "r.csv")
-    assert study.judgements() == []
+    assert study.ratings() == []
     assert study.raters() == (0, 0)
 
 
@@ -183,7 +181,7 @@ def test_files_that_are_no_results_are_refused(study, batch, tmp_path):
             import_batch(study, tmp_path / "r.csv")
     with pytest.raises(WordwingError, match="there is no such file"):
         import_batch(study, tmp_path / "nowhere.csv")
-    assert study.judgements() == []
+    assert study.ratings() == []
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,7 @@ def test_the_welcome_says_what_the_paper_says(visit):
 
 def test_practice_is_commented_on_and_not_kept(visit, lasting):
     page = begin(visit())
-    before = len(lasting.study.judgements())
+    before = len(lasting.study.ratings())
     choose(page, (2, 5, 3))
     page.click("#save")
     said = page.locator(".said")
@@ -178,13 +178,13 @@ def test_practice_is_commented_on_and_not_kept(visit, lasting):
     expect(said.nth(1)).to_contain_text("Your answer fits.")
     expect(page.locator("#path-said")).to_have_attribute("data-kind", "misses")
     expect(page.get_by_role("button", name="Next practice flight")).to_be_focused()
-    assert len(lasting.study.judgements()) == before
+    assert len(lasting.study.ratings()) == before
 
 
 def test_no_question_can_be_left_out(visit, lasting):
     page = begin(visit())
     practise(page)
-    before = len(lasting.study.judgements())
+    before = len(lasting.study.ratings())
     page.check("[name=path][value='2']")
     page.click("#save")
     expect(page.locator("#goal-said")).to_have_text("Please choose an answer.")
@@ -194,7 +194,7 @@ def test_no_question_can_be_left_out(visit, lasting):
     at(page, "Flight 1 of 10")
     page.check("[name=goal][value='2']")
     expect(page.locator("#goal-said")).to_have_text("")
-    assert len(lasting.study.judgements()) == before
+    assert len(lasting.study.ratings()) == before
 
 
 def test_who_goes_back_finds_saved_and_unsaved_answers_alike(visit):
@@ -220,7 +220,7 @@ def test_a_lost_connection_is_said_and_the_answers_stay(visit, lasting):
     page = begin(visit())
     practise(page)
     choose(page, (5, 4, 2))
-    item, before = shown_item(page), len(lasting.study.judgements())
+    item, before = shown_item(page), len(lasting.study.ratings())
     page.context.set_offline(True)
     page.click("#save")
     expect(page.locator("#notice-text")).to_have_text(
@@ -233,7 +233,7 @@ def test_a_lost_connection_is_said_and_the_answers_stay(visit, lasting):
     page.context.set_offline(False)  # and the page notices by itself
     at(page, "Flight 2 of 10")
     expect(page.locator("#notice")).to_be_hidden()
-    assert len(lasting.study.judgements()) == before + 1
+    assert len(lasting.study.ratings()) == before + 1
     token = page.url.partition("#rater=")[2]
     kept = lasting.study.item(token, item).answers
     assert (kept.path, kept.goal, kept.efficiency) == (5, 4, 2)
@@ -255,7 +255,7 @@ def test_who_was_away_for_more_than_a_day_is_told_that_others_have_the_flights(b
         at(page, "Thank you")
         visitor.leave()
         assert not visitor.mistakes
-    assert running.study.judgements() == []
+    assert running.study.ratings() == []
 
 
 def test_an_item_can_be_rated_by_keyboard_alone(visit, lasting):

@@ -34,7 +34,7 @@ def rated(tmp_path) -> Study:
 def test_scores_are_of_the_ratings_without_unclear_instructions(rated):
     found = find(rated)
     assert found.excluded == ("i0",)
-    assert (len(found.judgements), found.raters, found.finished) == (16, 2, 2)
+    assert (len(found.ratings), found.raters, found.finished) == (16, 2, 2)
     everything, ahead, behind = found.groups
     assert [group.instructions for group in found.groups] == [3, 1, 2]
     assert everything.scores.loc["oracle", "path"].tolist() == [0, 0, 0, 0, 6, 6, 5.0]

@@ -43,7 +43,7 @@ def lasting(tmp_path_factory):
 
 
 def judged(study) -> list[tuple]:
-    return [(one.instruction, one.system, one.path, one.goal, one.efficiency) for one in study.judgements()]
+    return [(one.instruction, one.system, one.path, one.goal, one.efficiency) for one in study.ratings()]
 
 
 def test_the_guide_is_the_papers(lasting):

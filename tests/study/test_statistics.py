@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import wilcoxon
 
-from wordwing.study.questions import Judgement
+from wordwing.study.questions import Rating
 from wordwing.study.statistics import (
     compare,
     frequencies,
@@ -19,12 +19,12 @@ from wordwing.study.statistics import (
 )
 
 
-def judgement(instruction="i0", system="a", path=3, goal=3, rater=1, unclear=False, ahead=True) -> Judgement:
-    return Judgement(rater, instruction, system, path, goal, 3, unclear, ahead)
+def judgement(instruction="i0", system="a", path=3, goal=3, rater=1, unclear=False, ahead=True) -> Rating:
+    return Rating(rater, instruction, system, path, goal, 3, unclear, ahead)
 
 
-def table(judgements: list[Judgement]) -> pd.DataFrame:
-    return pd.DataFrame(judgements, columns=Judgement._fields)
+def table(judgements: list[Rating]) -> pd.DataFrame:
+    return pd.DataFrame(judgements, columns=Rating._fields)
 
 
 def of_scores(scores: dict[str, list[list[int]]]) -> pd.DataFrame:

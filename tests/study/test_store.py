@@ -29,7 +29,7 @@ def study(tmp_path):
 
 
 def rated_items(study: Study) -> Counter:
-    return Counter((entry.instruction, entry.system) for entry in study.judgements())
+    return Counter((entry.instruction, entry.system) for entry in study.ratings())
 
 
 def test_raters_practise_first_and_then_rate_every_item_once(study):
@@ -55,7 +55,7 @@ def test_what_is_kept_is_what_was_answered(study):
     token = practised_rater(study)
     order = study.order(token)
     study.rate(token, order[4][0], Answers(1, 2, 4, True, 7.5))
-    [kept] = study.judgements()
+    [kept] = study.ratings()
     assert (kept.path, kept.goal, kept.efficiency, kept.unclear, kept.seconds) == (1, 2, 4, True, 7.5)
     assert kept.goal_ahead is True
     assert study.item(token, order[4][0]).answers == Answers(1, 2, 4, True, 7.5)
@@ -70,9 +70,9 @@ def test_nobody_rates_before_all_practice_is_done(tmp_path):
         with pytest.raises(UnpractisedError, match=f"{left} flights are to be practised on first"):
             study.rate(token, first, Answers(1, 1, 1))
         study.practise(token, study.next_item(token).id, Answers(3, 3, 3))
-    assert study.judgements() == []
+    assert study.ratings() == []
     study.rate(token, first, Answers(1, 1, 1))
-    assert len(study.judgements()) == 1
+    assert len(study.ratings()) == 1
 
 
 def test_a_rating_can_be_changed_until_the_rater_has_finished(study):
@@ -82,13 +82,13 @@ def test_a_rating_can_be_changed_until_the_rater_has_finished(study):
     for item, _rated in study.order(token):
         study.rate(token, item, Answers(1, 1, 1))
         study.rate(token, item, Answers(2, 3, 4))
-    assert {(entry.path, entry.goal, entry.efficiency) for entry in study.judgements()} == {(2, 3, 4)}
+    assert {(entry.path, entry.goal, entry.efficiency) for entry in study.ratings()} == {(2, 3, 4)}
     study.finish(token)
     study.finish(token)
     assert study.progress(token).finished
     with pytest.raises(FinishedError):
         study.rate(token, study.order(token)[0][0], Answers(5, 5, 5))
-    assert {(entry.path, entry.goal, entry.efficiency) for entry in study.judgements()} == {(2, 3, 4)}
+    assert {(entry.path, entry.goal, entry.efficiency) for entry in study.ratings()} == {(2, 3, 4)}
 
 
 def test_a_rater_goes_on_where_they_were_with_nothing_but_their_token(study):
@@ -204,7 +204,7 @@ def test_other_raters_items_are_as_unknown_as_items_that_do_not_exist(tmp_path):
         study.rate(mine, practice, Answers(1, 1, 1))
     with pytest.raises(UnknownItemError, match="not there to practise on"):
         study.practise(mine, study.order(mine)[0][0], Answers(1, 1, 1))
-    assert study.judgements() == []
+    assert study.ratings() == []
 
 
 def test_images_and_videos_are_those_of_the_item(study):
@@ -243,7 +243,7 @@ def test_a_study_that_may_not_be_written_can_be_read(study, monkeypatch):
     token = practised_rater(study)
     study.rate(token, study.order(token)[0][0], Answers(1, 1, 1))
     monkeypatch.setattr("os.access", lambda path, mode: False)
-    assert len(Study(study.file).judgements()) == 1
+    assert len(Study(study.file).ratings()) == 1
     with pytest.raises(WordwingError, match="cannot be used"):
         study.rate(token, study.order(token)[0][0], Answers(2, 2, 2))
 

@@ -135,7 +135,7 @@ def report(study: Annotated[Path, tyro.conf.Positional], /, out: Path = Path("ou
     from wordwing.study.store import Study
 
     found = write_report(Study(study), out)
-    print(f"{len(found.judgements)} judgements by {found.raters} raters; {len(found.excluded)} instructions excluded")
+    print(f"{len(found.ratings)} judgements by {found.raters} raters; {len(found.excluded)} instructions excluded")
     print(out)
 
 

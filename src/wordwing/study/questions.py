@@ -99,7 +99,7 @@ def parse_answers(sent: object) -> Answers:
     return parse(Answers, {"unclear": None, "seconds": None, **sent} if isinstance(sent, dict) else sent, "answers")
 
 
-class Judgement(NamedTuple):
+class Rating(NamedTuple):
     """What one rater said about one flight, for the report."""
 
     rater: int

@@ -22,7 +22,7 @@ from wordwing.evaluation.report.tables import Section, Table, csv_text, render_t
 from wordwing.files import check_replaceable, replacing_folder
 from wordwing.release import VERSION
 from wordwing.study.database import StudySettings
-from wordwing.study.questions import KEYS, SCALE, Judgement, Key
+from wordwing.study.questions import KEYS, SCALE, Key, Rating
 from wordwing.study.statistics import (
     VISIBILITIES,
     Comparison,
@@ -69,8 +69,8 @@ class Findings:
     """All that a report says."""
 
     settings: StudySettings
-    judgements: pd.DataFrame
-    """All, also those of excluded instructions: columns of `Judgement`."""
+    ratings: pd.DataFrame
+    """All, also those of excluded instructions: columns of `Rating`."""
     instructions: dict[str, tuple[str, int]]
     """Text and segments of each, by id."""
     raters: int
@@ -89,7 +89,7 @@ class Findings:
                 "instructions": len(self.instructions),
                 "items": len(self.instructions) * len(self.settings.systems),
             },
-            "ratings": len(self.judgements),
+            "ratings": len(self.ratings),
             "raters": self.raters,
             "raters_finished": self.finished,
             "excluded": [{"id": name, "text": self.instructions[name][0]} for name in self.excluded],
@@ -111,11 +111,11 @@ class Findings:
 
 def find(study: Study) -> Findings:
     """Compute everything from a study's ratings."""
-    judgements = pd.DataFrame(study.judgements(), columns=Judgement._fields)
-    if judgements.empty:
+    ratings = pd.DataFrame(study.ratings(), columns=Rating._fields)
+    if ratings.empty:
         raise WordwingError(f"{study.file}: nobody has rated anything yet")
-    excluded = unclear_instructions(judgements)
-    kept = judgements[~judgements["instruction"].isin(excluded)]
+    excluded = unclear_instructions(ratings)
+    kept = ratings[~ratings["instruction"].isin(excluded)]
     systems = study.settings.systems
     groups = []
     for visibility in VISIBILITIES:
@@ -127,7 +127,7 @@ def find(study: Study) -> Findings:
         instructions = own["instruction"].nunique()
         groups.append(RatedGroup(visibility, instructions, scores, tuple(compare(own, systems)), alpha))
     raters, finished = study.raters()
-    return Findings(study.settings, judgements, study.instructions(), raters, finished, tuple(excluded), tuple(groups))
+    return Findings(study.settings, ratings, study.instructions(), raters, finished, tuple(excluded), tuple(groups))
 
 
 def write_report(study: Study, out: Path) -> Findings:
@@ -188,7 +188,7 @@ def _overview(found: Findings) -> Table:
         ("systems", ", ".join(map(title, settings.systems))),
         ("instructions", f"{len(found.instructions)}, of which {len(found.excluded)} excluded as unclear"),
         ("items", f"{per_item}, each to be judged by {settings.raters}"),
-        ("judgements", f"{len(found.judgements)} of {per_item * settings.raters}"),
+        ("judgements", f"{len(found.ratings)} of {per_item * settings.raters}"),
         ("raters", f"{found.raters}, of whom {found.finished} have finished"),
     )
     facts = []
@@ -269,8 +269,8 @@ def _scores_csv(found: Findings) -> str:
 
 
 def _ratings_csv(found: Findings) -> str:
-    ratings = found.judgements.assign(
-        segments=[found.instructions[name][1] for name in found.judgements["instruction"]],
-        excluded=found.judgements["instruction"].isin(found.excluded),
+    ratings = found.ratings.assign(
+        segments=[found.instructions[name][1] for name in found.ratings["instruction"]],
+        excluded=found.ratings["instruction"].isin(found.excluded),
     )
     return csv_text(ratings.astype(dict.fromkeys(("unclear", "goal_ahead", "excluded"), int)))

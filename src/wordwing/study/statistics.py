@@ -1,6 +1,6 @@
-"""What judgements say: the paper's exclusion rule, frequencies and means, tests between systems, agreement of raters.
+"""What ratings say: the paper's exclusion rule, frequencies and means, tests between systems, agreement of raters.
 
-Judgements are a table with the columns of `questions.Judgement`. Tests are Wilcoxon's signed-rank tests on the
+Ratings are a table with the columns of `questions.Rating`. Tests are Wilcoxon's signed-rank tests on the
 instructions' mean scores, with Holm's correction over all tests of one group of instructions.
 """
 
@@ -30,23 +30,23 @@ EXACT = 50
 """Up to so many differing instructions a test is exact."""
 
 
-def unclear_instructions(judgements: pd.DataFrame) -> list[str]:
+def unclear_instructions(ratings: pd.DataFrame) -> list[str]:
     """Instructions that the majority of raters, over all systems' flights together, call unclear.
 
     Half of them is no majority.
     """
-    votes = judgements.groupby("instruction")["unclear"].mean()
+    votes = ratings.groupby("instruction")["unclear"].mean()
     return votes.index[votes > 0.5].tolist()
 
 
-def with_visibility(judgements: pd.DataFrame, visibility: Visibility) -> pd.DataFrame:
+def with_visibility(ratings: pd.DataFrame, visibility: Visibility) -> pd.DataFrame:
     """Judgements of the instructions of one group."""
-    return judgements if visibility == "all" else judgements[judgements["goal_ahead"] == (visibility == "ahead")]
+    return ratings if visibility == "all" else ratings[ratings["goal_ahead"] == (visibility == "ahead")]
 
 
-def frequencies(judgements: pd.DataFrame, systems: Sequence[str]) -> pd.DataFrame:
+def frequencies(ratings: pd.DataFrame, systems: Sequence[str]) -> pd.DataFrame:
     """How often each system got each score on each question: a row for each system and question, a column a score."""
-    given = judgements.melt("system", list(KEYS), var_name="question", value_name="score")
+    given = ratings.melt("system", list(KEYS), var_name="question", value_name="score")
     rows = pd.MultiIndex.from_product([systems, KEYS])
     return pd.crosstab([given["system"], given["question"]], given["score"]).reindex(rows, columns=SCALE, fill_value=0)
 
@@ -72,11 +72,11 @@ class Comparison:
     """By Holm's method."""
 
 
-def compare(judgements: pd.DataFrame, systems: Sequence[str]) -> list[Comparison]:
+def compare(ratings: pd.DataFrame, systems: Sequence[str]) -> list[Comparison]:
     """Test all pairs of systems on path and goal; the family of Holm's correction is all of these tests."""
     found = []
     for key in TESTED:
-        means = judgements.groupby(["instruction", "system"])[key].mean().unstack().reindex(columns=systems)
+        means = ratings.groupby(["instruction", "system"])[key].mean().unstack().reindex(columns=systems)
         for system, other in combinations(systems, 2):
             # Means of few small numbers: a difference in the last bits is none, and equal ones must tie.
             differences = (means[system] - means[other]).dropna().round(9).to_numpy()
@@ -115,14 +115,14 @@ def holm(p: Sequence[float | None]) -> list[float | None]:
     return [float(corrected[place]) if place in corrected else None for place in range(len(p))]
 
 
-def ordinal_alpha(judgements: pd.DataFrame, key: Key) -> float | None:
+def ordinal_alpha(ratings: pd.DataFrame, key: Key) -> float | None:
     """Krippendorff's alpha of the raters' scores on one question, each flight a unit.
 
     It is 1 − observed / expected disagreement ("Computing Krippendorff's Alpha-Reliability", 2011): 1 is perfect
-    agreement and 0 what chance would give. None where it is not defined: no flight has two judgements, or all scores
+    agreement and 0 what chance would give. None where it is not defined: no flight has two ratings, or all scores
     are the same.
     """
-    given = pd.crosstab([judgements["instruction"], judgements["system"]], judgements[key])
+    given = pd.crosstab([ratings["instruction"], ratings["system"]], ratings[key])
     counts = given.reindex(columns=SCALE, fill_value=0).to_numpy(float)  # [flights, scores]
     counts = counts[counts.sum(axis=1) > 1]
     total = counts.sum(axis=0)  # [scores]

@@ -21,7 +21,7 @@ import numpy as np
 from wordwing.errors import WordwingError, shown
 from wordwing.study.assigning import PendingItem, choose_items, separate
 from wordwing.study.database import StudySettings, opened
-from wordwing.study.questions import Answers, Feedback, Judgement, Practice, feedback
+from wordwing.study.questions import Answers, Feedback, Practice, Rating, feedback
 from wordwing.validation import parse_json
 
 TOKEN_BYTES = 16
@@ -251,7 +251,7 @@ class Study:
                 _write(connection, rater, items[item_id], answers, now)
         return new
 
-    def judgements(self) -> list[Judgement]:
+    def ratings(self) -> list[Rating]:
         """All ratings, for the report; this is the one place that tells who flew."""
         with opened(self.file) as connection:
             rows = connection.execute(
@@ -259,7 +259,7 @@ class Study:
                 " seconds FROM ratings JOIN items ON items.number = item"
                 " JOIN instructions ON instructions.number = instruction ORDER BY instruction, system, rater"
             )
-            found = [Judgement(*row) for row in rows]
+            found = [Rating(*row) for row in rows]
         return [row._replace(unclear=bool(row.unclear), goal_ahead=bool(row.goal_ahead)) for row in found]
 
     def instructions(self) -> dict[str, tuple[str, int]]:
