@@ -16,13 +16,13 @@ from wordwing.flight.mavlink.parse_message import (
     Battery,
     CommandAck,
     Estimator,
-    Heartbeat,
     InvalidMessage,
     LandedState,
     ParameterValue,
     Position,
     StatusText,
     SystemStatus,
+    VehicleHeartbeat,
     Version,
     parse_message,
 )
@@ -149,8 +149,8 @@ def test_odometry_has_its_velocity_in_the_body():
 @pytest.mark.parametrize(
     ("message", "told"),
     [
-        (mavlink.MAVLink_heartbeat_message(2, 3, 128 + 1, 4, 4, 3), Heartbeat(2, 3, True, 4, 4)),
-        (mavlink.MAVLink_heartbeat_message(2, 12, 1 + 64, 393216, 3, 3), Heartbeat(2, 12, False, 393216, 3)),
+        (mavlink.MAVLink_heartbeat_message(2, 3, 128 + 1, 4, 4, 3), VehicleHeartbeat(2, 3, True, 4, 4)),
+        (mavlink.MAVLink_heartbeat_message(2, 12, 1 + 64, 393216, 3, 3), VehicleHeartbeat(2, 12, False, 393216, 3)),
         (mavlink.MAVLink_ekf_status_report_message(831, 0, 0.25, 0, 0, 0), Estimator(831, 0.25)),
         (mavlink.MAVLink_extended_sys_state_message(0, 2), LandedState(2)),
         (mavlink.MAVLink_command_ack_message(400, 4), CommandAck(400, 4)),

@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("pymavlink")
 
-from wordwing.flight.mavlink.parse_message import Heartbeat
+from wordwing.flight.mavlink.parse_message import VehicleHeartbeat
 from wordwing.flight.mavlink.vehicle_status import VehicleStatus
 
 PX4, ARDUPILOT, QUADROTOR = 12, 3, 2
@@ -15,7 +15,7 @@ UNINIT, STANDBY = 0, 3
 def about_state(autopilot: int, mode: int, status: int) -> str:
     """What is said of the system state of an autopilot on the floor; nothing if it is well."""
     vehicle = VehicleStatus()
-    beat = Heartbeat(kind=QUADROTOR, autopilot=autopilot, armed=False, mode=mode, status=status)
+    beat = VehicleHeartbeat(kind=QUADROTOR, autopilot=autopilot, armed=False, mode=mode, status=status)
     assert vehicle.identify(1, 1, beat)
     vehicle.update(beat, 5.0)
     return "".join(reason for reason in vehicle.unready(5.0) if "system state" in reason)

@@ -19,7 +19,7 @@ from wordwing.flight.mavlink.clock import Clock
 from wordwing.flight.mavlink.flight_stacks import INVALID, flight_stack
 from wordwing.flight.mavlink.link import MavlinkLink
 from wordwing.flight.mavlink.messages import Codec, MessageFactory, heartbeat
-from wordwing.flight.mavlink.parse_message import Attitude, Heartbeat, Position, parse_message
+from wordwing.flight.mavlink.parse_message import Attitude, Position, VehicleHeartbeat, parse_message
 from wordwing.flight.mavlink.vehicle_status import AUTOPILOT
 from wordwing.flight.mocap.relay import MocapSource
 from wordwing.frames import ARENA_HALF, quaternion_from_euler, wrap_angle
@@ -266,7 +266,7 @@ class MavlinkDrone:
                 if message.get_srcComponent() != AUTOPILOT or self._system not in (None, system):
                     continue  # a camera, or another drone
                 for item in parse_message(message):
-                    if isinstance(item, Heartbeat) and item.autopilot != INVALID:
+                    if isinstance(item, VehicleHeartbeat) and item.autopilot != INVALID:
                         self._armed = item.armed
                         if self._factory is None:
                             self._factory = MessageFactory(flight_stack(item.autopilot), system)

@@ -50,12 +50,12 @@ from wordwing.flight.mavlink.parameters import PreflightRequests
 from wordwing.flight.mavlink.parse_message import (
     Attitude,
     CommandAck,
-    Heartbeat,
     InvalidMessage,
     ParameterValue,
     Position,
     StatusText,
     TimesyncReply,
+    VehicleHeartbeat,
     parse_message,
 )
 from wordwing.flight.mavlink.vehicle_status import VehicleStatus
@@ -138,7 +138,7 @@ class Guardian:
         parsed, vehicle, history = parse_message(message), self._vehicle, self.estimate.history
         if (
             parsed
-            and isinstance(parsed[0], Heartbeat)
+            and isinstance(parsed[0], VehicleHeartbeat)
             and vehicle.identify(message.get_srcSystem(), message.get_srcComponent(), parsed[0])
             and vehicle.stack is not None
             and vehicle.system is not None
@@ -155,7 +155,7 @@ class Guardian:
                     history.update(item, now)
                     if history.rebooted and not self._rebooted:
                         self._release("the autopilot has been started anew", now)
-                case Heartbeat():
+                case VehicleHeartbeat():
                     self._check_heartbeat(now)
                 case ParameterValue() if self._preflight is not None:
                     self._preflight.parameters.update(item)

@@ -21,7 +21,7 @@ LOCAL_NED, BODY_FRD = 1, 12
 
 
 @dataclass(frozen=True)
-class Heartbeat:
+class VehicleHeartbeat:
     """An autopilot or something else on the link is there."""
 
     kind: int
@@ -154,7 +154,7 @@ class InvalidMessage:
 
 
 ParsedMessage = (
-    Heartbeat
+    VehicleHeartbeat
     | Position
     | Attitude
     | SystemStatus
@@ -240,7 +240,9 @@ def _answer(m: Message) -> Iterable[ParsedMessage]:
 
 
 _PARSERS: dict[str, Callable[[Message], Iterable[ParsedMessage]]] = {
-    "HEARTBEAT": lambda m: [Heartbeat(m.type, m.autopilot, bool(m.base_mode & ARMED), m.custom_mode, m.system_status)],
+    "HEARTBEAT": lambda m: [
+        VehicleHeartbeat(m.type, m.autopilot, bool(m.base_mode & ARMED), m.custom_mode, m.system_status)
+    ],
     "LOCAL_POSITION_NED": lambda m: [
         Position(m.time_boot_ms / 1000, to_ned((m.x, m.y, m.z)), to_ned((m.vx, m.vy, m.vz)))
     ],

@@ -11,11 +11,11 @@ from wordwing.flight.mavlink.parse_message import (
     Battery,
     Estimator,
     GlobalOrigin,
-    Heartbeat,
     LandedState,
     ParsedMessage,
     StatusText,
     SystemStatus,
+    VehicleHeartbeat,
     Version,
 )
 
@@ -77,7 +77,7 @@ class VehicleStatus:
         self._sequence = number
         return True
 
-    def identify(self, system: int, component: int, heartbeat: Heartbeat) -> bool:
+    def identify(self, system: int, component: int, heartbeat: VehicleHeartbeat) -> bool:
         """Look at a heartbeat from any sender; true when it makes that one the vehicle."""
         if component != AUTOPILOT or heartbeat.autopilot == INVALID or system == self.system:
             return False
@@ -97,7 +97,7 @@ class VehicleStatus:
     def update(self, message: ParsedMessage, now: float) -> None:
         """Remember what it reports of itself."""
         match message:
-            case Heartbeat():
+            case VehicleHeartbeat():
                 self.armed, self.mode, self._status = message.armed, message.mode, message.status
                 self.heartbeat_at = now
             case SystemStatus():
