@@ -51,13 +51,13 @@ from tiny_training import here, tiny
 from wordwing.learning.algorithm2 import ProcessB
 from wordwing.learning.sureal import train_synchronously
 
-iterate = ProcessB.work
+step = ProcessB.step
 
-def work_and_say(b):
-    iterate(b)
-    say(b.teacher.iterations)
+def step_and_say(b):
+    step(b)
+    say(b.reinforcement.iterations)
 
-ProcessB.work = work_and_say
+ProcessB.step = step_and_say
 folder, config = Path({folder!r}), tiny(Path({cage!r}), {more!r})
 """
 

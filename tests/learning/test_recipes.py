@@ -296,7 +296,7 @@ def test_every_ablation_learns_and_leaves_a_policy_that_flies(ablation, cage, tm
     base = tiny(cage, "data.lab=all", "data.limit=20")
     config = ablated(base, ablation)
     b = train_synchronously(here(tmp_path), config)
-    assert b.learner.iterations == 2
+    assert b.reinforcement.iterations == 2
     rows = [row for row in read_scalars(tmp_path / "log-a") if "supervised/loss" in row]
     assert len(rows) == 4
     assert all(row["supervised/skipped_updates"] == 0 and row["supervised/loss"] is not None for row in rows)
