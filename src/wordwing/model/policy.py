@@ -163,7 +163,12 @@ class PolicyNetwork(nn.Module):
         here = in_start_frame(pose, state.start)
         view = self.view(plan, state.observed, state.arena, state.boundary, here)
         beliefs = Beliefs(
-            **vars(output),
+            image_features=output.image_features,  # one by one: what `vars` gives, torch.compile cannot trace
+            semantic_map=output.semantic_map,
+            grounding_map=output.grounding_map,
+            observed=output.observed,
+            in_view=output.in_view,
+            scores=output.scores,
             pose=here,
             arena=state.arena,
             boundary=state.boundary,
