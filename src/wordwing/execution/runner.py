@@ -35,6 +35,11 @@ def start_poses(tasks: Sequence[Task]) -> Pose:
     return Pose.level(xy, yaw)
 
 
+def decide(policy: Policy, observation: Observation) -> Action:
+    """Ask a policy for its decisions: in a flight, in a replay, and where its latency is measured."""
+    return policy.act(observation)
+
+
 def execute(environment: Environment, action: Action, flying: Tensor, *, safety: bool = True) -> Setpoint:
     """Fly one control period: drones that fly [N] bool and do not STOP follow their setpoints, the others hover.
 
@@ -153,7 +158,7 @@ class Runner:
         n, device = len(self.tasks), self.flying.device
         action = Action(Setpoint.zero(n, device), torch.ones_like(self.flying))
         if deciding or step == 0:  # who is halted before the first decision has beliefs to show
-            decided = self.policy.act(observation)
+            decided = decide(self.policy, observation)
             if deciding:
                 action = decided
                 self._decide(action, step)

@@ -19,7 +19,7 @@ from torch import Tensor
 from wordwing.errors import WordwingError, printable
 from wordwing.evaluation.demo import ending, write_videos
 from wordwing.execution.execution import Execution
-from wordwing.execution.runner import beliefs_of, believed_goals
+from wordwing.execution.runner import beliefs_of, believed_goals, decide
 from wordwing.execution.verdict import BROKEN_OFF, verdict
 from wordwing.flight.logs import EVENTS, LoggedEvent, load_frame, read_events
 from wordwing.frames import Pose
@@ -180,7 +180,7 @@ def think_again(flight: Execution, policy: LearnedPolicy) -> Execution:
     count = min(flight.end + (flight.stopped), len(flight.images[0]))
     for index in range(max(count, 1)):
         image = torch.from_numpy(flight.images[0][index])[None]
-        policy.act(Observation(image, poses[index : index + 1], torch.tensor([float(index)])))
+        decide(policy, Observation(image, poses[index : index + 1], torch.tensor([float(index)])))
         beliefs += beliefs_of(policy, 0)
         believed = believed_goals(policy)
         assert believed is not None

@@ -14,9 +14,10 @@ from wordwing.errors import WordwingError
 from wordwing.evaluation.demo import STEPS
 from wordwing.execution.environments import build_environment
 from wordwing.execution.execution import Execution
-from wordwing.execution.runner import Runner, Transition, start_poses
+from wordwing.execution.runner import Runner, Transition, fly, start_poses
 from wordwing.execution.verdict import Verdict, verdict
-from wordwing.interface import CONTROL_PERIOD, Domain, Environment, Setpoint, Vehicle
+from wordwing.interface import CONTROL_PERIOD, Domain, Environment, Vehicle
+from wordwing.policies.baselines import Stop
 from wordwing.policies.learned import LearnedPolicy
 from wordwing.sim.simulator import Simulator
 from wordwing.viz.overhead import overheads
@@ -51,10 +52,9 @@ _LAB = threading.Lock()
 @cache
 def warm_up() -> None:
     """Load the simulator's kernels, before several threads would do so at once."""
-    simulator = Simulator(1)
-    simulator.step(Setpoint.zero(1), safety=True)
-    simulator.observe()
-    overheads([Layout(())], 8)
+    empty = Layout(())
+    fly(Stop(), Simulator(1), [Task("", empty, (0.0, 0.0), 0.0, np.zeros((1, 2)))])
+    overheads([empty], 8)
 
 
 @dataclass(frozen=True)
