@@ -31,12 +31,12 @@ def written(piece: tuple[str, int]) -> None:
 
 
 def die(_piece: object) -> None:
-    """End this process, as for want of memory."""
+    """End this process, as for lack of memory."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def killed(number: int) -> int:
-    """Die at the third piece, as for want of memory."""
+    """Die at the third piece, as for lack of memory."""
     if number == 2:
         die(number)
     return number

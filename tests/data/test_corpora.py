@@ -185,5 +185,5 @@ def test_a_mistake_in_the_house_is_told_before_all_else_is_made(tmp_path, monkey
 @pytest.mark.usefixtures("small")
 def test_a_process_that_is_killed_is_told_in_a_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr(corpora, "_do", die)
-    with pytest.raises(WordwingError, match="was killed, perhaps for want of memory; try --processes 1"):
+    with pytest.raises(WordwingError, match="was killed, perhaps for lack of memory; try --processes 1"):
         corpora.build([Job("field", tmp_path / "field", 0)], processes=2)

@@ -103,7 +103,7 @@ def build(
             parts[job] = [(job, chunk) for chunk in chunks(job.name, job.seed, job.share)]
             pieces += parts[job]
     made: dict[_Piece, Made] = {}
-    killed = "a process that shared the work was killed, perhaps for want of memory; try --processes 1"
+    killed = "a process that shared the work was killed, perhaps for lack of memory; try --processes 1"
     for piece, result in shared(_do, pieces, processes or os.cpu_count() or 1, killed):
         if isinstance(piece, HouseJob) or result is None:
             continue
