@@ -1,5 +1,6 @@
 """The ten names that `import wordwing` offers."""
 
+import json
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ import pytest
 
 import wordwing
 from small_policy import VOCABULARY, small_network
+from wordwing.data.corpora import corpus
 from wordwing.errors import WordwingError
 from wordwing.policies.learned import LearnedPolicy
 from wordwing.world.tasks import StartPose
@@ -52,3 +54,12 @@ def test_a_flight_without_beliefs_is_not_drawn():
         wordwing.draw_beliefs(wordwing.fly("go to the barrel", policy="stop"))
     with pytest.raises(WordwingError, match="there is no word"):
         wordwing.fly("…")
+
+
+def test_policies_are_evaluated_by_name_on_a_dataset(tmp_path):
+    summary = wordwing.evaluate(["stop", "oracle"], corpus("dev-mini"), tmp_path, limit=3)
+    lines = [json.loads(line) for line in (tmp_path / "episodes.jsonl").read_text("utf-8").splitlines()]
+    assert [line["system"] for line in lines] == ["stop"] * 3 + ["oracle"] * 3
+    assert summary.to_json() == (tmp_path / "summary.json").read_text("utf-8")
+    with pytest.raises(WordwingError, match=r'no policy is called "orakle".*did you mean "oracle"'):
+        wordwing.evaluate(["orakle"], corpus("dev-mini"), tmp_path / "none")

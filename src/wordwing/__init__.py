@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from wordwing.data.dataset import Dataset
     from wordwing.evaluation.demo import draw_beliefs
     from wordwing.evaluation.demo import fly_sentence as fly
-    from wordwing.evaluation.evaluate import evaluate
+    from wordwing.evaluation.evaluate import evaluate_policies as evaluate
     from wordwing.execution.execution import Execution
     from wordwing.execution.verdict import verdict
     from wordwing.policies.loading import load_policy
@@ -26,7 +26,7 @@ _HOMES = {
     "draw_beliefs": "evaluation.demo:draw_beliefs",
     "verdict": "execution.verdict:verdict",
     "load_policy": "policies.loading:load_policy",
-    "evaluate": "evaluation.evaluate:evaluate",
+    "evaluate": "evaluation.evaluate:evaluate_policies",
     "Layout": "world.layout:Layout",
     "Task": "world.tasks:Task",
     "Dataset": "data.dataset:Dataset",

@@ -102,6 +102,11 @@ def test_the_exact_distance_is_that_of_linear_programming(rng):
         assert found[n].item() == pytest.approx(expected, abs=1e-5)
 
 
+def test_only_the_shares_of_the_weights_count_for_the_exact_distance(rng):
+    points, weights, cells = random_problem(rng, 4, 5, 7)
+    torch.testing.assert_close(exact_emd(points, 3 * weights, cells), exact_emd(points, weights, cells))
+
+
 def test_the_batched_distance_is_within_two_percent_on_maps_of_every_kind(realistic):
     cells = SparseMap.of(realistic.likely)
     exact = exact_emd(realistic.points.double(), realistic.weights.double(), cells)

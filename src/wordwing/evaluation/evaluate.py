@@ -26,7 +26,7 @@ from wordwing.data.schema import Instruction
 from wordwing.data.subsets import instructions_of
 from wordwing.errors import WordwingError
 from wordwing.evaluation.report.labels import SUMMARY
-from wordwing.evaluation.systems import System
+from wordwing.evaluation.systems import System, find_systems
 from wordwing.execution.environments import flight_seed, open_environment
 from wordwing.execution.episodes import (
     EPISODES,
@@ -116,6 +116,22 @@ class EvaluationConfig:
             "device": self.device if self.domain == "sim" else "cpu",
             **({} if self.wire is None else {"wire": self.wire}),
         }
+
+
+def evaluate_policies(
+    policies: Sequence[str], dataset: Dataset, out: str | Path, split: str = "dev", **options: Any
+) -> Summary:
+    """Fly policies on the instructions of a split, measure every flight and write episodes.jsonl and summary.json.
+
+    Args:
+        policies: Names or folders, as `wordwing evaluate` takes them: "oracle", "pvn2-sureal", "mine=out/run/best".
+        dataset: Whose instructions are flown.
+        out: The folder for results; the same call resumes in it, and other policies are added to it.
+        split: Of the dataset.
+        options: Further fields of `EvaluationConfig`: `domain`, `segments`, `limit`, `seed`, `device`.
+    """
+    config = EvaluationConfig(dataset, split, **options)
+    return evaluate(config, find_systems(policies, dataset, config.device), Path(out))
 
 
 @dataclass(frozen=True)

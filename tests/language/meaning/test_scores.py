@@ -13,6 +13,7 @@ from wordwing.language.meaning.judge import score
 from wordwing.world.layout import Layout, Placement
 
 QUARTER, HALF, FULL = math.pi / 2, math.pi, 2 * math.pi
+DEG = math.pi / 180
 AHEAD, LEFT, BACK, RIGHT = 0.0, math.pi / 2, math.pi, -math.pi / 2
 """Start headings: along x, y, −x and −y. With x ahead, y is left."""
 
@@ -143,6 +144,31 @@ CASES: list[Case] = [
 def whole(clause: Clause, path: object, yaw: float, layout: Layout) -> float:
     """The score of the section that is the whole path, as the only thing to do."""
     return float(score(clause, Track(path, yaw, layout), first=True)[0, -1])
+
+
+PARTS: list[tuple[str, Clause, list[tuple[float, float]], float, Layout, float]] = [
+    # Full from 0.25 m on, none up to 0.1 m.
+    ("hardly away", Clause("leave", 0), [(0.5, 0), (0.625, 0)], AHEAD, MIDDLE, 1 / 6),
+    # With the barrel 100° behind: full from 120° on, none up to 80°.
+    (
+        "away, but askew",
+        Clause("leave", 0),
+        [(0.5, 0), (0.5 + 2 * math.cos(80 * DEG), 2 * math.sin(80 * DEG))],
+        80 * DEG,
+        MIDDLE,
+        0.5,
+    ),
+    # A tenth of the line beside either barrel does not count: 0.1 m from the rest; full to 0.05 m, none from 0.4 m on.
+    ("close to the left barrel", Clause("between", 0, 1), [(-0.8, 0.58), (0.8, 0.58)], AHEAD, GATE, 0.3 / 0.35),
+    ("close to the right barrel", Clause("between", 0, 1), [(-0.8, -0.58), (0.8, -0.58)], AHEAD, GATE, 0.3 / 0.35),
+]
+"""Between done and not done, by the thresholds of `judge`."""
+
+
+@pytest.mark.parametrize("case", PARTS, ids=lambda case: f"{case[1].kind}: {case[0]}")
+def test_a_flight_that_does_a_part_scores_that_part(case):
+    _, clause, path, yaw, layout, expected = case
+    assert whole(clause, path, yaw, layout) == pytest.approx(expected, abs=2e-2)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[1].kind}: {case[0]}")
