@@ -10,7 +10,7 @@ import json
 import sys
 from dataclasses import asdict
 
-from wordwing.data.corpora import corpus
+from wordwing.data.corpora import CORPORA, corpus
 from wordwing.data.demonstrations.archive import Demonstrations
 from wordwing.data.demonstrations.flying import summarise
 from wordwing.data.judge_rates import Rate, judge_rates
@@ -20,7 +20,7 @@ from wordwing.interface import Domain
 
 def sizes() -> None:
     """The paper's table of dataset sizes, ours first."""
-    for name in ("field", "cage", "errands", "house"):
+    for name in CORPORA:
         found = describe(corpus(name))
         for row in found.rows:
             entry = {"corpus": name, "sentences": found.text, "segments": row.segments, "split": row.split}
@@ -67,7 +67,7 @@ def percent(rate: Rate) -> dict:
 
 def demonstrations() -> None:
     """How well ORACLE follows the gold paths."""
-    flown: list[tuple[str, Domain]] = [(name, "sim") for name in ("field", "cage", "errands", "house")]
+    flown: list[tuple[str, Domain]] = [(name, "sim") for name in CORPORA]
     for name, domain in [*flown, ("cage", "lab")]:
         dataset = corpus(name)
         for split in dataset.splits if domain == "sim" else ["train"]:

@@ -13,8 +13,7 @@ from wordwing.evaluation.report.bootstrap import Estimate
 from wordwing.evaluation.report.labels import title
 from wordwing.evaluation.report.summary import summarise
 from wordwing.evaluation.report.writing import measure_again, sort_folders
-
-WRITERS = {"generated": "a program", "human": "people"}
+from wordwing.language.authors import author
 
 
 def main(system: Annotated[str, tyro.conf.Positional], folders: Annotated[list[Path], tyro.conf.Positional], /) -> None:
@@ -24,7 +23,7 @@ def main(system: Annotated[str, tyro.conf.Positional], folders: Annotated[list[P
         place = f"{origin.corpus}, {'unseen rooms' if origin.split == 'dev-unseen' else origin.domain}"
         for segments in summary.segments(origin):
             number = summary.estimate(origin, segments, system, "success").n
-            row = {"world": place, "sentences by": WRITERS[origin.text], "segments": segments, "n": number}
+            row = {"world": place, "sentences by": author(origin.text).name, "segments": segments, "n": number}
             for metric in ("success", "followed"):
                 for who in ("average", system, "oracle"):
                     if metric == "followed" or who != "oracle":

@@ -259,11 +259,11 @@ def test_two_processes_fly_what_one_does(dataset, choice, file, tmp_path):
     assert (tmp_path / "two.npz").read_bytes() == file.read_bytes()
 
 
-def test_a_lab_file_with_pictures_missing_or_of_another_kind_is_refused(file, tmp_path):
+def test_a_lab_file_with_images_missing_or_of_another_kind_is_refused(file, tmp_path):
     read = Demonstrations.load(file, domain="lab")
     mistakes = {
-        "one picture for each": replace(read, sizes=read.sizes[:-1]),
-        "picture 0 is not WebP": replace(read, pictures=np.roll(read.pictures, 1)),
+        "one image for each": replace(read, sizes=read.sizes[:-1]),
+        "image 0 is not WebP": replace(read, pictures=np.roll(read.pictures, 1)),
         "which is not in it": replace(read, header=replace(read.header, subsets={"half": ["elsewhere"]})),
     }
     for sentence, broken in mistakes.items():

@@ -1,6 +1,7 @@
 import cmath
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -90,6 +91,12 @@ def test_joined_segments_mean_one_thing_after_the_other_if_both_are_known():
     assert joined((first, segment("on", (1, 0)))).meaning is None
 
 
+def test_readings_are_of_a_segment_alone():
+    first, second = (replace(entry, readings=((0.1, 0.2),)) for entry in walk("one", "two"))
+    assert joined((first,)).readings == ((0.1, 0.2),)
+    assert joined((first, second)).readings == ()
+
+
 def test_instructions_are_single_segments_then_pairs_of_consecutive_ones():
     paragraph = Paragraph("yard-7", "dev", "yard", walk("a", "b", "c"))
     found = list(paragraph.instructions())
@@ -141,7 +148,10 @@ def random_paragraph(rng: np.random.Generator, scene: bool) -> Paragraph:
         start = path[0] + rng.uniform(-0.3, 0.3, 2)
         yaw = float(rng.uniform(-7, 7))
         known = meaning if rng.random() < 0.5 else None
-        segments.append(Segment("Fly “on”,\n3 m — é 🚁", (float(start[0]), float(start[1])), yaw, path, known))
+        readings = tuple(map(tuple, rng.uniform(-reach, reach, (rng.integers(3), 2)).round(4).tolist()))
+        segments.append(
+            Segment("Fly “on”,\n3 m — é 🚁", (float(start[0]), float(start[1])), yaw, path, known, readings)
+        )
     spans = [(i, j) for i in range(len(segments)) for j in range(i, len(segments)) if rng.random() < 0.7]
     windows = {span: random_window(rng) for span in spans}
     return Paragraph("room/β", "dev-unseen", "room" if scene else "yard", tuple(segments), windows if scene else None)
@@ -155,7 +165,7 @@ def test_what_is_written_is_what_is_read_to_a_tenth_of_a_millimetre(scene, rng):
         read = Paragraph.from_json(line, LANDMARKS, "line 1")
         assert (read.id, read.split, read.layout) == (written.id, written.split, written.layout)
         for a, b in zip(read.segments, written.segments, strict=True):
-            assert (a.instruction, a.meaning) == (b.instruction, b.meaning)
+            assert (a.instruction, a.meaning, a.readings) == (b.instruction, b.meaning, b.readings)
             assert a.start_xy == pytest.approx(b.start_xy, abs=0.501e-4)
             assert a.start_yaw == pytest.approx(b.start_yaw, abs=0.501e-5)
             assert a.path.dtype == np.float64
@@ -209,6 +219,10 @@ OUTSIDE = "leaves the arena; x and y must be between -2.35 and 2.35"
         (line(layout="x" * 1000), f'layout "{"x" * 60}" is not in layouts.jsonl'),
         (line(segments=None), '"segments" is null; it must be a list'),
         (line(segments={"0": row()}), '"segments" is an object; it must be a list'),
+        (
+            line(segments=[row(readings=[[1, 2, 3]])]),
+            "segment 0: reading 1 is a list of 3; it must be a point [x, y] in metres",
+        ),
         (line(segments=[row(), 7]), "segment 1 is 7; it must be an object"),
         (line(segments=[row(instruction=None)]), f'segment 0: "instruction" is null; {TEXT}'),
         (line(segments=[row(instruction="x" * 2001)]), f'segment 0: "instruction" is "{"x" * 56}…; {TEXT}'),

@@ -8,7 +8,7 @@ import pytest
 
 from wordwing.data import segmenting
 from wordwing.data.schema import Segment
-from wordwing.data.segmenting import CutConfig, smooth, write_segments
+from wordwing.data.segmenting import SHORTEST, CutConfig, cut_segments, smooth, write_segments
 from wordwing.language.meaning.judge import judge
 from wordwing.language.writing.writer import Writer
 from wordwing.world.layout import Layout
@@ -184,3 +184,22 @@ def test_equal_seeds_cut_and_write_alike(rng):
     assert [segment.instruction for segment in first] == [segment.instruction for segment in again]
     assert all(np.array_equal(a.path, b.path) for a, b in zip(first, again, strict=True))
     assert [segment.instruction for segment in first] != [segment.instruction for segment in other]
+
+
+@pytest.mark.parametrize("count", [1, 4, 6])
+def test_a_path_is_cut_into_as_many_segments_without_words_as_are_asked_for(rng, count):
+    for _, walk in walks(10, rng):
+        path = smooth(walk)
+        segments = cut_segments(path, count, CUTS, rng)
+        assert [segment.instruction for segment in segments] == [""] * count
+        assert min(path_length(segment.path) for segment in segments) > SHORTEST - 0.05
+        assert segments[0].path[0] == pytest.approx(path[0], abs=1e-4)
+        assert segments[-1].path[-1] == pytest.approx(path[-1], abs=1e-4)
+        for before, after in pairwise(segments):
+            assert after.start_xy == tuple(before.path[-1])
+            assert abs(math.remainder(after.start_yaw - direction(before.path), 2 * math.pi)) < math.radians(15)
+
+
+def test_a_path_that_is_too_short_for_its_segments_is_refused(rng):
+    with pytest.raises(ValueError, match=r"3 segments need a path of 1.35 m; this one has 1.00 m"):
+        cut_segments(np.array([[0.0, 0.0], [1.0, 0.0]]), 3, CUTS, rng)

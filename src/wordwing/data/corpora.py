@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,12 +12,13 @@ from pathlib import Path
 from wordwing.data.dataset import SCHEMA, Dataset, Source, check_place, write_dataset
 from wordwing.data.generating import SIZES, STEPS, Chunk, Generated, Made, chunks, collect, make
 from wordwing.data.schema import Paragraph
+from wordwing.data.written import PACKED, unpack
 from wordwing.errors import WordwingError, did_you_mean
 from wordwing.pool import shared
 from wordwing.release import VERSION
 from wordwing.world.layout import Layout
 
-CORPORA = (*SIZES, "house")
+CORPORA = (*SIZES, "house", "written")
 
 MINI = "dev-mini"
 """64 generated instructions that come with wordwing, of the dev splits of cage and field: enough for a quick look."""
@@ -36,13 +38,15 @@ def cache_folder() -> Path:
 
 def corpus_folder(name: str, seed: int) -> Path:
     """Where a corpus of this version lies, or would lie."""
-    return cache_folder() / f"{name}-{VERSION}-{SCHEMA}.{REVISION}-seed{seed}"
+    edition = hashlib.sha256(PACKED.read_bytes()).hexdigest()[:12] if name == "written" else f"seed{seed}"
+    return cache_folder() / f"{name}-{VERSION}-{SCHEMA}.{REVISION}-{edition}"
 
 
 def corpus(name: str, seed: int = 0, tick: Callable[[int], None] = lambda paragraphs: None) -> Dataset:
     """A corpus from the cache, built first if it is not there.
 
     `house` is made of other people's sentences, which are not part of wordwing, so it must have been built before.
+    Those of `written` come with wordwing and are the same whatever the seed.
     """
     if name == MINI:
         return Dataset(Path(str(files("wordwing"))) / "data" / "dev_mini")
@@ -58,6 +62,8 @@ def corpus(name: str, seed: int = 0, tick: Callable[[int], None] = lambda paragr
             "the corpus house is not there yet: its sentences were written by people and are not part of wordwing; "
             "wordwing data build --house FOLDER makes it (docs/data.md says from what)"
         )
+    if name == "written":
+        return unpack(PACKED, folder)
     [generated] = [known for known in SIZES if known == name]
     [dataset] = build([Job(generated, folder, seed)], tick=tick)
     return dataset

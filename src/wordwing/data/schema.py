@@ -18,7 +18,7 @@ from pydantic import Field
 from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF
 from wordwing.language.meaning.clauses import Clause
-from wordwing.validation import Array, Label, Pose2, numbered, parse_json
+from wordwing.validation import Array, Label, Point, Pose2, numbered, parse_json
 from wordwing.world.paths import Floats, path_length
 
 MAX_TEXT = 2000
@@ -67,6 +67,8 @@ class Segment:
     """[P, 2] the demonstration; at least one point."""
     meaning: tuple[Clause, ...] | None = None
     """What it says, where that is known."""
+    readings: tuple[tuple[float, float], ...] = ()
+    """Where readers who did not see the path say that it leads."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,7 @@ class Paragraph:
                         start_xy=(start[0], start[1]),
                         start_yaw=window.yaw_to_arena(segment.start_yaw),
                         path=window.to_arena(segment.path),
+                        readings=(),
                     )
                 name = f"{self.id}/{first}" if count == 1 else f"{self.id}/{first}-{last}"
                 yield Instruction(name, self.split, self.layout, window, count, segment)
@@ -136,6 +139,7 @@ class Paragraph:
                 "start": [*(round(v, 4) for v in segment.start_xy), round(segment.start_yaw, 5)],
                 "path": np.asarray(segment.path).round(4).tolist(),
                 **({} if segment.meaning is None else {"meaning": [clause.to_json() for clause in segment.meaning]}),
+                **({"readings": np.round(segment.readings, 4).tolist()} if segment.readings else {}),
             }
             for segment in self.segments
         ]
@@ -168,7 +172,8 @@ class Paragraph:
         for number, segment in enumerate(row.segments):
             segment.check(landmarks[row.layout], bounded=row.windows is None, where=f"{where}: segment {number}")
         segments = tuple(
-            Segment(one.instruction, one.start[:2], one.start[2], one.path, one.meaning) for one in row.segments
+            Segment(one.instruction, one.start[:2], one.start[2], one.path, one.meaning, one.readings)
+            for one in row.segments
         )
         return cls(row.id, row.split, row.layout, segments, None if row.windows is None else windows)
 
@@ -184,7 +189,7 @@ def joined(segments: tuple[Segment, ...]) -> Segment:
     known = [segment.meaning for segment in segments if segment.meaning is not None]
     meaning = tuple(clause for part in known for clause in part) if len(known) == len(segments) else None
     text = " ".join(segment.instruction for segment in segments)
-    return replace(segments[0], instruction=text, path=path, meaning=meaning)
+    return replace(segments[0], instruction=text, path=path, meaning=meaning, readings=())
 
 
 @dataclass(frozen=True)
@@ -193,6 +198,7 @@ class _SegmentRow:
     start: Pose2
     path: Annotated[Floats, Array(2, least=1, most=MAX_POINTS)]
     meaning: Annotated[tuple[Clause, ...], numbered("clause")] = _ABSENT
+    readings: tuple[Point, ...] = ()
 
     def check(self, landmarks: int, bounded: bool, where: str) -> None:
         """Raise a `WordwingError` if it cannot be flown, or means what is not there."""

@@ -111,6 +111,33 @@ def write_segments(
     return segments
 
 
+def cut_segments(path: Floats, count: int, config: CutConfig, rng: np.random.Generator) -> list[Segment]:
+    """Cut a smooth path into a number of segments of different lengths, for others to write the sentences.
+
+    Args:
+        path: [P, 2] smooth, metres, world frame; at least `count` times `SHORTEST` long.
+        count: How many segments.
+        config: How much their lengths differ.
+        rng: Source of every choice.
+
+    Returns:
+        Segments without words that follow each other from the path's beginning to its end.
+    """
+    whole = path_length(path)
+    if whole < count * SHORTEST:
+        raise ValueError(f"{count} segments need a path of {count * SHORTEST:.2f} m; this one has {whole:.2f} m")
+    shares = np.exp(rng.normal(0.0, config.spread, count))
+    ends = (SHORTEST + (whole - count * SHORTEST) * shares / shares.sum()).cumsum()
+    segments: list[Segment] = []
+    begin, yaw = 0.0, _first_heading(path, config, rng)
+    for end in ends.tolist():
+        points = _part(path, begin, end)
+        x, y = points[0].tolist()
+        segments.append(Segment("", (x, y), yaw, points))
+        begin, yaw = end, heading(points)
+    return segments
+
+
 def _ends(begin: float, whole: float, config: CutConfig, rng: np.random.Generator) -> list[float]:
     """Where a segment may end, metres along the path, best guess first."""
     middle = config.length * math.exp(rng.normal(0.0, config.spread) - config.spread**2 / 2)

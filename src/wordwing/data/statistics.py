@@ -123,13 +123,22 @@ class Aligned:
 
 
 @dataclass
+class Readers:
+    """Whether those who know the sentences, but not the path, say that a segment ends where it does."""
+
+    readings: int = 0
+    near: int = 0
+    """Within `HIT` of its end."""
+
+
+@dataclass
 class Statistics:
     """Everything about one dataset."""
 
     folder: str
     source: str
     text: str
-    """Who wrote the sentences: "human" or "generated"."""
+    """Who wrote the sentences: a kind of `language.authors`."""
     paper: str | None
     """The dataset of the paper that it stands for."""
     splits: dict[str, str]
@@ -150,6 +159,8 @@ class Statistics:
     """Whether layouts are scenes, larger than the arena."""
     aligned: Aligned
     """On the split "dev"."""
+    readers: dict[str, Readers]
+    """By split, where somebody has read it."""
 
     def to_json(self) -> dict[str, Any]:
         """As `wordwing data stats --json` writes it."""
@@ -173,11 +184,16 @@ def describe(dataset: Dataset, progress: Callable[[Iterator[Paragraph]], Iterabl
     text = _Text(dataset)
     clauses: Counter[Kind] = Counter()
     aligned = Aligned()
+    readers: dict[str, Readers] = {}
     scenes = False
     for paragraph in progress(dataset.paragraphs()):
         scenes = scenes or paragraph.windows is not None
         for segment in paragraph.used_segments():
             text.read(segment.instruction, paragraph.split)
+            for reading in segment.readings:
+                own = readers.setdefault(paragraph.split, Readers())
+                own.readings += 1
+                own.near += math.dist(reading, segment.path[-1]) < HIT
             if segment.meaning is not None:
                 text.known += 1
                 clauses.update({clause.kind for clause in segment.meaning})
@@ -208,6 +224,7 @@ def describe(dataset: Dataset, progress: Callable[[Iterator[Paragraph]], Iterabl
         landmarks=dict(sorted(Counter(dataset.landmark_counts.values()).items())),
         scenes=scenes,
         aligned=aligned,
+        readers=readers,
     )
 
 
