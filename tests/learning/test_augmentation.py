@@ -54,7 +54,7 @@ def test_a_mirrored_batch_shows_and_asks_for_the_same_with_left_and_right_exchan
     assert torch.equal(plain.setpoint[..., 1], -mirror.setpoint[..., 1])
 
 
-def test_a_mirrored_landmark_is_in_the_mirrored_picture(run):
+def test_a_mirrored_landmark_is_in_the_mirrored_image(run):
     plain, mirror = drawn(run, 0.0), drawn(run, 1.0)
     network = run.network()
     camera = network.camera

@@ -55,7 +55,7 @@ def numbered(lab: ExecutionSet) -> ExecutionSet:
     return replace(lab, images=images)
 
 
-def test_pictures_are_those_of_a_simulator_whose_drones_are_there(run):
+def test_images_are_those_of_a_simulator_whose_drones_are_there(run):
     config = ContextConfig(images=4, others=0.4, look_arounds=0.2, rotation=0.5)
     source = ContextSource(run.examples, run.executions(), None, config, (6, 3, 0))
     index = source.sample_motions(seeded(1)).example
@@ -124,7 +124,7 @@ def test_the_second_part_of_a_batch_is_of_the_cage_and_the_first_of_any_corpus(r
         assert seen[corpus] / 300 == pytest.approx(share, abs=4 * (share * (1 - share) / 300) ** 0.5)
 
 
-def test_pictures_of_the_lab_come_with_the_poses_and_instructions_they_were_taken_at(run):
+def test_images_of_the_lab_come_with_the_poses_and_instructions_they_were_taken_at(run):
     lab = numbered(run.lab())
     source = ContextSource(run.examples, run.executions(), lab, STILL, (2, 1, 6))
     contexts = source.draw(seeded(4))
@@ -280,7 +280,7 @@ def test_what_oracle_decided_is_known_only_in_its_own_executions(run):
     assert 5 < int(contexts.own.sum()) < 33
 
 
-def test_pictures_to_compare_with_the_lab_stay_those_of_cage_demonstrations_when_rollouts_replace_them(run):
+def test_images_to_compare_with_the_lab_stay_those_of_cage_demonstrations_when_rollouts_replace_them(run):
     executions = run.executions()
     source = ContextSource(run.examples, executions, run.lab(), STILL, (4, 20, 2))
     executions.poses.zero_()
@@ -342,7 +342,7 @@ def test_start_headings_are_turned_by_normal_angles_and_nothing_else_changes(run
 def looked(run, network, contexts: Contexts):
     """Maps and gold of contexts, as arrays."""
     with torch.no_grad():
-        seen = run_stage1(network, contexts, network.begin(contexts.examples.tokens, contexts.examples.start))
+        seen = run_stage1(network, contexts, network.stage1.encode_text(contexts.examples.tokens))
     gold = gold_of(contexts, GoldConfig())
     return seen, gold.trajectory.numpy(), gold.goal.numpy()
 
@@ -369,7 +369,7 @@ def test_turning_the_start_frame_by_a_right_angle_turns_maps_masks_and_gold(run)
 
 
 @pytest.mark.parametrize("angle", [0.4, -1.1])
-def test_turning_the_start_frame_by_any_angle_turns_the_maps_as_pictures_are_turned(run, angle):
+def test_turning_the_start_frame_by_any_angle_turns_the_maps_as_images_are_turned(run, angle):
     source = ContextSource(run.examples, run.executions(), None, STILL, (1, 0, 0))
     contexts = source.draw(seeded(21))
     network = run.network()

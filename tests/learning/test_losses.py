@@ -64,23 +64,23 @@ def wild_discriminator(channels: int) -> Discriminator:
 @pytest.fixture(scope="module")
 def seen(network, contexts):
     with torch.no_grad():
-        return run_stage1(network, contexts, network.begin(contexts.examples.tokens, contexts.examples.start))
+        return run_stage1(network, contexts, network.stage1.encode_text(contexts.examples.tokens))
 
 
 @pytest.fixture(scope="module")
 def parts(network, heads, contexts, seen):
     with torch.no_grad():
-        state = network.begin(contexts.examples.tokens, contexts.examples.start)
-        return losses(network, heads, contexts, state.kernels.instruction_embedding, seen, GoldConfig())
+        kernels = network.stage1.encode_text(contexts.examples.tokens)
+        return losses(network, heads, contexts, kernels.instruction_embedding, seen, GoldConfig())
 
 
 @pytest.mark.parametrize("change", [{}, {"mask_input": True}, {"observability": False}])
-def test_looking_at_all_pictures_at_once_is_looking_at_one_after_the_other(run, contexts, change):
+def test_looking_at_all_images_at_once_is_looking_at_one_after_the_other(run, contexts, change):
     config = replace(CONFIG, stage1=replace(CONFIG.stage1, **change))
     network = run.network(config=config)
     with torch.no_grad():
         network.stage1.vision["lab"].stem.weight.neg_()  # the eyes of both domains differ
-        seen = run_stage1(network, contexts, network.begin(contexts.examples.tokens, contexts.examples.start))
+        seen = run_stage1(network, contexts, network.stage1.encode_text(contexts.examples.tokens))
         for row in range(EVERY):
             one = contexts.examples[row : row + 1]
             state = network.begin(one.tokens, one.start)
@@ -137,16 +137,16 @@ def test_without_observability_gold_is_asked_for_on_the_whole_map(run, contexts,
     network = run.network(config=replace(CONFIG, stage1=replace(CONFIG.stage1, observability=False)))
     gold = gold_visitation(contexts.examples.points, contexts.examples.start, GoldConfig())
     with torch.no_grad():
-        state = network.begin(contexts.examples.tokens, contexts.examples.start)
-        seen = run_stage1(network, contexts, state)
-        found = losses(network, heads, contexts, state.kernels.instruction_embedding, seen, GoldConfig())
+        kernels = network.stage1.encode_text(contexts.examples.tokens)
+        seen = run_stage1(network, contexts, kernels)
+        found = losses(network, heads, contexts, kernels.instruction_embedding, seen, GoldConfig())
     for row in (0, EVERY - 1):
         logs = log_softmax(seen.scores.cells.double().numpy().reshape(EVERY, PICTURES, 2, -1), axis=-1)[row]
         wanted = gold.goal[row].double().numpy().ravel()
         assert float(found.goal[row]) == pytest.approx(-(wanted * logs[:, 1]).sum() / PICTURES, rel=1e-4)
 
 
-def test_object_and_grounding_losses_name_what_the_newest_picture_shows(contexts, heads, seen, parts):
+def test_object_and_grounding_losses_name_what_the_newest_image_shows(contexts, heads, seen, parts):
     weights = {name: tensor.detach().double().numpy() for name, tensor in heads.named_parameters()}
     shown_landmarks = shown_clearings = hidden = 0
     for row in range(EVERY):
@@ -198,9 +198,9 @@ def test_the_mention_loss_is_the_mean_over_all_kinds_of_landmarks(contexts, netw
 def whole_loss(run, contexts, heads, config: LossConfig):
     network = run.network()
     discriminator = wild_discriminator(8)
-    state = network.begin(contexts.examples.tokens, contexts.examples.start)
+    kernels = network.stage1.encode_text(contexts.examples.tokens)
     with torch.no_grad():
-        return supervised_loss(network, heads, discriminator, contexts, state, config)
+        return supervised_loss(network, heads, discriminator, contexts, kernels, config)
 
 
 def test_executions_count_alike_and_those_of_the_lab_a_twentieth_where_sentences_could_be_learned_by_heart(
@@ -255,8 +255,8 @@ def test_gradients_reach_all_of_stage_1_and_the_heads(run, contexts):
     network = run.network()
     heads = heads_of(network.config)
     discriminator = wild_discriminator(8)
-    state = network.begin(contexts.examples.tokens, contexts.examples.start)
-    loss, _statistics = supervised_loss(network, heads, discriminator, contexts, state, LossConfig())
+    kernels = network.stage1.encode_text(contexts.examples.tokens)
+    loss, _statistics = supervised_loss(network, heads, discriminator, contexts, kernels, LossConfig())
     loss.backward()
     for name, parameter in [*network.stage1.named_parameters(), *heads.named_parameters()]:
         assert parameter.grad is not None, name
@@ -280,9 +280,9 @@ def test_gradients_reach_all_of_stage_1_and_the_heads(run, contexts):
 def test_each_loss_teaches_what_it_is_made_from(run, contexts, weights, reached):
     network = run.network()
     config = LossConfig(weights, weights, wasserstein=0.0)
-    state = network.begin(contexts.examples.tokens, contexts.examples.start)
+    kernels = network.stage1.encode_text(contexts.examples.tokens)
     loss, _statistics = supervised_loss(
-        network, heads_of(network.config), wild_discriminator(8), contexts, state, config
+        network, heads_of(network.config), wild_discriminator(8), contexts, kernels, config
     )
     loss.backward()
     moved = {
@@ -296,14 +296,14 @@ def test_each_loss_teaches_what_it_is_made_from(run, contexts, weights, reached)
 def test_eyes_of_the_lab_learn_from_the_lab_alone(run, contexts):
     network = run.network()
     nothing = Weights(0, 0, 0, 0)
-    state = network.begin(contexts.examples.tokens, contexts.examples.start)
+    kernels = network.stage1.encode_text(contexts.examples.tokens)
     for config, still in (
         (LossConfig(Weights(), nothing, wasserstein=0.0), "lab"),
         (LossConfig(nothing, Weights(), wasserstein=0.0), "sim"),
     ):
         network.zero_grad()
         loss, _statistics = supervised_loss(
-            network, heads_of(network.config), wild_discriminator(8), contexts, state, config
+            network, heads_of(network.config), wild_discriminator(8), contexts, kernels, config
         )
         loss.backward(retain_graph=True)
         for domain, eyes in network.stage1.vision.items():

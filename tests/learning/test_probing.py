@@ -30,7 +30,7 @@ def pixel_of(placement: Placement, yaw: float) -> tuple[float, float]:
     return 64 - focal * left / depth, 36 - focal * up / depth
 
 
-def test_sightings_are_the_landmarks_in_the_picture_up_to_a_reach():
+def test_sightings_are_the_landmarks_in_the_image_up_to_a_reach():
     found = sightings(LAYOUTS, POSE, CAMERA, reach=3.0)  # the banana is behind the drone, the pumpkin 3.5 m away
     expected = [(0, "Barrel", 0.2), (0, "Box", 0.2), (1, "Gorilla", -0.1), (1, "Boat", -0.1)]
     assert found.image.tolist() == [picture for picture, _name, _yaw in expected]
@@ -68,7 +68,7 @@ class Painter:
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3, 8])
-def test_what_is_seen_of_a_landmark_is_in_its_own_picture_at_its_own_place(batch):
+def test_what_is_seen_of_a_landmark_is_in_its_own_image_at_its_own_place(batch):
     layouts, pose = LAYOUTS * 2, POSE[torch.tensor([0, 1, 0, 1])]
     image = torch.tensor([10, 20, 30, 40], dtype=torch.uint8)[:, None, None, None].expand(4, 72, 128, 3)
     found = sightings(layouts, pose, CAMERA)
@@ -106,7 +106,7 @@ def test_both_domains_show_the_landmark_at_the_same_place():
             assert rows.min() < v < rows.max() + 4, domain
 
 
-def test_lab_pictures_have_noise_that_only_a_seed_repeats():
+def test_lab_images_have_noise_that_only_a_seed_repeats():
     layouts, pose = [LAYOUTS[0], LAYOUTS[1], LAYOUTS[0]], POSE[torch.tensor([0, 1, 0])]
     first, again, other = (take_images(layouts, pose, "lab", seed) for seed in (3, 3, 4))
     assert torch.equal(first, again)

@@ -346,9 +346,9 @@ def test_four_instructions_from_one_place_are_told_apart(tmp_path):
     contexts = source.draw(torch.Generator().manual_seed(0))
     network.eval()
     with torch.no_grad():
-        state = network.begin(contexts.examples.tokens, contexts.examples.start)
-        seen = run_stage1(network, contexts, state)
-        parts = losses(network, learner.heads, contexts, state.kernels.instruction_embedding, seen, GoldConfig())
+        kernels = network.stage1.encode_text(contexts.examples.tokens)
+        seen = run_stage1(network, contexts, kernels)
+        parts = losses(network, learner.heads, contexts, kernels.instruction_embedding, seen, GoldConfig())
     reached = float((parts.trajectory + parts.goal).mean())
     # All start at one place and in half of the contexts nobody knows where to but by the words. Who does not read them
     # can do no better than the mean of the four golds; who does, no better than gold.

@@ -167,15 +167,15 @@ def test_airframes_lie_in_memory_as_configs_name_them():
 
 
 def test_a_drone_of_its_own_kind_flies_as_one_with_such_a_config_and_the_others_as_ever(rng):
-    factors = torch.from_numpy(rng.uniform(0.5, 2.0, (2, len(RESPONSE_PARAMETERS)))).float()
+    factors = torch.from_numpy(rng.uniform(0.5, 2.0, (3, len(RESPONSE_PARAMETERS)))).float()
     fleet, usual = Fleet(3), Fleet()
-    fleet.drones.vary(torch.tensor([2, 0]), factors)
+    fleet.drones.vary(torch.tensor([True, False, True]), factors)
     changed = [
         {
             name: getattr(DynamicsConfig(), name) * float(factor)
             for name, factor in zip(RESPONSE_PARAMETERS, row, strict=True)
         }
-        for row in factors
+        for row in factors[[2, 0]]
     ]
     alone = [Fleet(config=replace(DynamicsConfig(), **changes)) for changes in changed]
     for forward, yaw_rate in [(0.7, 0.5), (0.3, -1.0), (0.0, 0.2)]:

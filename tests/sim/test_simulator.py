@@ -91,6 +91,24 @@ def test_resetting_one_world_leaves_the_others_alone(flight):
     assert after.time[5] == 0.0
 
 
+def test_worlds_that_begin_are_those_that_are_reset_and_the_others_fly_on(flight):
+    layouts, poses, setpoints = flight
+    packed, worlds = PackedLayouts.pack(layouts), torch.arange(19) % 3 == 0
+    begun, reset = Simulator(19), Simulator(19)
+    for simulator in (begun, reset):
+        simulator.reset(packed, poses)
+        for setpoint in setpoints[:3]:
+            simulator.step(setpoint)
+    elsewhere = torch.where(worlds, torch.arange(18, -1, -1), torch.arange(19))
+    begun.begin(packed.take(elsewhere), poses[elsewhere], worlds)
+    index = worlds.nonzero()[:, 0]
+    reset.reset(packed.take(elsewhere[index]), poses[elsewhere[index]], index)
+    for simulator in (begun, reset):
+        simulator.step(setpoints[3])
+    assert all(map(torch.equal, begun.snapshot(), reset.snapshot()))
+    assert torch.equal(begun.images(), reset.images())
+
+
 def test_packed_layouts_give_the_same_images_as_layouts(flight):
     layouts, poses, _ = flight
     simulator = Simulator(19)

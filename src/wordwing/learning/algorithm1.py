@@ -131,8 +131,8 @@ class Supervised:
         batch = source.draw(generator)
         # Lines 8–9: θ^S, θ^R ← ADAM(∇ L_SL(Ξ^R, Ξ^S))
         with precision(self.device):
-            state = self.network.begin(batch.examples.tokens, batch.examples.start)
-            loss, losses = self._loss(contexts=batch, state=state)
+            kernels = self.network.stage1.encode_text(batch.examples.tokens)
+            loss, losses = self._loss(contexts=batch, kernels=kernels)
         rate = config.learning_rate * factor
         norm, skipped = optimizer_step(self.optimizer, loss, rate, config.max_gradient_norm)
         self.updates += 1

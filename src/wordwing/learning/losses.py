@@ -24,8 +24,8 @@ from wordwing.model.discriminator import Discriminator, wasserstein
 from wordwing.model.grid import START_GRID
 from wordwing.model.layers import each
 from wordwing.model.mapping import arena_cells
-from wordwing.model.policy import PolicyNetwork, PolicyState
-from wordwing.model.stage1 import AuxiliaryHeads, Stage1Output
+from wordwing.model.policy import PolicyNetwork
+from wordwing.model.stage1 import AuxiliaryHeads, Stage1Output, TextKernels
 from wordwing.model.visitation import Visitation, cross_entropy
 
 
@@ -121,13 +121,13 @@ class LossConfig:
     gold: GoldConfig = field(default_factory=GoldConfig)
 
 
-def run_stage1(network: PolicyNetwork, contexts: Contexts, state: PolicyState) -> Stage1Output:
+def run_stage1(network: PolicyNetwork, contexts: Contexts, kernels: TextKernels) -> Stage1Output:
     """Run stage 1 on every image of every execution in turn.
 
     Args:
         network: Whose stage 1 runs.
         contexts: E executions of K images.
-        state: Of E flights that begin.
+        kernels: Of the E instructions.
 
     Returns:
         Of C = E · K contexts, execution by execution.
@@ -136,6 +136,7 @@ def run_stage1(network: PolicyNetwork, contexts: Contexts, state: PolicyState) -
     if len(contexts.lab_image):
         lab = network.stage1.encode_images(contexts.lab_image.flatten(0, 1), "lab")
         features = torch.cat([features, lab])
+    state = network.begin_with(kernels, contexts.examples.start)
     return network.run_stage1(state, features, contexts.pose)[1]
 
 
@@ -228,7 +229,7 @@ def supervised_loss(
     heads: AuxiliaryHeads,
     discriminator: Discriminator,
     contexts: Contexts,
-    state: PolicyState,
+    kernels: TextKernels,
     config: LossConfig,
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """L_SL of a batch, and what it is made of.
@@ -238,11 +239,11 @@ def supervised_loss(
         heads: For the auxiliary losses.
         discriminator: For L_W; not used where the batch has none of the lab.
         contexts: The batch.
-        state: Of flights that begin with the instructions of the batch.
+        kernels: Of the instructions of the batch.
         config: Weights.
     """
-    output = run_stage1(network, contexts, state)
-    parts = losses(network, heads, contexts, state.kernels.instruction_embedding, output, config.gold)
+    output = run_stage1(network, contexts, kernels)
+    parts = losses(network, heads, contexts, kernels.instruction_embedding, output, config.gold)
     sim, lab = len(contexts.sim_image), len(contexts.lab_image)
     loss = parts.weighted(config.sim, slice(0, sim))
     metrics = {f"supervised/{name}": getattr(parts, name)[:sim].mean() for name in Losses.__dataclass_fields__}

@@ -3,6 +3,9 @@
 R flights in N worlds, R ≥ N: a world whose flight has ended begins the next one, until all have been flown. Every
 flight is complete: it ends by STOP, with its last allowed decision, or by leaving the arena (there is no safety rule in
 training, as in the paper).
+
+All that flights begin with is computed for all of them at once, before the first step. A step then asks the host for
+nothing and always has the same shapes, whichever worlds begin a flight in it.
 """
 
 from __future__ import annotations
@@ -20,20 +23,23 @@ from wordwing.devices import compile_once, precision
 from wordwing.execution.packing import PackedExecutions, pack_pose
 from wordwing.execution.runner import execute
 from wordwing.frames import ARENA_HALF, Pose, start_frame
-from wordwing.interface import Action, Observation
+from wordwing.interface import Action
 from wordwing.learning.emd import SparseMap, stop_emd
 from wordwing.learning.ppo import log_prob, sample_action
 from wordwing.learning.runtime.messages import Rollouts
 from wordwing.learning.training_data import ExampleSet
 from wordwing.model.ego import EgoView
 from wordwing.model.layers import each
+from wordwing.model.mapping import SemanticMap, arena_cells, boundary_cells
 from wordwing.model.policy import Beliefs, PolicyNetwork, PolicyState
+from wordwing.model.stage1 import TextKernels
 from wordwing.model.stage2 import Control, ValueNetwork, to_setpoint
 from wordwing.sim.dynamics import RESPONSE_PARAMETERS
+from wordwing.sim.scene import PackedLayouts
 from wordwing.sim.simulator import Simulator
 
-REFILL_EVERY = 4
-"""Control periods between two checks for free worlds; each check waits for the device."""
+CHECK_EVERY = 8
+"""Control periods on CUDA between two checks whether all has been flown; each check waits for the device."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +88,46 @@ class RolloutBuffer:
         return Rollouts(self.example.cpu(), PackedExecutions(self.pose, self.length).to("cpu"), progress)
 
 
+@dataclass(frozen=True)
+class FlightInputs:
+    """What R flights begin with, and one more that worlds without a flight are given."""
+
+    example: Tensor
+    """[R + 1] int64."""
+    steps: Tensor
+    """[R + 1] decisions that each flight is allowed."""
+    start: Pose
+    """[R + 1] world frame."""
+    kernels: TextKernels
+    """Of R + 1 instructions."""
+    arena: Tensor
+    """[R + 1, 64, 64] bool, start frame."""
+    boundary: Tensor
+    """B^W [R + 1, 64, 64] bool, start frame."""
+    layouts: PackedLayouts
+    """[R + 1]."""
+
+
+@dataclass
+class RolloutProgress:
+    """Which flights N worlds fly, and how far they are; changed in place."""
+
+    flight: Tensor
+    """[N] int64, R where a world has none."""
+    decision: Tensor
+    """[N] int64, of its flight."""
+    begun: Tensor
+    """[] int64, flights that have begun."""
+    length: Tensor
+    """[R + 1] int64, decisions made in each flight."""
+    map: SemanticMap
+    """S^W of N flights."""
+    observed: Tensor
+    """M^W [N, 64, 64] bool."""
+    buffer: dict[str, Any]
+    """[R + 1, D] of each field of a `RolloutBuffer`; worlds without a flight write into row R."""
+
+
 class Collector:
     """Flies instructions with networks that it does not change."""
 
@@ -121,65 +167,92 @@ class Collector:
         if count < self.worlds:
             raise ValueError(f"{count} flights are too few for {self.worlds} worlds")
         self.network.eval()
-        # Worlds without a flight write into row R, which is thrown away.
-        index = torch.cat([index, index[-1:]])
-        flight = torch.arange(self.worlds, device=self.device)  # [N]
-        decision = torch.zeros_like(flight)  # [N] of its flight
-        length = torch.zeros_like(index)
-        state, observation = self._begin(index[: self.worlds], generator)
-        begun = self.worlds
-        buffer: dict[str, Any] = {}
-        for step in itertools.count():
-            free = flight[:0]
-            if step and step % REFILL_EVERY == 0:
-                free = (flight == count).nonzero()[:, 0]
-                if begun == count and len(free) == self.worlds:
-                    break
-                free = free[: count - begun]
-            if len(free):
-                flight[free] = torch.arange(begun, begun + len(free), device=self.device)
-                decision[free] = 0
-                begun += len(free)
-                state, observation = self._begin(index[flight[free]], generator, free, state)
-            elif step:
-                observation = self.simulator.observe()
-            # Compiled code is for one layout in memory; a state comes in several.
-            state = each(torch.Tensor.contiguous, state)
-            with precision(self.device):
-                state, beliefs = self._forward(state, observation.image, observation.pose, "sim")
-            flying = flight < count
-            made = self._decide(state, beliefs, observation.pose, index[flight], flying, generator)
-            room = (count + 1, self.examples.max_steps)
-            for name, values in made.items():
-                if name not in buffer:
-                    buffer[name] = each(lambda row: row.new_zeros(room + row.shape[1:]), values)  # noqa: B023
-                each(lambda rows, row: rows.index_put_((flight, decision), row), buffer[name], values)  # noqa: B023
-            length[flight] = decision + 1
-            ended = made["stop"] | made["left_arena"] | made["strayed"]
-            ended = ended | (decision + 1 >= self.examples.examples.steps[index[flight]])
-            flies_on = flying & ~ended
-            flight = torch.where(flies_on, flight, count)
-            decision = torch.where(flies_on, decision + 1, 0)
-        kept = {name: each(lambda rows: rows[:count], rows) for name, rows in buffer.items()}
-        return RolloutBuffer(index[:count], length[:count], **kept)
+        inputs, progress = self._inputs(torch.cat([index, index[-1:]])), self._progress(count)
+        every = CHECK_EVERY if self.device.type == "cuda" else 1
+        for step in itertools.count(1):
+            self._step(inputs, progress, generator)
+            if step % every == 0 and bool((progress.begun == count) & (progress.flight == count).all()):
+                break
+        kept = {name: each(lambda rows: rows[:count], rows) for name, rows in progress.buffer.items()}
+        return RolloutBuffer(index, progress.length[:count], **kept)
 
-    def _begin(
-        self,
-        index: Tensor,
-        generator: torch.Generator,
-        worlds: Tensor | None = None,
-        state: PolicyState | None = None,
-    ) -> tuple[PolicyState, Observation]:
-        """Begin flights of examples `index` [M] in worlds [M], by default in all."""
-        if self.dynamics_randomization:
-            which = torch.arange(self.worlds, device=self.device) if worlds is None else worlds
-            uniform = torch.rand(len(which), len(RESPONSE_PARAMETERS), device=self.device, generator=generator)
-            self.simulator.drones.vary(which, (1 + self.dynamics_randomization) ** (2 * uniform - 1))
+    def _inputs(self, index: Tensor) -> FlightInputs:
+        """Of flights of examples `index` [R + 1]."""
         chosen = self.examples.examples[index]
-        observation = self.simulator.reset(self.examples.layouts.take(chosen.layout), chosen.start, worlds)
         with precision(self.device):
-            fresh = self.network.begin(chosen.tokens, chosen.start)
-        return (fresh if state is None or worlds is None else state.put(worlds, fresh)), observation
+            kernels = self.network.stage1.encode_text(chosen.tokens)
+        return FlightInputs(
+            example=index,
+            steps=chosen.steps,
+            start=chosen.start,
+            kernels=kernels,
+            arena=arena_cells(chosen.start),
+            boundary=boundary_cells(chosen.start),
+            layouts=self.examples.layouts.take(chosen.layout),
+        )
+
+    def _progress(self, count: int) -> RolloutProgress:
+        """Before the first of so many flights."""
+        channels = self.network.config.stage1.vision.channels
+        flight = torch.full((self.worlds,), count, device=self.device)
+        empty = SemanticMap.empty(self.worlds, channels, self.device)
+        return RolloutProgress(
+            flight=flight,
+            decision=torch.zeros_like(flight),
+            begun=torch.zeros_like(flight[0]),
+            length=flight.new_zeros(count + 1),
+            map=empty,
+            observed=torch.zeros_like(empty.sights, dtype=torch.bool),
+            buffer={},
+        )
+
+    def _step(self, inputs: FlightInputs, progress: RolloutProgress, generator: torch.Generator) -> None:
+        """Begin flights in free worlds, decide, fly one control period, and write it down."""
+        count = len(inputs.steps) - 1
+        begins = self._begin_flights(inputs, progress, generator)
+        flight, decision = progress.flight, progress.decision
+        pages = begins[:, None, None]
+        state = PolicyState(
+            start=each(lambda rows: rows[flight], inputs.start),
+            kernels=each(lambda rows: rows[flight], inputs.kernels),
+            map=SemanticMap(
+                progress.map.features.masked_fill(pages[:, None], 0), progress.map.sights.masked_fill(pages, 0)
+            ),
+            observed=progress.observed & ~pages,
+            arena=inputs.arena[flight],
+            boundary=inputs.boundary[flight],
+        )
+        observation = self.simulator.observe()
+        with precision(self.device):
+            state, beliefs = self._forward(state, observation.image, observation.pose, "sim")
+        each(Tensor.copy_, progress.map, state.map)
+        progress.observed.copy_(state.observed)
+        flying = flight < count
+        made = self._decide(state, beliefs, observation.pose, inputs.example[flight], flying, generator)
+        room = (count + 1, self.examples.max_steps)
+        for name, values in made.items():
+            if name not in progress.buffer:
+                progress.buffer[name] = each(lambda row: row.new_zeros(room + row.shape[1:]), values)
+            each(lambda rows, row: rows.index_put_((flight, decision), row), progress.buffer[name], values)
+        progress.length[flight] = decision + 1
+        ended = made["stop"] | made["left_arena"] | made["strayed"] | (decision + 1 >= inputs.steps[flight])
+        flies_on = flying & ~ended
+        flight.copy_(torch.where(flies_on, flight, count))
+        decision.copy_(torch.where(flies_on, decision + 1, 0))
+
+    def _begin_flights(self, inputs: FlightInputs, progress: RolloutProgress, generator: torch.Generator) -> Tensor:
+        """Put the next flights into free worlds; returns which begin one, [N] bool."""
+        count = len(inputs.steps) - 1
+        free = progress.flight == count
+        following = progress.begun + free.cumsum(0) - 1
+        begins = free & (following < count)
+        flight = progress.flight.copy_(torch.where(begins, following, progress.flight))
+        progress.begun += begins.sum()
+        self.simulator.begin(inputs.layouts.take(flight), each(lambda rows: rows[flight], inputs.start), begins)
+        if self.dynamics_randomization:
+            uniform = torch.rand(self.worlds, len(RESPONSE_PARAMETERS), device=self.device, generator=generator)
+            self.simulator.drones.vary(begins, (1 + self.dynamics_randomization) ** (2 * uniform - 1))
+        return begins
 
     def _decide(
         self,

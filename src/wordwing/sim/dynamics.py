@@ -150,14 +150,26 @@ class FleetState:
             moving[which] = 0
         self.thrust[which] = float(GRAVITY)
 
+    def begin(self, poses: Pose, which: Tensor) -> None:
+        """Let the drones `which` [N] bool hover at rest at level poses [N], world frame; the others fly on."""
+        rows = which[:, None]
+        self.position.copy_(torch.where(rows, poses.position, self.position))
+        self.attitude.copy_(torch.where(rows, poses.quaternion, self.attitude))
+        for moving in (self.velocity, self.rates, self.target):
+            moving.masked_fill_(rows, 0)
+        for moving in (self.yaw_target, self.hits):
+            moving.masked_fill_(which, 0)
+        self.thrust.masked_fill_(which, float(GRAVITY))
+
     def vary(self, which: Tensor, factors: Tensor) -> None:
-        """Randomise how drones with indices `which` [M] respond to setpoints from now on.
+        """Randomise how the drones `which` [N] bool respond to setpoints from now on.
 
         Args:
-            which: [M] int64.
-            factors: [M, len(RESPONSE_PARAMETERS)] by which their parameters differ from the config's; positive.
+            which: The others stay as they are.
+            factors: [N, len(RESPONSE_PARAMETERS)] by which their parameters differ from the config's; positive.
         """
-        self._values[which[:, None], self._response] = self._usual * factors
+        now = self._values[:, self._response]
+        self._values[:, self._response] = torch.where(which[:, None], self._usual * factors, now)
 
     def rest(self) -> Tensor:
         """[N, 2] where the drones would come to rest if they were told to stop now, metres, world frame."""

@@ -39,11 +39,15 @@ def warp_device(device: torch.device) -> wp.Device:
     return wp.device_from_torch(device)
 
 
-def warp_struct(kind: Any, /, **tensors: Tensor) -> Any:
-    """A Warp struct of arrays that share the memory of contiguous tensors, by name; vectors lie in their last axes."""
+def warp_struct(kind: Any, /, **fields: Any) -> Any:
+    """A Warp struct of numbers, vectors and arrays, by name.
+
+    Arrays share the memory of contiguous tensors; vectors lie in their last axes.
+    """
     made = kind()
-    for name, tensor in tensors.items():
-        setattr(made, name, wp.from_torch(tensor, dtype=kind.vars[name].type.dtype))
+    for name, value in fields.items():
+        is_array = isinstance(value, Tensor)
+        setattr(made, name, wp.from_torch(value, dtype=kind.vars[name].type.dtype) if is_array else value)
     return made
 
 

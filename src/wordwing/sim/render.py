@@ -14,7 +14,7 @@ from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF, Pose
 from wordwing.sim.kernels.image import draw_first_person, draw_overhead, probe_first_person
 from wordwing.sim.kernels.shading import Light
-from wordwing.sim.launch import launch, warp_device
+from wordwing.sim.launch import launch, warp_device, warp_struct
 from wordwing.sim.scene import SimScene
 from wordwing.world.fences import FENCE_HEIGHT, FENCES
 
@@ -119,23 +119,24 @@ class Renderer:
 
 def _light(config: RenderConfig, pixel: float) -> Light:
     azimuth, elevation = math.radians(config.sun_azimuth_deg), math.radians(config.sun_elevation_deg)
-    light = Light()
-    light.sun = wp.vec3(
-        math.cos(elevation) * math.cos(azimuth),
-        math.cos(elevation) * math.sin(azimuth),
-        math.sin(elevation),
+    return warp_struct(
+        Light,
+        sun=wp.vec3(
+            math.cos(elevation) * math.cos(azimuth),
+            math.cos(elevation) * math.sin(azimuth),
+            math.sin(elevation),
+        ),
+        sun_rgb=wp.vec3(0.38, 0.36, 0.33),
+        ambient_rgb=wp.vec3(0.86, 0.87, 0.90),
+        sky_rgb=wp.vec3(0.45, 0.66, 0.92),
+        haze_rgb=wp.vec3(0.82, 0.88, 0.93),
+        ground_rgb=wp.vec3(0.36, 0.52, 0.22),
+        ground_second=wp.vec3(0.22, 0.35, 0.14),
+        water_rgb=wp.vec3(0.16, 0.43, 0.58),
+        water_second=wp.vec3(0.30, 0.57, 0.68),
+        half=ARENA_HALF,
+        fence_height=FENCE_HEIGHT,
+        pixel=pixel,
+        textures=int(config.textures),
+        shadows=int(config.shadows),
     )
-    light.sun_rgb = wp.vec3(0.38, 0.36, 0.33)
-    light.ambient_rgb = wp.vec3(0.86, 0.87, 0.90)
-    light.sky_rgb = wp.vec3(0.45, 0.66, 0.92)
-    light.haze_rgb = wp.vec3(0.82, 0.88, 0.93)
-    light.ground_rgb = wp.vec3(0.36, 0.52, 0.22)
-    light.ground_second = wp.vec3(0.22, 0.35, 0.14)
-    light.water_rgb = wp.vec3(0.16, 0.43, 0.58)
-    light.water_second = wp.vec3(0.30, 0.57, 0.68)
-    light.half = ARENA_HALF
-    light.fence_height = FENCE_HEIGHT
-    light.pixel = pixel
-    light.textures = int(config.textures)
-    light.shadows = int(config.shadows)
-    return light

@@ -136,7 +136,7 @@ class SimScene:
         scene.place(PackedLayouts.pack(layouts, device), torch.arange(len(layouts)))
         return scene
 
-    def place(self, layouts: PackedLayouts, worlds: Tensor) -> None:
+    def place(self, layouts: PackedLayouts, worlds: Tensor | slice) -> None:
         """Put one layout into each of the worlds with indices `worlds` [M]."""
         ball = self._catalogue.ball[layouts.landmark]  # [M, K, 4]
         cos, sin = layouts.turn.unbind(-1)

@@ -86,6 +86,15 @@ class Simulator:
         self.time[which] = 0.0
         return self.observe()
 
+    def begin(self, layouts: PackedLayouts, poses: Pose, worlds: Tensor) -> None:
+        """Put layouts [N] into all worlds and hovering drones at poses [N] into worlds [N] bool; asks the host nothing.
+
+        `reset` also checks what it is given, and observes.
+        """
+        self.scene.place(layouts, slice(None))
+        self.drones.begin(Pose.level(poses.xy, poses.yaw, self.drones.config.height), worlds)
+        self.time.masked_fill_(worlds, 0.0)
+
     def _which(self, worlds: Tensor | None) -> Tensor:
         """Indices [M] of worlds, each once and inside the simulator."""
         if worlds is None:
