@@ -4,7 +4,7 @@ import pytest
 from wordwing.world.fences import FENCES, distance_to_fences
 
 
-def test_a_picture_with_x_up_and_y_left_shows_red_on_top_white_right_blue_below_and_yellow_left():
+def test_an_image_with_x_up_and_y_left_shows_red_on_top_white_right_blue_below_and_yellow_left():
     right_and_up = {fence.colour: (-fence.middle[1], fence.middle[0]) for fence in FENCES}
     assert right_and_up == {
         "red": (0.0, 2.35),

@@ -86,7 +86,7 @@ class Asset:
     def surface_points(self) -> NDArray[np.float64]:
         """[P, 3] points densely covering all geoms' surfaces, landmark frame: for extents and tests."""
         clouds = [
-            rotation_matrix(quaternion) @ _unit_surface(int(kind), size).T + position[:, None]
+            rotation_matrix(quaternion) @ _surface(int(kind), size).T + position[:, None]
             for kind, quaternion, size, position in zip(
                 self.kind, self.quaternion, self.size, self.position, strict=True
             )
@@ -125,26 +125,34 @@ def rotation_matrix(quaternion: NDArray[np.float64]) -> NDArray[np.float64]:
     return matrix.reshape(3, 3)
 
 
-def _unit_surface(kind: int, size: NDArray[np.float64]) -> NDArray[np.float64]:
+@cache
+def _unit_cube() -> NDArray[np.float64]:
+    """[P, 3] points on the surface of a cube, -1 to 1."""
+    grid = np.linspace(-1, 1, 7)
+    cube = np.stack(np.meshgrid(grid, grid, grid), axis=-1).reshape(-1, 3)
+    return cube[np.abs(cube).max(axis=-1) == 1]
+
+
+@cache
+def _unit_ball() -> NDArray[np.float64]:
+    """[P, 3] points on a sphere of radius 1."""
+    a, b = np.meshgrid(np.linspace(0, 2 * np.pi, 48, endpoint=False), np.linspace(0, np.pi, 25))
+    return np.stack([np.sin(b) * np.cos(a), np.sin(b) * np.sin(a), np.cos(b)], axis=-1).reshape(-1, 3)
+
+
+def _surface(kind: int, size: NDArray[np.float64]) -> NDArray[np.float64]:
     """Points [P, 3] on the surface of one geom in its own frame."""
-    around = np.linspace(0, 2 * np.pi, 48, endpoint=False)
     if kind == BOX:
-        grid = np.linspace(-1, 1, 7)
-        cube = np.stack(np.meshgrid(grid, grid, grid), axis=-1).reshape(-1, 3)
-        return cube[np.abs(cube).max(axis=-1) == 1] * size
+        return _unit_cube() * size
     if kind == CYLINDER:
-        rim = np.stack([np.cos(around), np.sin(around)], axis=-1) * size[0]
-        levels = np.linspace(-size[1], size[1], 9)
-        return np.concatenate([np.insert(rim, 2, z, axis=1) for z in levels])
-    polar = np.linspace(0, np.pi, 25)
-    a, b = np.meshgrid(around, polar)
-    ball = np.stack([np.sin(b) * np.cos(a), np.sin(b) * np.sin(a), np.cos(b)], axis=-1)
-    ball = ball.reshape(-1, 3)
+        rim = np.tile(_unit_ball()[12 * 48 : 13 * 48] * size[0], (9, 1))  # the equator
+        rim[:, 2] = np.linspace(-size[1], size[1], 9).repeat(48)
+        return rim
     if kind == CAPSULE:
-        ends = ball * size[0]
+        ends = _unit_ball() * size[0]
         ends[:, 2] += np.sign(ends[:, 2]) * size[1]
         return ends
-    return ball * (size[0] if kind == SPHERE else size)
+    return _unit_ball() * (size[0] if kind == SPHERE else size)
 
 
 def _rgb(values: NDArray[np.float64]) -> tuple[float, float, float]:

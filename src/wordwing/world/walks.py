@@ -114,7 +114,7 @@ def sample_walks(
     walks: list[Walk | None] = [None] * len(layouts)
     circles = _circles(layouts)
     best = np.full(len(layouts), attempts)  # [N] number of the attempt whose walk is taken
-    waiting = np.flatnonzero(circles.visitable.sum(axis=1) > 2)
+    waiting = np.flatnonzero(circles.visitable.sum(axis=0) > 2)
     tried = 0
     while waiting.size and tried < attempts:
         lanes = LANES if waiting.size > 16 else LANES // 4  # a few layouts are done sooner with fewer at once
@@ -129,8 +129,8 @@ def sample_walks(
                     if walkers.attempt[row] < best[walkers.layout[row]]:
                         best[walkers.layout[row]] = walkers.attempt[row]
                         walks[walkers.layout[row]] = walkers.walk(row)
-                walkers.alive &= walkers.attempt < best[walkers.layout]
-                if walkers.alive.mean() < 0.8:
+                        walkers.alive &= walkers.attempt < best[walkers.layout]
+                if np.count_nonzero(walkers.alive) / walkers.alive.size < 0.8:
                     walkers.keep(walkers.alive)
         tried += each
         waiting = waiting[best[waiting] == attempts]
@@ -140,24 +140,30 @@ def sample_walks(
 class _Circles(NamedTuple):
     """The keep-out circles of N layouts, padded to L of them with points far away."""
 
-    centre: Floats  # [N, L, 2] metres, world frame
-    radius: Floats  # [N, L] metres
-    visitable: Bools  # [N, L] the landmark stands on the floor
+    centre: Floats  # [2, L, N] metres, world frame
+    radius: Floats  # [L, N] metres
+    visitable: Bools  # [L, N] the landmark stands on the floor
+    crowded: Bools  # [L, N] the circle meets another one
 
 
 def _circles(layouts: Sequence[Layout]) -> _Circles:
-    shape = len(layouts), max((len(layout.landmarks) for layout in layouts), default=0)
-    circles = _Circles(np.full((*shape, 2), 1e3), np.zeros(shape), np.zeros(shape, bool))
+    shape = max((len(layout.landmarks) for layout in layouts), default=0), len(layouts)
+    circles = _Circles(np.full((2, *shape), 1e3), np.zeros(shape), np.zeros(shape, bool), np.zeros(shape, bool))
     for index, layout in enumerate(layouts):
-        used = index, slice(len(layout.landmarks))
-        circles.centre[used] = layout.centres
-        circles.radius[used] = layout.keep_out
+        used = ..., slice(len(layout.landmarks)), index
+        circles.centre[used] = centre = layout.centres.T
+        circles.radius[used] = radius = layout.keep_out
+        meets = _lengths(centre[:, None] - centre[..., None]) < radius + radius[:, None]
+        circles.crowded[used] = meets.sum(axis=1) > 1  # each meets itself
         circles.visitable[used] = [entry.elevation == 0 for entry in layout.landmarks]
     return circles
 
 
 class _Walkers:
-    """B candidate walks in lock-step, one row each; metres and world frame throughout."""
+    """B candidate walks in lock-step; metres and world frame throughout.
+
+    The batch is the last dimension of every array: numpy is fast along long rows of memory, and L is only a dozen.
+    """
 
     def __init__(self, layout: Ints, attempt: Ints, circles: _Circles, config: WalkConfig) -> None:
         lanes = layout.size
@@ -165,66 +171,69 @@ class _Walkers:
         self.layout = layout  # [B] index of its layout
         self.attempt = attempt  # [B] number among the attempts of that layout
         self.alive = np.ones(lanes, bool)  # [B] neither thrown away nor finished
-        self.centre = circles.centre[layout]  # [B, L, 2]
-        self.radius = circles.radius[layout]  # [B, L]
-        self.ahead = circles.visitable[layout]  # [B, L] may still be visited
-        self.goal = np.minimum(config.visits, self.ahead.sum(axis=1) - 1)  # [B] visits to make
-        self.visited = np.zeros((lanes, config.visits), int)  # [B, V] in order, target included
+        self.centre = circles.centre[..., layout]  # [2, L, B]
+        self.radius = circles.radius[:, layout]  # [L, B]
+        self.crowded = circles.crowded[:, layout]  # [L, B] meets another circle
+        self.ahead = circles.visitable[:, layout]  # [L, B] may still be visited
+        self.goal = np.minimum(config.visits, self.ahead.sum(axis=0) - 1)  # [B] visits to make
+        self.visited = np.zeros((config.visits, lanes), int)  # [V, B] in order, target included
         self.visits = np.zeros(lanes, int)  # [B] how many of them
-        self.position = np.zeros((lanes, 2))  # [B, 2]
-        self.target = np.zeros((lanes, 2))  # [B, 2]
+        self.position = np.zeros((2, lanes))  # [2, B]
+        self.target = np.zeros((2, lanes))  # [2, B]
         self.steps = np.zeros(lanes, int)  # [B] taken towards the target
         self.travelled = np.zeros(lanes)  # [B]
-        self.points = np.zeros((lanes, 0, 2))  # [B, P, 2] the path so far
+        self.points = np.zeros((2, 0, lanes))  # [2, P, B] the path so far
         self.count = np.ones(lanes, int)  # [B] how many of them
 
     def keep(self, rows: Bools) -> None:
         """Forget all other rows."""
         for name, value in vars(self).items():
             if isinstance(value, np.ndarray):
-                setattr(self, name, value[rows])
+                setattr(self, name, value[..., rows])
 
     def walk(self, row: int) -> Walk:
         """The walk of one row so far."""
-        visited = self.visited[row, : self.visits[row]]
-        return Walk(self.points[row, : self.count[row]].copy(), tuple(visited.tolist()))
+        visited = self.visited[: self.visits[row], row]
+        return Walk(self.points[:, : self.count[row], row].T.copy(), tuple(visited.tolist()))
 
     def set_out(self, starts: Sequence[Walk | None], rng: np.random.Generator) -> None:
         """Go to the starts and choose first targets; rows without either are forgotten."""
-        self.position = rng.uniform(-ARENA_HALF, ARENA_HALF, self.position.shape)
+        self.position = rng.uniform(-ARENA_HALF, ARENA_HALF, (self.alive.size, 2)).T
         for row, index in enumerate(self.layout):
             if (before := starts[index]) is not None:
-                self.position[row] = before.points[-1]
-                self.visited[row, 0] = before.visited[-1]
+                self.position[:, row] = before.points[-1]
+                self.visited[0, row] = before.visited[-1]
                 self.visits[row] = 1
-                self.ahead[row, before.visited[-1]] = False
+                self.ahead[before.visited[-1], row] = False
         # Other starts are chosen as targets are, seen from a random place.
         fresh = np.flatnonzero(self.visits == 0)
         self.aim(fresh, rng)
-        self.position[fresh] = self.target[fresh]
+        self.position[:, fresh] = self.target[:, fresh]
         self.keep(self.alive)
         self.aim(np.arange(self.alive.size), rng)
         self.keep(self.alive)
-        self.points = np.zeros((self.alive.size, MAX_POINTS, 2))
+        self.points = np.zeros((2, MAX_POINTS, self.alive.size))
         self.points[:, 0] = self.position
 
     def aim(self, rows: Ints, rng: np.random.Generator) -> None:
         """Choose the next landmark of some rows and a target on its circle; without, they die."""
+        if not rows.size:
+            return
         config, each = self.config, np.arange(rows.size)
-        centre, radius = self.centre[rows], self.radius[rows]
-        distance = lengths(centre - self.position[rows, None])  # [R, L]
-        distance[~self.ahead[rows] | (distance < config.min_leg)] = np.inf
-        choices = np.minimum(np.isfinite(distance).sum(axis=1), config.closest)
+        centre, radius = self.centre[..., rows], self.radius[:, rows]
+        distance = _lengths(centre - self.position[:, None, rows])  # [L, R]
+        distance[~self.ahead[:, rows] | (distance < config.min_leg)] = np.inf
+        choices = np.minimum(np.isfinite(distance).sum(axis=0), config.closest)
         rank = (rng.random(rows.size) * choices).astype(int)
-        chosen = np.argsort(distance, axis=1)[each, rank]
-        around = _directions((rows.size, config.aims), rng)  # [R, A, 2]
-        targets = centre[each, chosen, None] + radius[each, chosen, None, None] * around
-        gaps = lengths(targets[:, :, None] - centre[:, None]) - radius[:, None]  # [R, A, L]
-        free = self._within_margin(targets) & (gaps > -TOLERANCE).all(axis=-1)  # [R, A]
-        self.target[rows] = targets[each, free.argmax(axis=1)]
-        self.visited[rows, self.visits[rows]] = chosen
+        chosen = np.argsort(distance, axis=0)[rank, each]
+        around = _directions((rows.size, config.aims), rng)  # [2, R, A]
+        targets = centre[:, chosen, each, None] + radius[chosen, each, None] * around
+        gaps = _lengths(targets[:, None] - centre[..., None]) - radius[..., None]  # [L, R, A]
+        free = _inside(targets, ARENA_HALF - config.edge_margin) & (gaps > -TOLERANCE).all(axis=0)  # [R, A]
+        self.target[:, rows] = targets[:, each, free.argmax(axis=1)]
+        self.visited[self.visits[rows], rows] = chosen
         self.visits[rows] += 1
-        self.ahead[rows, chosen] = False
+        self.ahead[chosen, rows] = False
         self.steps[rows] = 0
         self.alive[rows] &= (choices > 0) & free.any(axis=1)
 
@@ -232,53 +241,52 @@ class _Walkers:
         """Move everyone one step; returns the rows that have just finished a good walk."""
         config = self.config
         heading = self.target - self.position
-        noise = rng.uniform(0.0, config.step * config.noise, len(heading))
-        position = self.position + heading * (config.step / lengths(heading))[:, None]
-        position += _directions(noise.shape, rng) * noise[:, None]
+        noise = rng.uniform(0.0, config.step * config.noise, len(self.alive))
+        position = self.position + heading * (config.step / _lengths(heading))
+        position += _directions(noise.shape, rng) * noise
         self._push_out(position)
-        self.travelled += lengths(position - self.position)
+        self.travelled += _lengths(position - self.position)
         self.position = position
         self.steps += 1
-        self.alive &= (np.abs(position) <= ARENA_HALF).all(axis=-1)
-        self.alive &= self.steps <= config.max_steps
+        self.alive &= _inside(position, ARENA_HALF) & (self.steps <= config.max_steps)
         self._add_points()
-        arrived = self.alive & (lengths(self.target - position) < config.reached)
+        arrived = self.alive & (_lengths(self.target - position) < config.reached)
         finished = arrived & (self.visits == self.goal)
-        self.aim(np.flatnonzero(arrived & ~finished), rng)
         self.alive &= ~finished
-        return [row for row in np.flatnonzero(finished).tolist() if self._is_good(row)]
+        self.aim((arrived & self.alive).nonzero()[0], rng)
+        return [row for row in finished.nonzero()[0].tolist() if self._is_good(row)]
 
     def _push_out(self, position: Floats) -> None:
-        """Move positions [B, 2] that are inside a circle to its rim, in place."""
-        x = position[:, :1] - self.centre[..., 0]  # [B, L]
-        y = position[:, 1:] - self.centre[..., 1]
-        rows, hit = np.nonzero(x * x + y * y < self.radius * self.radius)
-        centre, radius = self.centre[rows, hit], self.radius[rows, hit]
-        offset = position[rows] - centre
-        position[rows] = centre + offset * (radius / lengths(offset))[:, None]
+        """Move positions [2, B] that are inside a circle to its rim, in place."""
+        x, y = position[:, None] - self.centre  # [L, B]
+        hit, rows = (x * x + y * y < self.radius * self.radius).nonzero()
+        centre, radius = self.centre[:, hit, rows], self.radius[hit, rows]
+        offset = position[:, rows] - centre
+        position[:, rows] = centre + offset * (radius / _lengths(offset))
         # Where circles overlap, the rim of one can be deep inside another: a dead end.
-        gaps = lengths(position[rows, None] - self.centre[rows]) - self.radius[rows]
-        self.alive[rows] &= (gaps > -TOLERANCE).all(axis=-1)
+        rows = rows[self.crowded[hit, rows]]
+        if rows.size:
+            gaps = _lengths(position[:, None, rows] - self.centre[..., rows]) - self.radius[:, rows]
+            self.alive[rows] &= (gaps > -TOLERANCE).all(axis=0)
 
     def _add_points(self) -> None:
         """Note positions as they fall due; rows near the fences or their own path die."""
-        rows = np.flatnonzero(self.alive & (self.travelled >= self.count * self.config.spacing))
-        here, count = self.position[rows], self.count[rows]
-        most = count.max(initial=0)
-        apart = lengths(self.points[rows, :most] - here[:, None])  # [R, most]
+        [rows] = (self.alive & (self.travelled >= self.count * self.config.spacing)).nonzero()
+        if not rows.size:
+            return
+        here, count = self.position[:, rows], self.count[rows]
+        most = count.max()
+        apart = _lengths(self.points[:, :most, rows] - here[:, None])  # [most, R]
         # The last two points are always close.
-        earlier = np.arange(most) < count[:, None] - 2
-        meets = (earlier & (apart <= self.config.spacing)).any(axis=-1)
-        self.points[rows, count] = here
+        earlier = np.arange(most)[:, None] < count - 2
+        meets = (earlier & (apart <= self.config.spacing)).any(axis=0)
+        self.points[:, count, rows] = here
         self.count[rows] += 1
-        self.alive[rows] = self._within_margin(here) & ~meets & (count + 1 < MAX_POINTS)
-
-    def _within_margin(self, places: Floats) -> Bools:
-        return np.all(np.abs(places) <= ARENA_HALF - self.config.edge_margin, axis=-1)
+        self.alive[rows] = _inside(here, ARENA_HALF - self.config.edge_margin) & ~meets & (count + 1 < MAX_POINTS)
 
     def _is_good(self, row: int) -> bool:
         """Whether a finished walk lingers at its landmarks and cuts across no circle."""
-        walk, centre, radius = self.walk(row), self.centre[row], self.radius[row]
+        walk, centre, radius = self.walk(row), self.centre[..., row].T, self.radius[:, row]
         gaps = lengths(walk.points[:, None] - centre) - radius  # [P, L]
         near = (gaps[:, list(walk.visited[1:])] < self.config.spacing).sum(axis=0)
         return bool((near >= self.config.linger).all()) and _clear(walk.points, centre, radius)
@@ -292,7 +300,19 @@ def _clear(path: Floats, centre: Floats, radius: Floats) -> bool:
     return bool((lengths(offset - line * nearest[..., None]) > radius - TOLERANCE).all())
 
 
+def _lengths(vectors: Floats) -> Floats:
+    """[2, ...] to [...]."""
+    x, y = vectors
+    return np.asarray(np.sqrt(x * x + y * y))
+
+
+def _inside(places: Floats, half: float) -> Bools:
+    """Whether places [2, ...] lie in the square from -half to half: [...]."""
+    x, y = np.abs(places) <= half
+    return np.asarray(x & y)
+
+
 def _directions(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
-    """Random unit vectors, [..., 2]."""
+    """Random unit vectors, [2, ...]."""
     angle = rng.uniform(-math.pi, math.pi, shape)
-    return np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    return np.array([np.cos(angle), np.sin(angle)])

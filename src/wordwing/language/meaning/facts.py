@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wordwing.language.meaning.clauses import COLOURS, Clause, Kind, Reference, Side
 from wordwing.language.meaning.flown_path import Track, wrapped
-from wordwing.language.meaning.judge import DEGREE, score
+from wordwing.language.meaning.judge import DEGREE, scores
 from wordwing.world.paths import Floats, lengths
 
 TRUE = 0.97
@@ -47,20 +49,28 @@ class Fact:
     score: Floats
     """[K, K] for each section from i to j; 0 where j < i."""
 
-    @property
+    @cached_property
     def ends(self) -> bool:
         """Whether it can be the last thing said: true of some section that ends where the path does."""
-        return bool((self.score[:, -1] >= TRUE).any())
+        return bool(self.true[:, -1].any())
+
+    @cached_property
+    def true(self) -> NDArray[np.bool_]:
+        """[K, K] the sections that it is true of."""
+        return self.score >= TRUE
 
 
 def facts(track: Track) -> list[Fact]:
     """Everything worth saying, true of at least one section."""
-    found = []
-    for clause in _candidates(track):
-        scores = np.triu(score(clause, track, first=clause.kind in ("straight", "forward")))
-        if scores.max() >= TRUE:
-            found.append(Fact(clause, scores))
-    return found
+    candidates = list(_candidates(track))
+    below = np.tri(len(track), k=-1, dtype=bool)
+    found: dict[Clause, Floats] = {}
+    for kind in {clause.kind for clause in candidates}:
+        alike = [clause for clause in candidates if clause.kind == kind]
+        table = np.where(below, 0.0, scores(alike, track, first=kind in ("straight", "forward")))
+        found |= dict(zip(alike, table, strict=True))
+    true = {clause for clause, entry in found.items() if entry.max() >= TRUE}
+    return [Fact(clause, found[clause]) for clause in candidates if clause in true]
 
 
 def _candidates(track: Track) -> Iterator[Clause]:

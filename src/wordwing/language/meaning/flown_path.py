@@ -127,22 +127,21 @@ class Track:
 
 
 def least(values: Floats) -> tuple[Floats, NDArray[np.int64]]:
-    """The least of values [K] in each section [K, K], and the index of the last point that has it."""
-    size = len(values)
-    table = np.where(np.tri(size, dtype=bool).T, values, np.inf)
-    lowest = np.minimum.accumulate(table, axis=1)
-    where = np.maximum.accumulate(np.where(table <= lowest, np.arange(size), 0), axis=1)
+    """The least of values [..., K] in each section [..., K, K], and the index of the last point that has it."""
+    size = values.shape[-1]
+    table = np.where(np.tri(size, dtype=bool).T, values[..., None, :], np.inf)
+    lowest = np.minimum.accumulate(table, axis=-1)
+    where = np.maximum.accumulate(np.where(table <= lowest, np.arange(size), 0), axis=-1)
     return lowest, where
 
 
 def mean(values: Floats) -> Floats:
-    """The mean of values [K] over each section [K, K]."""
-    size = len(values)
-    total = np.concatenate([[0.0], values.cumsum()])
-    count = np.arange(size) - np.arange(size)[:, None] + 1
-    return (total[1:] - total[:-1, None]) / np.maximum(count, 1)
+    """The mean of values [..., K] over each section [..., K, K]."""
+    k = np.arange(values.shape[-1])
+    total = np.concatenate([np.zeros((*values.shape[:-1], 1)), values.cumsum(axis=-1)], axis=-1)
+    return (total[..., None, 1:] - total[..., :-1, None]) / np.maximum(k - k[:, None] + 1, 1)
 
 
-def falling(value: ArrayLike, full: float, zero: float) -> Floats:
+def falling(value: ArrayLike, full: Floats | float, zero: Floats | float) -> Floats:
     """1 up to `full`, 0 from `zero` on, a line between."""
     return np.clip((zero - np.asarray(value)) / (zero - full), 0.0, 1.0)

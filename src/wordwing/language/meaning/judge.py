@@ -13,11 +13,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wordwing.language.meaning.clauses import Clause, Meaning, Reference
+from wordwing.language.meaning.clauses import COLOURS, Clause, Meaning, Reference
 from wordwing.language.meaning.flown_path import Track, falling, least, mean, wrapped
 from wordwing.world.fences import FENCES
 from wordwing.world.layout import Layout
@@ -140,39 +141,46 @@ def score(clause: Clause, track: Track, first: bool) -> Floats:
     Returns:
         [K, K] in [0, 1].
     """
-    values = getattr(
-        _Score(clause, track, first), f"_{clause.kind}"
-    )()  # [K] where only the last point of a section counts
-    return np.broadcast_to(values, (len(track), len(track)))
+    return scores([clause], track, first)[0]
+
+
+def scores(clauses: Sequence[Clause], track: Track, first: bool) -> Floats:
+    """Score every section of a track for each of some clauses of one kind; otherwise as `score`: [C, K, K]."""
+    values = getattr(_Scores(clauses, track, first), f"_{clauses[0].kind}")()
+    return np.broadcast_to(values, (len(clauses), len(track), len(track)))
 
 
 _AROUND = {"front": math.pi, "behind": 0.0, "left": math.pi / 2, "right": -math.pi / 2}
 """Where a side of a thing lies, seen along the line to it, radians counter-clockwise from beyond it."""
 
 
-class _Score:
-    """How well each section of a track does what one clause says: a method for each kind of clause."""
+class _Scores:
+    """How well each section of a track does what each of C clauses of a kind says: a method for each kind of clause.
+
+    They return what broadcasts to [C, K, K]: [C, 1, K] where only the last point of a section counts.
+    """
 
     gap: Floats
-    """[K] distance from what the clause speaks of, metres."""
+    """[C, 1, K] distance from what a clause speaks of, metres."""
     bearing: Floats
-    """[K] world direction to it, radians."""
+    """[C, 1, K] world direction to it, radians."""
 
-    def __init__(self, clause: Clause, track: Track, first: bool) -> None:
-        self.clause, self.track, self.first = clause, track, first
-        self.reference: Reference = "" if clause.reference is None else clause.reference
-        self.amount = clause.amount or 0.0
-        self.sign = 1.0 if clause.side == "left" else -1.0
-        if clause.reference is not None:
-            self.gap, self.bearing = track.gap(self.reference), track.bearing(self.reference)
+    def __init__(self, clauses: Sequence[Clause], track: Track, first: bool) -> None:
+        self.clauses, self.track, self.first = clauses, track, first
+        self.references: list[Reference] = [clause.reference for clause in clauses if clause.reference is not None]
+        self.amount = np.array([clause.amount or 0.0 for clause in clauses])[:, None, None]
+        self.sign = np.array([1.0 if clause.side == "left" else -1.0 for clause in clauses])[:, None, None]
+        if self.references:
+            self.gap = np.array([track.gap(reference) for reference in self.references])[:, None]
+            self.bearing = np.array([track.bearing(reference) for reference in self.references])[:, None]
 
-    def _turned_by(self, angle: float, full: float, zero: float) -> Floats:
+    def _turned_by(self, angle: Floats | float, full: Floats | float, zero: Floats | float) -> Floats:
         change = wrapped(self.track.depart - self.track.arrive[:, None])  # [K, K]
         return falling(np.abs(wrapped(change - angle)), full, zero) * falling(self.track.length, *TURNING_SPACE)
 
     def _turn(self) -> Floats:
-        amount = self.amount
-        return self._turned_by(self.sign * amount, min(0.6 * amount, 38 * DEGREE), min(amount, 75 * DEGREE))
+        full, zero = np.minimum(0.6 * self.amount, 38 * DEGREE), np.minimum(self.amount, 75 * DEGREE)
+        return self._turned_by(self.sign * self.amount, full, zero)
 
     def _turn_around(self) -> Floats:
         return self._turned_by(math.pi, 45 * DEGREE, 90 * DEGREE)
@@ -199,59 +207,70 @@ class _Score:
         enough = falling(-turned, -40 * DEGREE, -15 * DEGREE) * falling(turned, 200 * DEGREE, 270 * DEGREE)
         return enough * falling(-self.track.length, -0.3, -0.1)
 
+    @cached_property
+    def _polar(self) -> Floats:
+        """[C, 1, K] how far the drone has gone around each landmark, radians."""
+        return self.track.polar[[int(reference) for reference in self.references]][:, None]
+
+    @cached_property
     def _swept(self) -> Floats:
-        """[K, K] radians flown around the landmark with it on the clause's side."""
-        polar = self.track.polar[int(self.reference)]
-        return self.sign * (polar - polar[:, None])
+        """[C, K, K] radians flown around the landmark with it on the clause's side."""
+        return self.sign * (self._polar - self._polar.mT)
 
     def _steady(self) -> Floats:
-        """[K, K] how much of the way around is flown one way round, rather than to and fro."""
-        way = np.concatenate([[0.0], np.abs(np.diff(self.track.polar[int(self.reference)])).cumsum()])
-        return falling(1 - self._swept() / np.maximum(way - way[:, None], 1e-9), *TO_AND_FRO)
+        """[C, K, K] how much of the way around is flown one way round, rather than to and fro."""
+        way = _summed(np.abs(np.diff(self._polar)))
+        return falling(1 - self._swept / np.maximum(way - way.mT, 1e-9), *TO_AND_FRO)
 
     def _since(self, where: NDArray[np.int64]) -> Floats:
-        """[K, K] the way flown since points [K, K], metres."""
+        """[C, K, K] the way flown since points [C, K, K], metres."""
         return self.track.passed - self.track.passed[where]
 
     def _pass(self) -> Floats:
-        swept = self._swept()
-        nearest, where = least(self.gap)
+        swept = self._swept
+        nearest, where = least(self.gap[:, 0])
         by = falling(-swept, -50 * DEGREE, -20 * DEGREE) * falling(swept, 225 * DEGREE, 300 * DEGREE)
         return by * falling(nearest, *NEAR_PASS) * falling(self._since(where), *OVERRUN)
 
     def _circle(self) -> Floats:
-        near = falling(mean(self.gap), *NEAR_CIRCLE)
-        amount = falling(np.abs(self._swept() - self.amount), 38 * DEGREE, 75 * DEGREE)
+        near = falling(mean(self.gap[:, 0]), *NEAR_CIRCLE)
+        amount = falling(np.abs(self._swept - self.amount), 38 * DEGREE, 75 * DEGREE)
         # Straight past a thing leads around it too, as seen from it; a drone that circles it also turns.
         turned = self.sign * self.track.turned / self.amount
         return near * amount * self._steady() * falling(-turned, *(-share for share in BENT))
 
     def _hug(self) -> Floats:
-        near = falling(mean(self.gap), *NEAR_HUG)
-        return near * falling(-self._swept(), -45 * DEGREE, -20 * DEGREE) * self._steady()
+        near = falling(mean(self.gap[:, 0]), *NEAR_HUG)
+        return near * falling(-self._swept, -45 * DEGREE, -20 * DEGREE) * self._steady()
 
-    def _line(self) -> tuple[Floats, Floats]:
-        """The two ends [2] of the line between what a clause speaks of."""
-        assert self.clause.other is not None, self.clause
-        begin = self.track.place(self.reference, self.track.points[len(self.track) // 2])
-        end = self.track.place(self.clause.other, begin)
-        return (self.track.place(self.reference, end) if isinstance(self.reference, str) else begin), end
+    def _lines(self) -> tuple[Floats, Floats]:
+        """The two ends [C, 1, 2] of the line between what each clause speaks of."""
+        begins, ends = [], []
+        for clause in self.clauses:
+            assert clause.reference is not None
+            assert clause.other is not None
+            begin = self.track.place(clause.reference, self.track.points[len(self.track) // 2])
+            end = self.track.place(clause.other, begin)
+            begins.append(self.track.place(clause.reference, end) if isinstance(clause.reference, str) else begin)
+            ends.append(end)
+        return np.array(begins)[:, None], np.array(ends)[:, None]
 
     def _between(self) -> Floats:
-        (begin, end), points = self._line(), self.track.points
+        (begin, end), points = self._lines(), self.track.points
         line = end - begin
-        side = (points - begin) @ np.array([-line[1], line[0]])  # [K] sign: which side of the line
+        normal = np.stack([-line[..., 1], line[..., 0]], axis=1)  # [C, 2, 1]
+        side = ((points - begin) @ normal)[..., 0]  # [C, K] sign: which side of the line
         # Each step across the line counts by how near to its inner part it crosses; there and back again is nothing.
-        before, after = side[:-1], side[1:]
+        before, after = side[:, :-1], side[:, 1:]
         share = before / np.where(before == after, 1.0, before - after)
-        crossing = points[:-1] + share[:, None] * np.diff(points, axis=0)  # [K - 1, 2]
+        crossing = points[:-1] + share[..., None] * np.diff(points, axis=0)  # [C, K - 1, 2]
         weight = falling(_distance_to_line(crossing, begin, end, inner=0.8), *GAP_BETWEEN)
-        crossed = np.concatenate([[0.0], (weight * (np.sign(after) - np.sign(before)) / 2).cumsum()])  # [K]
+        crossed = _summed(weight * (np.sign(after) - np.sign(before)) / 2)[:, None]  # [C, 1, K]
         _, where = least(_distance_to_line(points, begin, end, inner=0.8))
-        return np.abs(crossed - crossed[:, None]).clip(0.0, 1.0) * falling(self._since(where), *OVERRUN)
+        return np.abs(crossed - crossed.mT).clip(0.0, 1.0) * falling(self._since(where), *OVERRUN)
 
     def _toward(self) -> Floats:
-        nearer = (self.gap[:, None] - self.gap) / np.maximum(self.track.length, 1e-9)
+        nearer = (self.gap.mT - self.gap) / np.maximum(self.track.length, 1e-9)
         return falling(-nearer, -0.75, -0.3) * falling(-self.track.length, -0.3, -0.1)
 
     def _reach(self) -> Floats:
@@ -259,17 +278,18 @@ class _Score:
 
     def _reach_side(self) -> Floats:
         # Where the last point lies around the landmark, seen along the line from the first point to it.
-        around = wrapped(self.bearing + math.pi - self.bearing[:, None])  # [K, K]
-        right = falling(np.abs(wrapped(around - _AROUND[str(self.clause.side)])), *SIDEWAYS)
+        around = wrapped(self.bearing + math.pi - self.bearing.mT)  # [C, K, K]
+        side = np.array([_AROUND[str(clause.side)] for clause in self.clauses])[:, None, None]
+        right = falling(np.abs(wrapped(around - side)), *SIDEWAYS)
         # Seen from close by, wherever one comes to a stop is "in front", so one must look at it from farther away.
         away = falling(-self.gap, -VIEWED_FROM[0], -VIEWED_FROM[1])
-        return self._reach() * right * away[:, None]
+        return self._reach() * right * away.mT
 
     def _reach_fence(self) -> Floats:
         return falling(self.gap, *NEAR_FENCE)
 
     def _reach_between(self) -> Floats:
-        return falling(_distance_to_line(self.track.points, *self._line(), inner=0.4), 0.2, 0.55)
+        return falling(_distance_to_line(self.track.points, *self._lines(), inner=0.4), 0.2, 0.55)[:, None]
 
     def _face(self) -> Floats:
         return falling(np.abs(wrapped(self.bearing - self.track.arrive)), *FACING)
@@ -279,22 +299,27 @@ class _Score:
         return falling(np.abs(aside - math.pi / 2), *SIDEWAYS) * falling(self.gap, *NEAR_PASS)
 
     def _along(self) -> Floats:
-        [normal] = [np.array(fence.normal) for fence in FENCES if fence.colour == self.reference]
+        normals = np.array([FENCES[COLOURS.index(str(reference))].normal for reference in self.references])  # [C, 2]
         # With the fence on the left its inward normal points to the drone's right.
-        forward = self.sign * np.array([-normal[1], normal[0]])
-        straight = (self.track.chord @ forward) / np.maximum(self.track.length, 1e-9)
-        near = falling(mean(self.gap), 0.9, 1.5)
+        forward = self.sign[..., 0] * np.stack([-normals[:, 1], normals[:, 0]], axis=-1)
+        straight = np.moveaxis(self.track.chord @ forward.T, -1, 0) / np.maximum(self.track.length, 1e-9)
+        near = falling(mean(self.gap[:, 0]), 0.9, 1.5)
         return near * falling(-straight, -0.85, -0.6) * falling(-self.track.length, -0.4, -0.2)
 
     def _leave(self) -> Floats:
         behind = np.abs(wrapped(self.bearing - self.track.depart))
-        farther = (self.gap - self.gap[:, None]) / np.maximum(self.track.length, 1e-9)
+        farther = (self.gap - self.gap.mT) / np.maximum(self.track.length, 1e-9)
         begun = falling(-behind, -120 * DEGREE, -80 * DEGREE) * falling(self.gap, *NEAR_END)
-        return begun[:, None] * falling(-farther, -0.7, -0.3) * falling(-self.track.length, -0.25, -0.1)
+        return begun.mT * falling(-farther, -0.7, -0.3) * falling(-self.track.length, -0.25, -0.1)
+
+
+def _summed(steps: Floats) -> Floats:
+    """[..., K - 1] to [..., K]: what the steps before each point add up to."""
+    return np.concatenate([np.zeros((*steps.shape[:-1], 1)), steps.cumsum(axis=-1)], axis=-1)
 
 
 def _distance_to_line(points: Floats, begin: Floats, end: Floats, inner: float) -> Floats:
-    """[K] metres from points [K, 2] to the inner part of a line."""
-    line = end - begin
-    along = ((points - begin) @ line / max(float(line @ line), 1e-9)).clip(0.5 - inner / 2, 0.5 + inner / 2)
-    return lengths(points - begin - along[:, None] * line)
+    """[C, K] metres from points [K, 2] or [C, K, 2] to the inner parts of lines between ends [C, 1, 2]."""
+    line, offset = end - begin, points - begin
+    share = offset @ line.mT / np.maximum(line @ line.mT, 1e-9)  # [C, K, 1]
+    return lengths(offset - share.clip(0.5 - inner / 2, 0.5 + inner / 2) * line)

@@ -162,8 +162,7 @@ def _goes_with(fact: Fact, said: list[Fact]) -> bool:
             return False
         if {clause.kind, other.kind} <= {"straight", "forward", "toward", "along", "leave", "curve"}:
             return False
-    reaches = (fact.score >= TRUE).any(axis=0) & (final.score[:, -1] >= TRUE)
-    return bool(reaches.any())
+    return bool((fact.true.any(axis=0) & final.true[:, -1]).any())
 
 
 def _opening(known: list[Fact], track: Track, rng: np.random.Generator) -> Fact | None:
@@ -178,7 +177,7 @@ def _opening(known: list[Fact], track: Track, rng: np.random.Generator) -> Fact 
 
 def _when(fact: Fact) -> float:
     """Where along the path a fact is true, on average."""
-    begins, ends = np.nonzero(fact.score >= TRUE)
+    begins, ends = fact.true.nonzero()
     return float((begins + ends).mean())
 
 
