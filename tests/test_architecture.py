@@ -64,7 +64,7 @@ def test_a_policy_acts_and_an_environment_steps_in_one_place():
     assert steps == ["execution/runner.py"]
 
 
-def test_the_picture_of_the_layers_is_that_of_the_contract():
+def test_the_image_of_the_layers_is_that_of_the_contract():
     sys.path.insert(0, str(ROOT / "scripts"))
     import architecture
 

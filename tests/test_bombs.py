@@ -18,7 +18,7 @@ from wordwing.data.importers.annotations import read_annotations
 from wordwing.data.importers.originals import ImportNotes
 from wordwing.errors import WordwingError
 from wordwing.evaluation.report.curves import TrainingRun
-from wordwing.files import read_bytes, read_json, read_lines, read_picture
+from wordwing.files import read_bytes, read_image, read_json, read_lines
 from wordwing.flight import logs
 from wordwing.language.tokenizer import MAX_WORDS, Vocabulary
 from wordwing.learning.runtime.checkpoints import load_state, save_state
@@ -79,13 +79,13 @@ def test_no_small_file_fills_the_memory(folder):
         assert megabytes < ALLOWED, name
 
 
-def test_a_picture_of_another_size_is_not_unpacked(tmp_path):
+def test_an_image_of_another_size_is_not_unpacked(tmp_path):
     (tmp_path / "frames").mkdir()
     for size in ((3000, 2000), (12_000, 12_000), (20_000, 20_000)):
         (tmp_path / "frames" / "1.png").write_bytes(bombs.png(*size))
         assert logs.load_frame(tmp_path, "1.png") is None
         with pytest.raises(WordwingError, match=r"3000 × 2000, not 128 × 72|far larger than 128 × 72"):
-            read_picture(tmp_path / "frames" / "1.png", 128, 72, ("PNG",))
+            read_image(tmp_path / "frames" / "1.png", 128, 72, ("PNG",))
     (tmp_path / "frames" / "1.png").write_bytes(bombs.png(128, 72))
     assert logs.load_frame(tmp_path, "1.png").shape == (72, 128, 3)
 

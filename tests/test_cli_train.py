@@ -109,10 +109,9 @@ def test_bc_clones_stage_2(cage, tmp_path, capsys, ablate):
     assert "this run is finished" in capsys.readouterr().out
 
 
-def test_bc_clones_a_quarter_as_often_as_it_planned_where_nobody_says_how_often(capsys):
+def test_bc_clones_a_quarter_as_often_as_it_planned_where_nobody_says_how_often():
     def cloned(*settings):
-        _settings, config = train._prepared("bc", "paper", None, (), settings, None, "cpu", None, 0)
-        return config.schedule.cloned
+        return train._config("bc", "paper", (), settings, None, 0).schedule.cloned
 
     assert cloned("schedule.warm_up=8") == 2
     assert cloned("schedule.warm_up=8", "schedule.cloned=5") == 5

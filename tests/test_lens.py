@@ -57,7 +57,7 @@ def test_a_barrel_pulls_the_corners_in():
     assert (bent / bent.norm()).tolist() == pytest.approx((corner / corner.norm()).tolist())
 
 
-def test_undistorting_is_the_inverse_of_distorting_over_the_whole_raw_picture():
+def test_undistorting_is_the_inverse_of_distorting_over_the_whole_raw_image():
     raw = SENSOR.rays()[..., 1:]
     straight = undistort(raw, LENS)
     assert distort(straight, LENS).numpy() == pytest.approx(raw.numpy(), abs=1e-6)
@@ -79,7 +79,7 @@ def test_a_straight_edge_bent_by_the_lens_is_straight_again_and_in_its_place(slo
     assert edge == pytest.approx(36 - Camera().focal * (slope * left + offset), abs=0.3)
 
 
-def test_without_a_lens_the_same_camera_gives_the_same_picture(rng):
+def test_without_a_lens_the_same_camera_gives_the_same_image(rng):
     picture = torch.from_numpy(rng.random((72, 128, 3))).float()
     rectify = Rectifier(LensConfig(sensor=CameraConfig(), k1=0.0, k2=0.0))
     assert rectify(picture).numpy() == pytest.approx(picture.numpy(), abs=1e-4)
@@ -170,11 +170,11 @@ def test_a_camera_whose_pitch_hides_some_of_the_view_is_refused(pitch):
         Rectifier(replace(LENS, sensor=replace(LENS.sensor, pitch_down_deg=pitch)))
 
 
-def test_coefficients_that_fold_the_picture_over_are_refused():
+def test_coefficients_that_fold_the_image_over_are_refused():
     with pytest.raises(ValueError, match="some places of the policy's view twice"):
         Rectifier(replace(LENS, k1=-0.6, k2=0.0))
 
 
-def test_a_picture_of_another_size_is_refused():
-    with pytest.raises(ValueError, match=r"the picture is 128×72; the camera's are 248×140"):
+def test_an_image_of_another_size_is_refused():
+    with pytest.raises(ValueError, match=r"the image is 128×72; the camera's are 248×140"):
         Rectifier(LENS)(torch.zeros(72, 128, 3))

@@ -151,7 +151,7 @@ def test_lanis_configuration_does_not_lead_out_of_the_release(tmp_path):
     assert len(list(import_lani(root, tmp_path / "made", resources=tmp_path / "elsewhere").paragraphs())) == 1
 
 
-def test_a_study_does_not_choose_where_its_pictures_are_written(tmp_path):
+def test_a_study_does_not_choose_where_its_images_are_written(tmp_path):
     small_study(tmp_path / "s.db")
     with sqlite3.connect(tmp_path / "s.db") as connection:
         connection.execute("UPDATE items SET id = '../outside' WHERE number = 2")

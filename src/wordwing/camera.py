@@ -1,7 +1,7 @@
 """The pinhole camera that both domains and the policy share (paper: First-person Camera).
 
-The camera frame has x along the optical axis, y left and z up in the picture. Pixel coordinates are (u, v):
-u to the right, v down, with the top left corner of the picture at (0, 0), so the centre of the pixel in row r
+The camera frame has x along the optical axis, y left and z up in the image. Pixel coordinates are (u, v):
+u to the right, v down, with the top left corner of the image at (0, 0), so the centre of the pixel in row r
 and column c is (c + 0.5, r + 0.5).
 """
 
@@ -22,9 +22,9 @@ class CameraConfig:
     """A pinhole camera fixed to the drone, its optical centre at the drone's position."""
 
     width: int = 128
-    """Picture width, pixels."""
+    """Image width, pixels."""
     height: int = 72
-    """Picture height, pixels."""
+    """Image height, pixels."""
     horizontal_fov_deg: float = 84.0
     """Horizontal field of view, degrees."""
     pitch_down_deg: float = 15.0
@@ -33,7 +33,7 @@ class CameraConfig:
 
 @dataclass(frozen=True)
 class Camera:
-    """Projection between the world and the picture."""
+    """Projection between the world and the image."""
 
     config: CameraConfig = field(default_factory=CameraConfig)
 
@@ -67,7 +67,7 @@ class Camera:
         return torch.stack([u, v], dim=-1), in_front
 
     def contains(self, pixels: Tensor) -> Tensor:
-        """Whether pixel coordinates [..., 2] lie inside the picture."""
+        """Whether pixel coordinates [..., 2] lie inside the image."""
         u, v = pixels.unbind(-1)
         return (u >= 0) & (u < self.config.width) & (v >= 0) & (v < self.config.height)
 

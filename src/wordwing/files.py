@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -103,7 +103,7 @@ def read_lines(path: str | Path, most_line: int, most: int | None = None) -> Ite
     """
     number = total = 0
     try:
-        with open(path, "rb") as file, _unpacked(file) if Path(path).suffix == ".xz" else file as lines:
+        with open(path, "rb") as file, io.BufferedReader(_Xz(file)) if Path(path).suffix == ".xz" else file as lines:
             while line := lines.readline(most_line + 1):
                 number, total = number + 1, total + len(line)
                 if len(line) > most_line:
@@ -119,8 +119,8 @@ def read_lines(path: str | Path, most_line: int, most: int | None = None) -> Ite
         raise _unreadable(path, error) from None
 
 
-def read_picture(file: str | Path | BinaryIO, width: int, height: int, formats: tuple[str, ...]) -> NDArray[np.uint8]:
-    """[height, width, 3] RGB; a picture of another size is refused before it is unpacked.
+def read_image(file: str | Path | BinaryIO, width: int, height: int, formats: tuple[str, ...]) -> NDArray[np.uint8]:
+    """[height, width, 3] RGB; an image of another size is refused before it is unpacked.
 
     Args:
         file: Where it is, or its bytes.
@@ -134,18 +134,14 @@ def read_picture(file: str | Path | BinaryIO, width: int, height: int, formats: 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(file, formats=formats) as picture:
-                if picture.size != (width, height):
-                    raise WordwingError(f"a picture is {picture.width} × {picture.height}, not {width} × {height}")
-                return np.array(picture.convert("RGB"))
+            with Image.open(file, formats=formats) as image:
+                if image.size != (width, height):
+                    raise WordwingError(f"an image is {image.width} × {image.height}, not {width} × {height}")
+                return np.array(image.convert("RGB"))
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-        raise WordwingError(f"a picture is far larger than {width} × {height}") from None
+        raise WordwingError(f"an image is far larger than {width} × {height}") from None
     except (OSError, ValueError, SyntaxError) as error:
-        raise WordwingError(f"a picture is damaged ({error})") from None
-
-
-def _unpacked(file: BinaryIO) -> BinaryIO:
-    return io.BufferedReader(_Xz(file))
+        raise WordwingError(f"an image is damaged ({error})") from None
 
 
 class _Xz(io.RawIOBase):
@@ -191,27 +187,18 @@ def replacing(path: str | Path, durable: bool = True) -> Iterator[Path]:
         durable: Whether a power cut must not, either; what is written every second need not wait for the disk.
     """
     path = Path(path)
-    try:
+    with _writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
         os.close(handle)
-    except OSError as error:
-        raise unwritable(path, error) from None
-    temporary = Path(name)
-    unfinished.add(temporary)
-    try:
-        yield temporary
-        os.chmod(temporary, 0o666 & ~_umask())  # mkstemp's 0600 would hide results from colleagues
-        if durable:
-            _sync(temporary)
-        os.replace(temporary, path)
-        if durable:
-            _sync_folder(path.parent)
-    except OSError as error:
-        raise unwritable(path, error) from None
-    finally:
-        temporary.unlink(missing_ok=True)
-        unfinished.discard(temporary)
+        with _removed_after(Path(name)) as temporary:
+            yield temporary
+            os.chmod(temporary, 0o666 & ~_umask())  # mkstemp's 0600 would hide results from colleagues
+            if durable:
+                _sync(temporary)
+            os.replace(temporary, path)
+            if durable:
+                _sync_folder(path.parent)
 
 
 @contextmanager
@@ -221,46 +208,54 @@ def replacing_folder(folder: str | Path) -> Iterator[Path]:
     A killed process, a full disk or a power cut leaves the old folder, or none, never half of one.
     """
     place = Path(folder).resolve()  # what a link points to is replaced, not the link
-    try:
+    with _writing(folder):
         place.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}-"))
-    except OSError as error:
-        raise unwritable(folder, error) from None
-    unfinished.add(temporary)
-    try:
-        yield temporary
-        os.chmod(temporary, 0o777 & ~_umask())  # mkdtemp's 0700 would hide results from colleagues
-        for inside, _folders, files in os.walk(temporary):
-            for name in files:
-                _sync(Path(inside, name))
-            _sync_folder(Path(inside))
-        _swap(temporary, place)
-        _sync_folder(place.parent)
-    except OSError as error:
-        raise unwritable(folder, error) from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        unfinished.discard(temporary)
+        with _removed_after(Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}-"))) as temporary:
+            yield temporary
+            os.chmod(temporary, 0o777 & ~_umask())  # mkdtemp's 0700 would hide results from colleagues
+            for inside, _folders, files in os.walk(temporary):
+                for name in files:
+                    _sync(Path(inside, name))
+                _sync_folder(Path(inside))
+            _swap(temporary, place)
+            _sync_folder(place.parent)
 
 
-@contextmanager
-def temporary_folder() -> Iterator[Path]:
+def temporary_folder() -> AbstractContextManager[Path]:
     """A folder that is there while the block lasts, and not after an interrupt either."""
-    folder = Path(tempfile.mkdtemp(prefix="wordwing-"))
-    unfinished.add(folder)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        unfinished.discard(folder)
+    return _removed_after(Path(tempfile.mkdtemp(prefix="wordwing-")))
 
 
 def remove_unfinished() -> None:
     """Remove what is being written: this process ends before it is finished."""
     for path in list(unfinished):
-        shutil.rmtree(path, ignore_errors=True)
-        with suppress(OSError):
-            path.unlink()
+        _remove(path)
+
+
+@contextmanager
+def _removed_after(path: Path) -> Iterator[Path]:
+    """A temporary file or folder, which is removed after the block, or when this process is interrupted in it."""
+    unfinished.add(path)
+    try:
+        yield path
+    finally:
+        _remove(path)
+        unfinished.discard(path)
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    with suppress(OSError):
+        path.unlink()
+
+
+@contextmanager
+def _writing(path: str | Path) -> Iterator[None]:
+    """Turn what goes wrong while something is written into one sentence about `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise unwritable(path, error) from None
 
 
 def check_replaceable(folder: str | Path, names: Collection[str], mark: str, what: str) -> None:

@@ -24,7 +24,7 @@ from wordwing.frames import Pose
 from wordwing.interrupts import ABORTED_FLIGHT
 
 Domain = Literal["sim", "lab"]
-"""Where a drone flies and its pictures come from: the simulator or the lab."""
+"""Where a drone flies and its images come from: the simulator or the lab."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ class LensConfig:
     """A camera as it is built: wider and finer than the policy's view, behind a lens that bends lines."""
 
     sensor: CameraConfig = field(default_factory=lambda: CameraConfig(width=248, height=140, horizontal_fov_deg=82.0))
-    """Size of the raw picture, and its field of view if the lens did not bend; this barrel makes 82° 86°."""
+    """Size of the raw image, and its field of view if the lens did not bend; this barrel makes 82° 86°."""
     k1: float = -0.10
     """First radial coefficient; negative is a barrel."""
     k2: float = 0.015
@@ -36,7 +36,7 @@ class LensConfig:
     focal: tuple[float, float] | None = None
     """Focal lengths along u and v, pixels; None for both as `sensor` says."""
     centre: tuple[float, float] | None = None
-    """Where the optical axis meets the picture, (u, v) in pixels with the picture's corner at (0, 0); None for its
+    """Where the optical axis meets the image, (u, v) in pixels with the image's corner at (0, 0); None for its
     middle. OpenCV counts from the middle of the first pixel, so its cx and cy are 0.5 less."""
 
 
@@ -70,7 +70,7 @@ def _bend(rays: Tensor, config: LensConfig) -> tuple[Tensor, Tensor | None]:
 
 
 def landing(rays: Tensor, lens: LensConfig) -> Tensor:
-    """Pixel coordinates (u, v) [..., 2] at which a lens puts rays [..., 2] (left, up) in the raw picture."""
+    """Pixel coordinates (u, v) [..., 2] at which a lens puts rays [..., 2] (left, up) in the raw image."""
     bent, sensor = distort(rays, lens), Camera(lens.sensor)
     if lens.focal is None and lens.centre is None:
         return pixels(bent, sensor)
@@ -79,29 +79,29 @@ def landing(rays: Tensor, lens: LensConfig) -> Tensor:
 
 
 def pixels(rays: Tensor, camera: Camera) -> Tensor:
-    """Pixel coordinates (u, v) [..., 2] of rays [..., 2] (left, up) in a pinhole camera's picture."""
+    """Pixel coordinates (u, v) [..., 2] of rays [..., 2] (left, up) in a pinhole camera's image."""
     middle = rays.new_tensor([camera.config.width / 2, camera.config.height / 2])
     return middle - camera.focal * rays
 
 
-def sample(picture: Tensor, rays: Tensor, camera: Camera) -> Tensor:
-    """Look a pinhole camera's picture [H, W, C] up along rays [h, w, 2] (left, up), bilinearly: [h, w, C]."""
-    return sample_at(picture, pixels(rays, camera))
+def sample(image: Tensor, rays: Tensor, camera: Camera) -> Tensor:
+    """Look a pinhole camera's image [H, W, C] up along rays [h, w, 2] (left, up), bilinearly: [h, w, C]."""
+    return sample_at(image, pixels(rays, camera))
 
 
-def sample_at(picture: Tensor, places: Tensor) -> Tensor:
-    """Look a picture [H, W, C] up at pixel coordinates [h, w, 2] (u, v), bilinearly: [h, w, C]."""
-    size = places.new_tensor([picture.shape[1], picture.shape[0]])
+def sample_at(image: Tensor, places: Tensor) -> Tensor:
+    """Look an image [H, W, C] up at pixel coordinates [h, w, 2] (u, v), bilinearly: [h, w, C]."""
+    size = places.new_tensor([image.shape[1], image.shape[0]])
     grid = 2 * places / size - 1
-    channels = picture.permute(2, 0, 1)[None]
+    channels = image.permute(2, 0, 1)[None]
     found = grid_sample(channels, grid[None], padding_mode="border", align_corners=False)
     return found[0].permute(1, 2, 0)
 
 
 class Rectifier:
-    """Turns raw pictures of a distorted camera into the policy's pinhole view.
+    """Turns raw images of a distorted camera into the policy's pinhole view.
 
-    Where the raw picture is finer, each pixel of the view is a mean, so that small things do not flicker. A camera that
+    Where the raw image is finer, each pixel of the view is a mean, so that small things do not flicker. A camera that
     is pitched otherwise than the view is turned, as far as it sees what the view shows.
     """
 
@@ -127,10 +127,10 @@ class Rectifier:
             raise ValueError("with these coefficients the lens would show some places of the policy's view twice")
 
     def __call__(self, raw: Tensor) -> Tensor:
-        """A raw picture [H, W, 3], any float scale, as the policy's view [72, 128, 3]."""
+        """A raw image [H, W, 3], any float scale, as the policy's view [72, 128, 3]."""
         if raw.shape[:2] != self._size:
             raise ValueError(
-                f"the picture is {raw.shape[1]}×{raw.shape[0]}; the camera's are {self._size[1]}×{self._size[0]}"
+                f"the image is {raw.shape[1]}×{raw.shape[0]}; the camera's are {self._size[1]}×{self._size[0]}"
             )
         fine = sample_at(raw, self._places)
         tiles = fine.unflatten(1, (-1, self._finer)).unflatten(0, (-1, self._finer))

@@ -389,7 +389,7 @@ def test_even_a_drone_that_has_left_the_arena_is_observed_within_the_spaces():
         observations = envs.step(np.full((2, 3), [0.7, 0.0, 0.0], np.float32))[0]
 
 
-def test_the_picture_shows_the_drone_where_it_is_and_the_path_behind_it():
+def test_the_image_shows_the_drone_where_it_is_and_the_path_behind_it():
     env = FollowEnv(tasks=[straight(x=-1.0)], render_mode="rgb_array")
     observation, _ = env.reset(seed=0)
     before = env.render()
@@ -407,7 +407,7 @@ def test_the_picture_shows_the_drone_where_it_is_and_the_path_behind_it():
     assert tuple(before[drone[1], drone[0]]) != FLOWN
 
 
-def test_the_picture_of_a_new_episode_shows_its_own_world(tasks):
+def test_the_image_of_a_new_episode_shows_its_own_world(tasks):
     env = FollowEnv(tasks=tasks, render_mode="rgb_array")
     pictures = {}
     for seed in (0, 0, *range(1, 6)):
@@ -421,7 +421,7 @@ def test_the_picture_of_a_new_episode_shows_its_own_world(tasks):
     assert (a[fences] != b[fences]).any(axis=-1).mean() > 0.05
 
 
-def test_without_a_render_mode_there_is_no_picture():
+def test_without_a_render_mode_there_is_no_image():
     env = FollowEnv(tasks=[straight()])
     env.reset(seed=0)
     assert env.render() is None

@@ -88,7 +88,7 @@ def on_map(frame: np.ndarray, box: Box, x: float, y: float) -> np.ndarray:
     return picture[int(size * (0.5 - x / ACROSS)), int(size * (0.5 - y / ACROSS))]
 
 
-def test_the_map_is_square_and_the_camera_picture_as_wide_as_the_cameras(map_box, camera_box):
+def test_the_map_is_square_and_the_camera_image_as_wide_as_the_cameras(map_box, camera_box):
     rows, columns = map_box
     assert rows.stop - rows.start == columns.stop - columns.start == 600
     rows, columns = camera_box
@@ -239,7 +239,7 @@ def test_the_legend_calls_blue_flown_and_orange_the_demonstration(map_box):
     assert np.ptp(beside_orange) / np.ptp(beside_blue) == pytest.approx(ratio, rel=0.15)
 
 
-def test_the_camera_picture_is_the_one_of_each_state_upright_and_not_mirrored(camera_box):
+def test_the_camera_image_is_the_one_of_each_state_upright_and_not_mirrored(camera_box):
     images = []
     for shade in (60, 220):
         image = np.zeros((72, 128, 3), np.uint8)

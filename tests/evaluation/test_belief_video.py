@@ -240,7 +240,7 @@ def test_what_is_not_a_number_is_drawn_as_nothing_and_spoils_nothing_else(rng):
     assert np.array_equal(colours(np.full(8, np.nan)), colours(colours.mean)), "as a feature that says nothing"
 
 
-def test_a_feature_has_one_colour_in_picture_map_and_time(rng):
+def test_a_feature_has_one_colour_in_image_map_and_time(rng):
     kinds = torch.tensor(rng.normal(size=(5, 32)), dtype=torch.float32)
     made = []
     for kind in (0, 3):
@@ -344,7 +344,7 @@ def test_what_was_looked_at_is_told_from_what_was_not_and_from_the_edge_by_tone_
     assert lightness(eyes(np.array(UNOBSERVED))) - lightness(eyes(np.array(SEEN))) > 25
 
 
-def test_a_still_picture_has_a_row_of_panels_for_each_of_four_states():
+def test_a_still_image_has_a_row_of_panels_for_each_of_four_states():
     shares = [0.1, 0.4, 0.7, 1.0]
     flat = torch.full((1, 64, 64), 1 / 4096)
     made = [belief(visitation=Visitation(flat, flat, torch.tensor([[0.0, share]]))) for share in shares]
@@ -362,7 +362,7 @@ def test_a_still_picture_has_a_row_of_panels_for_each_of_four_states():
     assert bars == pytest.approx([226 * share for share in shares], abs=3)
 
 
-def test_a_still_picture_shows_the_whole_flight_among_named_landmarks_in_their_colours_and_what_is_said_of_it():
+def test_a_still_image_shows_the_whole_flight_among_named_landmarks_in_their_colours_and_what_is_said_of_it():
     task = Task("go", Layout((Placement("Barrel", 1.0, 1.0),)), (-1.5, -1.5), 0.0, np.zeros((0, 2)))
     path = [(-1.5, -1.5), (-1.5, 1.5)]
     positions = np.array([(*place, 0.7) for place in path], np.float32)
@@ -501,7 +501,7 @@ def test_a_frame_shows_the_setpoints_up_to_its_own_state():
     assert turning[2].sum() > 10 * turning[1].sum()
 
 
-def test_the_picture_of_each_state_and_the_ground_are_shown():
+def test_the_image_of_each_state_and_the_ground_are_shown():
     flight = flight_of([belief()] * 2, images=[np.full((72, 128, 3), tone, np.uint8) for tone in (40, 170)])
     first, second = frames_of(flight)
     assert first[240, 180].tolist() == [40] * 3

@@ -181,7 +181,7 @@ def test_layouts_are_drawn_side_by_side_as_they_are_alone():
 
 
 @pytest.mark.parametrize("ending", [".png", ".jpg", ".webp"])
-def test_a_small_file_is_small_and_still_the_picture(ending, tmp_path, rng):
+def test_a_small_file_is_small_and_still_the_image(ending, tmp_path, rng):
     noise = Image.fromarray(rng.integers(0, 255, (200, 200, 3), dtype=np.uint8)).resize((400, 400))
     noise.paste(FLOWN, (0, 0, 400, 200))
     path = tmp_path / f"page{ending}"

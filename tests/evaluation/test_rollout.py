@@ -95,7 +95,7 @@ def test_each_flight_keeps_the_goal_of_its_own_drone_at_each_of_its_decisions(fl
         assert np.array_equal(flight.believed_goals, believed[:decisions, drone])
 
 
-def test_goals_are_kept_without_pictures_too_and_none_where_nothing_is_believed():
+def test_goals_are_kept_without_images_too_and_none_where_nothing_is_believed():
     [flight] = fly(Listed([2]), Simulator(1), TASKS[:1], max_steps=3)
     assert flight.believed_goals.shape == (3, 3)
     for policy in (Stop(), Average(0.3, 0.1, 2), Oracle()):

@@ -99,7 +99,7 @@ def test_a_contact_sheet_is_read_line_by_line_from_the_left(count, columns):
     assert all(b - a > 120 for a, b in pairwise(lefts))
 
 
-def test_each_picture_of_a_contact_sheet_stands_over_its_own_caption():
+def test_each_image_of_a_contact_sheet_stands_over_its_own_caption():
     sheet = sheet_of(7, 3)
     widths = []
     for rows, cols in tiles(sheet, 7):
@@ -110,7 +110,7 @@ def test_each_picture_of_a_contact_sheet_stands_over_its_own_caption():
     assert np.diff(widths).min() > 5
 
 
-def test_a_title_stands_above_all_pictures():
+def test_a_title_stands_above_all_images():
     without, titled = sheet_of(6, 3), sheet_of(6, 3, title="a title")
     top = min(rows.start for rows, _ in tiles(titled, 6))
     assert (titled[:top].max(axis=-1) < 120).sum() > 30
@@ -118,7 +118,7 @@ def test_a_title_stands_above_all_pictures():
     assert (above == above[0, 0]).all()
 
 
-def test_small_pictures_are_enlarged_without_blur():
+def test_small_images_are_enlarged_without_blur():
     checker = np.kron(np.indices((4, 4)).sum(axis=0) % 2, np.ones((1, 1)))[..., None].repeat(3, axis=-1)
     sheet = pixels(contact_sheet([(200 * checker).astype(np.uint8)], [""], 1, scale=8))
     rows, cols = box_of((sheet == 0).all(axis=-1))
@@ -138,7 +138,7 @@ def test_the_landmark_sheet_has_the_sim_look_on_the_left_and_the_lab_look_on_the
     assert order == sorted(order)
 
 
-def test_a_layout_picture_has_each_name_at_its_landmarks_place_x_up_and_y_left():
+def test_a_layout_image_has_each_name_at_its_landmarks_place_x_up_and_y_left():
     places = {"ConniferCluster": (1.2, 0.8), "Box": (-1.0, -1.3), "Cactus": (0.3, 1.7), "Pumpkin": (-1.7, 0.4)}
     picture = pixels(layout_image(Layout(tuple(Placement(name, x, y) for name, (x, y) in places.items()))))
     white = (picture > 245).all(axis=-1)
@@ -157,7 +157,7 @@ def test_a_layout_picture_has_each_name_at_its_landmarks_place_x_up_and_y_left()
     assert sorted(widths, key=widths.__getitem__) == ["Box", "Cactus", "Pumpkin", "ConniferCluster"]
 
 
-def test_a_layout_picture_shows_the_landmarks_under_their_names():
+def test_a_layout_image_shows_the_landmarks_under_their_names():
     picture = pixels(layout_image(Layout((Placement("Pumpkin", 1.3, 0.9), Placement("Container", -1.1, 1.2)))))
     red, green, blue = np.moveaxis(picture[40:-40, 40:-40], -1, 0)
     size = len(picture)

@@ -83,7 +83,7 @@ def test_what_stands_in_the_last_5_centimetres_of_the_line_of_sight_does_not_hid
     assert outcomes == {"free", "near", "hidden"}
 
 
-def test_what_is_in_sight_is_the_ground_in_the_first_picture(rng):
+def test_what_is_in_sight_is_the_ground_in_the_first_image(rng):
     layouts = [sample_layout("cage", rng) for _ in range(40)]
     starts = rng.uniform(-2.2, 2.2, (40, 2))
     yaws = np.arctan2(-starts[:, 1], -starts[:, 0]) + rng.uniform(-0.6, 0.6, 40)

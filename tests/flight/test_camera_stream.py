@@ -45,13 +45,13 @@ def film(path: Path, colours: list[int], rate: int = 20, size: tuple[int, int] =
     return path
 
 
-def test_before_the_first_picture_nothing_is_seen_and_it_is_infinitely_old():
+def test_before_the_first_image_nothing_is_seen_and_it_is_infinitely_old():
     buffer = VideoSource(PLAIN)
     assert buffer.latest() is None
     assert (buffer.age(5.0), buffer.unchanged(5.0)) == (math.inf, math.inf)
 
 
-def test_a_picture_is_as_old_as_its_arrival_and_the_stated_latency(rng):
+def test_an_image_is_as_old_as_its_arrival_and_the_stated_latency(rng):
     buffer = VideoSource(PLAIN)
     raw = noise(rng)
     buffer.put(raw, arrived=10.0)
@@ -62,7 +62,7 @@ def test_a_picture_is_as_old_as_its_arrival_and_the_stated_latency(rng):
     assert np.abs(seen.image.numpy().astype(int) - raw).max() <= 1
 
 
-def test_only_the_newest_picture_is_seen(rng):
+def test_only_the_newest_image_is_seen(rng):
     buffer = VideoSource(PLAIN)
     for number in range(5):
         buffer.put(np.full((72, 128, 3), 50 * number, np.uint8), arrived=number / 10)
@@ -70,7 +70,7 @@ def test_only_the_newest_picture_is_seen(rng):
     assert buffer.latest().image.unique().tolist() == [200]
 
 
-def test_pictures_that_queue_up_on_the_way_show_their_age(rng):
+def test_images_that_queue_up_on_the_way_show_their_age(rng):
     buffer = VideoSource(PLAIN)
     ages = []
     # 10 pictures a second by the camera's clock; from the fourth on each comes 0.2 s later than it should.
@@ -82,7 +82,7 @@ def test_pictures_that_queue_up_on_the_way_show_their_age(rng):
     assert ages == pytest.approx([0.06] * 4 + [0.26, 0.46, 0.66, 0.86])
 
 
-def test_a_slow_first_picture_is_forgiven_when_a_quicker_one_comes(rng):
+def test_a_slow_first_image_is_forgiven_when_a_quicker_one_comes(rng):
     buffer = VideoSource(PLAIN)
     buffer.put(noise(rng), 5.5, 0.0)  # came half a second late, but nobody can know
     buffer.put(noise(rng), 5.6, 0.6)
@@ -112,7 +112,7 @@ def test_a_camera_that_counts_anew_is_not_taken_for_old(anew, rng):
     assert buffer.age(51.0) == pytest.approx(0.06)
 
 
-def test_a_hanging_camera_that_sends_the_same_picture_is_noticed(rng):
+def test_a_hanging_camera_that_sends_the_same_image_is_noticed(rng):
     buffer = VideoSource(PLAIN)
     frozen = noise(rng)
     buffer.put(noise(rng), 0.0)
@@ -129,7 +129,7 @@ def test_a_hanging_camera_that_sends_the_same_picture_is_noticed(rng):
     assert buffer.unchanged(1.2) == pytest.approx(0.06)
 
 
-def test_a_picture_of_another_size_is_refused():
+def test_an_image_of_another_size_is_refused():
     with pytest.raises(WordwingError, match=r"images are 64×36; camera\.json is for 128×72"):
         VideoSource(PLAIN).put(np.zeros((36, 64, 3), np.uint8), 0.0)
 
@@ -300,7 +300,7 @@ def picture(taken: float) -> CameraFrame:
     return CameraFrame(torch.full((72, 128, 3), 7, dtype=torch.uint8), taken, 1)
 
 
-def test_a_picture_goes_with_the_pose_of_its_moment_and_not_with_the_newest():
+def test_an_image_goes_with_the_pose_of_its_moment_and_not_with_the_newest():
     track = PoseTrack()
     for step in range(11):  # 0.5 m/s along x
         track.add(step / 10, Pose.level(torch.tensor([0.05 * step, 0.0]), torch.tensor(0.0), 0.7))
@@ -314,7 +314,7 @@ def test_a_picture_goes_with_the_pose_of_its_moment_and_not_with_the_newest():
 
 
 @pytest.mark.parametrize("taken", [0.94, 2.06, 1.5])
-def test_a_picture_too_far_from_every_pose_is_refused(taken):
+def test_an_image_too_far_from_every_pose_is_refused(taken):
     track = PoseTrack()
     for time in (1.0, 2.0):
         track.add(time, Pose.level(torch.zeros(2), torch.tensor(0.0)))
@@ -324,7 +324,7 @@ def test_a_picture_too_far_from_every_pose_is_refused(taken):
     assert match(picture(taken), track, tolerance=0.6).gap <= 0.5
 
 
-def test_without_a_picture_or_a_pose_there_is_no_observation():
+def test_without_an_image_or_a_pose_there_is_no_observation():
     with pytest.raises(UnmatchedError, match="no image yet"):
         match(None, PoseTrack())
     with pytest.raises(UnmatchedError, match="no pose yet"):

@@ -79,7 +79,7 @@ def test_the_pilots_numbers_are_those_of_the_page():
     assert "ten decisions are timed" in PAGE
 
 
-def test_every_picture_and_section_that_is_linked_is_there():
+def test_every_image_and_section_that_is_linked_is_there():
     for target in re.findall(r"\]\(([^)]+)\)", PAGE.replace("\n", " ")):
         if target.startswith("#"):
             titles = [line.lstrip("# ").lower().replace(" ", "-") for line in PAGE.splitlines() if line.startswith("#")]

@@ -220,7 +220,7 @@ class Blind:
     def close(self) -> None: ...
 
 
-def test_a_dry_run_does_not_wait_for_ever_for_a_picture():
+def test_a_dry_run_does_not_wait_for_ever_for_an_image():
     guardian = LockstepClient(ServedLab(Layout(()), (0.0, 0.0), 0.0, config=CALM), dry=True)
     vehicle = DryVehicle(guardian, Blind(), nobody, say=lambda words: None, dry=True)
     with vehicle, pytest.raises(FlightOverError, match="no image with a pose of its moment has come for 5 s"):

@@ -86,7 +86,7 @@ def test_a_decision_from_the_future_is_no_better_than_one_from_now():
 
 
 @pytest.mark.parametrize("image_age", [0.51, -0.06, math.nan, math.inf])
-def test_a_decision_from_an_old_picture_stops_the_drone(image_age):
+def test_a_decision_from_an_old_image_stops_the_drone(image_age):
     autopilot = FakeAutopilot("ardupilot")
     autopilot.fly()
     came = autopilot.tick(autopilot.decide(image_age=image_age))

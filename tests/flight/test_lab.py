@@ -87,7 +87,7 @@ def test_the_reported_pose_is_the_true_one_of_30_milliseconds_ago():
             true[later] = vehicle.true_pose
 
 
-def test_the_picture_was_exposed_from_80_to_60_milliseconds_ago():
+def test_the_image_was_exposed_from_80_to_60_milliseconds_ago():
     quiet = LabCameraConfig(exposure_spread=0.0, flicker=0.0, read_noise=0.0, shot_noise=0.0)
     vehicle = LabVehicle(BOXES, (-0.5, 0.0), 0.2, config=LabConfig(camera=quiet))
     vehicle.send(setpoint(0.6, 1.0))

@@ -57,7 +57,7 @@ def test_every_event_is_a_line_with_its_time_and_kind(tmp_path):
     assert end == {"time": 2.0, "kind": "end", "by": "stop", "decisions": 3}
 
 
-def test_pictures_are_kept_only_if_asked_for(tmp_path):
+def test_images_are_kept_only_if_asked_for(tmp_path):
     with FlightLog(tmp_path / "a") as log:
         log.observation(1.0, seen())
     assert {path.name for path in (tmp_path / "a").iterdir()} == {"events.jsonl"}
@@ -201,7 +201,7 @@ def test_a_line_that_fits_only_in_part_is_the_last_one(tmp_path, monkeypatch):
     assert [event.time for event in read_events(tmp_path)] == [1.0]
 
 
-def test_a_picture_that_is_missing_or_damaged_or_elsewhere_is_none(tmp_path):
+def test_an_image_that_is_missing_or_damaged_or_elsewhere_is_none(tmp_path):
     (tmp_path / "frames").mkdir()
     (tmp_path / "frames" / "1.png").write_bytes(b"\x89PNG")
     Image.new("RGB", (128, 72)).save(tmp_path / "secret.png")

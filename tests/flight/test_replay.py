@@ -92,7 +92,7 @@ def size_of(film) -> tuple[int, int, int]:
         return stream.width, stream.height, sum(1 for _ in container.decode(stream))
 
 
-def test_a_log_with_pictures_becomes_the_film_of_what_was_thought(tmp_path, flown, policy, capsys):
+def test_a_log_with_images_becomes_the_film_of_what_was_thought(tmp_path, flown, policy, capsys):
     write_log(tmp_path / "log", flown, policy)
     main(["fly", "--replay", str(tmp_path / "log"), "--policy", policy, "--out", str(tmp_path / "film")])
     said = capsys.readouterr().out.splitlines()
@@ -105,7 +105,7 @@ def test_a_log_with_pictures_becomes_the_film_of_what_was_thought(tmp_path, flow
     assert len(json.loads((tmp_path / "film" / "layout.json").read_text())["landmarks"]) == 2
 
 
-def test_a_log_without_pictures_becomes_a_film_of_the_path_in_an_empty_arena(tmp_path, flown, policy):
+def test_a_log_without_images_becomes_a_film_of_the_path_in_an_empty_arena(tmp_path, flown, policy):
     write_log(tmp_path / "log", flown, policy, record=False, known=False)
     said: list[str] = []
     replay(tmp_path / "log", tmp_path / "film", say=said.append)
@@ -156,7 +156,7 @@ def test_a_flight_that_the_guardian_ended_is_told_with_its_reason(tmp_path, flow
     assert said[2] == "not judged: the flight was broken off"
 
 
-def test_one_missing_picture_leaves_all_of_them_out(tmp_path, flown, policy):
+def test_one_missing_image_leaves_all_of_them_out(tmp_path, flown, policy):
     write_log(tmp_path, flown, policy)
     (tmp_path / "frames" / "00002.png").unlink()
     assert read_flight(tmp_path)[0].images == ((),)

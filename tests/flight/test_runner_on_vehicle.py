@@ -99,7 +99,7 @@ def test_a_policy_that_stops_at_once_does_not_move():
     assert (flight.path == 0).all()
 
 
-def test_pictures_are_kept_on_request_one_for_each_state():
+def test_images_are_kept_on_request_one_for_each_state():
     [flight] = fly(Script(2), Notebook(), [TASK], keep_images=True)
     assert [image[0, 0, 0] for image in flight.images[0]] == [3 * step for step in range(len(flight.positions))]
 
@@ -125,7 +125,7 @@ class Thinker(Script):
 
 
 @pytest.mark.parametrize(("decisions", "times"), [(2, [0.0, 0.3, 0.6]), (9, [0.0, 0.3, 0.6, 0.9])])
-def test_beliefs_are_kept_with_the_pictures_one_for_each_decision(decisions, times):
+def test_beliefs_are_kept_with_the_images_one_for_each_decision(decisions, times):
     [flight] = fly(Thinker(decisions), Notebook(), [TASK], max_steps=4, keep_images=True)
     assert [note.time for note in flight.beliefs[0]] == pytest.approx(times)
     assert {note.drone for note in flight.beliefs[0]} == {0}

@@ -198,6 +198,19 @@ def test_a_flight_that_is_halted_before_its_first_decision_stays_where_it_is():
     assert live.executions[0].end == 0
 
 
+def test_a_flight_that_is_halted_during_a_decision_still_flies_it_and_is_recorded_to_rest():
+    class HaltedWithin(LearnedPolicy):
+        def act(self, observation):
+            action = super().act(observation)
+            live.halt()  # as another thread does
+            return action
+
+    live = LiveFlight(Start(WORLD, XY, YAW), max_steps=50)
+    moments, execution = flown(live, TEXT, HaltedWithin(small_network(), VOCABULARY, "sim"))
+    assert [moment.action is not None for moment in moments] == [True] + [False] * 7
+    assert (execution.end, len(execution.setpoints)) == (1, 7)  # the decision, and six control periods until rest
+
+
 def test_a_drone_flies_also_in_the_middle_of_a_decision():
     said = []
 

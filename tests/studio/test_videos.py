@@ -28,7 +28,7 @@ def frames_of(path):
         return [frame.to_ndarray(format="rgb24") for frame in video.decode(video=0)]
 
 
-def fetched(http, address, seconds=120):
+def fetched(http, address, seconds=300):
     end, shares = time.monotonic() + seconds, [0.0]
     while (answer := http.get(address)).status_code == 202:
         shares.append(answer.json()["share"])

@@ -90,7 +90,7 @@ def demonstrate(
 
     Args:
         folder: A dataset.
-        corpus: A corpus by name instead: field, cage, house; built first if it is not there.
+        corpus: A corpus by name instead: field, cage, errands, house, written; built first if it is not there.
         seed: Which corpus of that name; in the lab also which paragraphs, gusts and noise.
         domain: The batched simulator or the lab.
         splits: Which splits; by default all in sim, train in the lab, which flies no other.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import select
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -57,15 +58,11 @@ def check(
     known = None if write and not arena.exists() else Arena.load(arena)
     key = None if sign is None else read_key(sign)
     codec = Codec(stream=url.startswith(("tcp:", "serial:")), key=key, signed_at=signing_time() / UNITS)
-    link, clock = open_link(url), SystemClock()
-    heights = open_source(mocap, clock)
-    try:
+    clock = SystemClock()
+    with closing(open_link(url)) as link, closing(open_source(mocap, clock)) as heights:
         drone = MavlinkDrone(link, clock, codec, heights)
         drone.connect()
         visited = visit(drone, places(inset), lambda sentence: ask(sentence, drone.idle), print)
-    finally:
-        link.close()
-        heights.close()
     best = fitted(visited, stand, known)
     after = compare(best, visited, stand)
     rows = after if known is None else compare(known, visited, stand)
@@ -126,17 +123,15 @@ def mocap(
         raise WordwingError(f"--rate is {rate}; autopilots want {LEAST_RATE:.0f} to {MOST_RATE:.0f} poses a second")
     room = None if origin is None else OriginSender.parse(origin)
     clock = SystemClock()
-    poses = open_source(source, clock, body)
-    link, copy = open_link(url), open_link(guardian)
-    try:
+    with (
+        closing(open_source(source, clock, body)) as poses,
+        closing(open_link(url)) as link,
+        closing(open_link(guardian)) as copy,
+    ):
         chosen = PoseRelay(kind, rate, y_up=y_up)
         relay(poses, link, chosen, clock, lambda sentence: print(sentence, flush=True), origin=room, guardian=copy)
         if link.lost is not None:
             raise WordwingError(f"the link to {url} was lost ({link.lost})")
-    finally:
-        poses.close()
-        link.close()
-        copy.close()
 
 
 def accept(

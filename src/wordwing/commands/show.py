@@ -14,6 +14,8 @@ from wordwing.errors import WordwingError, did_you_mean
 from wordwing.world.catalogue import Corpus
 
 if TYPE_CHECKING:
+    from PIL import Image
+
     from wordwing.data.dataset import Dataset
     from wordwing.data.schema import Paragraph
 
@@ -47,13 +49,11 @@ def layout(file: Annotated[Path, tyro.conf.Positional], /, out: Path = Path("out
         file: The layout, a JSON file.
         out: The image to write.
     """
-    from wordwing.viz.drawing import save
     from wordwing.viz.sheets import layout_image
     from wordwing.world.layout import Layout
 
     check_image(out)
-    save(layout_image(Layout.load(file)), out)
-    print(out)
+    _save(layout_image(Layout.load(file)), out)
 
 
 def frames(
@@ -72,13 +72,11 @@ def frames(
         seed: Chooses layouts and poses.
         out: The sheet to write.
     """
-    from wordwing.viz.drawing import save
     from wordwing.viz.sheets import frame_sheet
 
     check_range("count", count, 1, 200, " images on a sheet")
     check_image(out)
-    save(frame_sheet(domain, corpus, count, check_seed(seed)), out)
-    print(out)
+    _save(frame_sheet(domain, corpus, count, check_seed(seed)), out)
 
 
 def paragraph(
@@ -94,13 +92,12 @@ def paragraph(
 
     Args:
         folder: A dataset.
-        corpus: A corpus by name instead: field, cage, house.
+        corpus: A corpus by name instead: field, cage, errands, house, written.
         split: Which part of it a random paragraph is taken from.
         id: Which paragraph, instead of a random one of the split.
         seed: Chooses the paragraph.
         out: The image to write.
     """
-    from wordwing.viz.drawing import save
     from wordwing.viz.sheets import instructions_page, paragraph_image
 
     check_image(out)
@@ -114,8 +111,7 @@ def paragraph(
         layouts = [dataset.layout(entry.layout, entry.window) for entry in entries]
         firsts = [int(entry.id.rsplit("/", 1)[1].split("-")[0]) for entry in entries]
         image = instructions_page(entries, layouts, title, columns=3, numbers=[first + 1 for first in firsts])
-    save(image, out)
-    print(out)
+    _save(image, out)
 
 
 def examples(
@@ -131,7 +127,7 @@ def examples(
 
     Args:
         folder: A dataset.
-        corpus: A corpus by name instead: field, cage, house.
+        corpus: A corpus by name instead: field, cage, errands, house, written.
         split: Which part of it.
         count: How many instructions.
         seed: Chooses them.
@@ -154,10 +150,17 @@ def examples(
     print(out)
 
 
+def _save(image: Image.Image, out: Path) -> None:
+    from wordwing.viz.drawing import save
+
+    save(image, out)
+    print(out)
+
+
 def _author(dataset: Dataset) -> str:
-    return {"human": "written by people", "generated": "generated"}.get(
-        str(dataset.meta.get("text")), "of unknown origin"
-    )
+    from wordwing.language.authors import author
+
+    return author(str(dataset.meta.get("text", "unknown"))).how
 
 
 def _paragraph(dataset: Dataset, split: str, id: str | None, seed: int) -> Paragraph:

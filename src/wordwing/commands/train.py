@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
@@ -11,7 +15,6 @@ from wordwing.commands.common import check_seed
 
 if TYPE_CHECKING:
     from wordwing.learning.recipes.config import RunConfig
-    from wordwing.learning.runtime.runs import RunSettings
 
 Recipe = Literal["quick", "paper", "gpu"]
 
@@ -68,7 +71,7 @@ def sureal(
         compile: Let torch compile the networks, which takes a minute or two; by default on CUDA.
         seed: Of everything random.
     """
-    _train("sureal", recipe, out, _all(ablate), _all(set), start, device, compile, seed, synchronous)
+    _train("sureal", recipe, out, ablate, set, start, device, compile, seed, synchronous)
 
 
 def bc(
@@ -97,7 +100,7 @@ def bc(
         compile: Let torch compile the networks; by default on CUDA.
         seed: Of everything random.
     """
-    _train("bc", recipe, out, _all(ablate), _all(set), start, device, compile, seed)
+    _train("bc", recipe, out, ablate, set, start, device, compile, seed)
 
 
 def stage1(
@@ -122,71 +125,66 @@ def stage1(
         compile: Let torch compile the networks; by default on CUDA.
         seed: Of everything random.
     """
-    changes = (*_all(set), "schedule.cloned=0")
-    _train("stage1", recipe, out, _all(ablate), changes, start, device, compile, seed)
+    _train("stage1", recipe, out, ablate, (*set, ("schedule.cloned=0",)), start, device, compile, seed)
 
 
-def _all(given: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
-    """Everything that was given to an option, however often it was repeated."""
-    return tuple(one for some in given for one in some)
-
-
-def _train(what: str, *options: Any) -> None:
-    """Open the folder of a run and learn, as `wordwing train WHAT` with some options does."""
-    from wordwing.learning.runtime.runs import opened
+def _train(
+    what: str,
+    recipe: Recipe,
+    out: Path | None,
+    ablate: Ablations,
+    set: Changes,
+    start: str | None,
+    device: str,
+    compile: bool | None,
+    seed: int,
+    synchronous: bool = True,
+) -> None:
+    """Open the folder of a run and learn, as `wordwing train WHAT` with these options does."""
+    from wordwing.devices import find_device
+    from wordwing.learning.runtime.runs import RunSettings, opened
     from wordwing.learning.sureal import train, train_synchronously
 
-    settings, config = _prepared(what, *options)
-    folder, both = settings.folder, what == "sureal"
+    ablations, changes = (tuple(chain.from_iterable(given)) for given in (ablate, set))
+    config = _config(what, recipe, ablations, changes, start, seed)
+    where = find_device(device)
+    if where.type == "cpu" and recipe != "quick":
+        print(f"the recipe {recipe} is meant for a GPU; on the CPU, where quick is at home, it learns far too slowly")
+    compiled = where.type == "cuda" if compile is None else compile
+    together = synchronous or (where.type == "cpu" and recipe == "quick")
+    options = {"--recipe": [recipe], "--ablate": ablations, "--set": changes, "--start": [start] if start else []}
+    typed = " ".join(chain(["wordwing train", what], *([name, *given] for name, given in options.items() if given)))
+    folder = out or Path("out") / f"{what}-{recipe}"
+    settings = RunSettings(folder, where, compiled, together, what, f"{typed} --seed {seed}")
+    both = what == "sureal"
     with opened(settings, config) as finished:
         if finished:
             print(f"{folder}: this run is finished; another --out begins a new one")
-        elif settings.synchronous:
+        elif together:
             train_synchronously(settings, config, until="end" if both else "warm")
         else:
             train(settings, config)
     print(f"policies: {folder / 'best'} and {folder / 'policy'}" if both else f"policy: {folder / 'policy'}")
 
 
-def _prepared(
-    what: str,
-    recipe: Recipe,
-    out: Path | None,
-    ablate: tuple[str, ...],
-    set: tuple[str, ...],
-    start: str | None,
-    device: str,
-    compile: bool | None,
-    seed: int,
-    synchronous: bool = True,
-) -> tuple[RunSettings, RunConfig]:
-    """Where and what to learn."""
-    from dataclasses import replace
-
-    from wordwing.devices import find_device
+def _config(
+    what: str, recipe: Recipe, ablations: Sequence[str], changes: Sequence[str], start: str | None, seed: int
+) -> RunConfig:
+    """What to learn."""
     from wordwing.learning.recipes.config import check_settings
     from wordwing.learning.recipes.presets import RECIPES, ablated, changed, check_ablations
-    from wordwing.learning.runtime.runs import RunSettings
     from wordwing.model.checkpoint import load_network
 
-    check_ablations(ablate)
+    check_ablations(ablations)
     config = replace(RECIPES[recipe](), seed=check_seed(seed))
     if start is not None:
         config = replace(config, start=start, model=load_network(start)[0].config)
-    for name in ablate:
-        config = ablated(config, name)
-    config = changed(config, set)
+    config = changed(reduce(ablated, ablations, config), changes)
+    schedule = config.schedule
     if what != "sureal":  # there is nothing after the warm-up, so the schedule is as long
-        config = replace(config, schedule=replace(config.schedule, updates=config.schedule.warm_up, minutes=None))
-    if what == "bc" and config.schedule.cloned == 0:
-        config = replace(config, schedule=replace(config.schedule, cloned=max(1, config.schedule.warm_up // 4)))
+        schedule = replace(schedule, updates=schedule.warm_up, minutes=None)
+    if what == "bc" and schedule.cloned == 0:
+        schedule = replace(schedule, cloned=max(1, schedule.warm_up // 4))
+    config = replace(config, schedule=schedule)
     check_settings(config)
-    where = find_device(device)
-    if where.type == "cpu" and recipe != "quick":
-        print(f"the recipe {recipe} is meant for a GPU; on the CPU, where quick is at home, it learns far too slowly")
-    compiled = where.type == "cuda" if compile is None else compile
-    together = synchronous or (where.type == "cpu" and recipe == "quick")
-    options = ["--recipe", recipe, *(["--ablate", *ablate] * bool(ablate)), *(["--set", *set] * bool(set))]
-    options += ["--start", start] if start is not None else []
-    typed = " ".join(["wordwing train", what, *options, "--seed", str(seed)])
-    return RunSettings(out or Path("out") / f"{what}-{recipe}", where, compiled, together, what, typed), config
+    return config

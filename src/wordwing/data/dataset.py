@@ -96,7 +96,7 @@ class Source:
     name: str
     """"field", "cage", "house", "lani", …"""
     text: str
-    """Who wrote the sentences: "generated" or "human"."""
+    """Who wrote the sentences: a kind of `language.authors`."""
     seed: int | None
     command: str
     """The command that makes it again."""

@@ -39,7 +39,7 @@ class System:
 
     @property
     def looks(self) -> bool:
-        """Whether it needs pictures."""
+        """Whether it needs images."""
         return self.policy not in BASELINES
 
     def load(self, domain: Domain, device: torch.device | str = "cpu") -> Policy:

@@ -34,7 +34,7 @@ class Provenance:
     corpus: str
     """The dataset's name."""
     text: str
-    """Who wrote the instruction: "generated" or "human"."""
+    """Who wrote the instruction: a kind of `language.authors`."""
     split: str
     domain: Domain
     seed: int

@@ -11,10 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, overload
 
 import numpy as np
-import ot
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.distance import cdist
-from scipy.stats import binomtest
 from torch import Tensor
 
 from wordwing.execution.execution import Execution
@@ -66,6 +63,9 @@ def evenly(path: ArrayLike, spacing: float = EMD_SPACING) -> Floats:
 
 def emd(flown: ArrayLike, gold: ArrayLike, spacing: float = EMD_SPACING) -> float:
     """Earth mover's distance in metres between two paths [P, 2], their mass spread evenly along them."""
+    import ot  # POT and scipy take a second to import, and most who import this module fly and measure nothing
+    from scipy.spatial.distance import cdist
+
     a, b = evenly(flown, spacing), evenly(gold, spacing)
     cost = cdist(a, b)
     if min(cost.shape) == 1:  # all mass goes to, or comes from, one point
@@ -96,6 +96,8 @@ def dtw(a: ArrayLike, b: ArrayLike) -> float:
 
     A step goes on by one point on either or on both; first and last points meet.
     """
+    from scipy.spatial.distance import cdist
+
     cost = cdist(points_of(a), points_of(b))
     cost = cost if len(cost) <= cost.shape[1] else cost.T
     # A row at a time: D[i, j] = c[i, j] + min(m[j], D[i, j - 1]) with m[j] = min(D[i - 1, j], D[i - 1, j - 1]), so
@@ -139,6 +141,8 @@ def wilson(hits: int, total: int) -> tuple[float, float]:
     """Wilson's 95 % interval of a share; (0, 1) of nothing."""
     if not total:
         return 0.0, 1.0
+    from scipy.stats import binomtest
+
     bounds = binomtest(hits, total).proportion_ci(method="wilson")
     return float(bounds.low), float(bounds.high)
 

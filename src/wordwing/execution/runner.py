@@ -134,6 +134,7 @@ class Runner:
         self._images: list[NDArray[np.uint8]] = []
         self._beliefs: list[list[Beliefs]] = [[] for _task in tasks]
         self._interrupted: str | None = None
+        self._halting = False
         self._halted: int | None = None
         self._settled = 0
         self.done = False
@@ -145,15 +146,16 @@ class Runner:
         return len(self._setpoints)
 
     def halt(self) -> None:
-        """End the flights: decide no more and come to rest."""
-        if not self.done and self._halted is None:
-            self._halted = self.steps
+        """End the flights: from the next step on decide no more and come to rest. Other threads may call it."""
+        self._halting = True
 
     def step(self) -> Transition:
         """One decision, or one control period of coming to rest, and the flight to the next observation."""
         if self.done:
             raise ValueError("the flights have ended; reset comes first")
         step, observation = self.steps, self.observation
+        if self._halting and self._halted is None:
+            self._halted = step
         deciding = self._halted is None and step < self.max_steps and bool(self.flying.any())
         n, device = len(self.tasks), self.flying.device
         action = Action(Setpoint.zero(n, device), torch.ones_like(self.flying))

@@ -37,7 +37,7 @@ class Verdict:
 
     @property
     def lines(self) -> list[str]:
-        """For a screen or a picture: a line for each clause, and the summary."""
+        """For a screen or an image: a line for each clause, and the summary."""
         return [f"{DONE if done else MISSED} {words}" for words, done in self.clauses] + [self.summary]
 
 

@@ -27,7 +27,7 @@ from PIL import Image
 from torch import Tensor
 
 from wordwing.errors import WordwingError
-from wordwing.files import read_lines, read_picture, unwritable
+from wordwing.files import read_image, read_lines, unwritable
 from wordwing.flight.arena import Arena
 from wordwing.flight.guardian.event_log import EVENTS as EVENTS
 from wordwing.flight.guardian.event_log import TLOG as TLOG
@@ -162,6 +162,6 @@ def load_frame(folder: Path, name: str) -> Tensor | None:
     """[72, 128, 3] uint8 a recorded image; None if it is not there, whole and of that size."""
     try:
         place = folder / FRAMES / Path(name).name  # nowhere else, whatever the log says
-        return torch.from_numpy(read_picture(place, 128, 72, ("PNG",)))
+        return torch.from_numpy(read_image(place, 128, 72, ("PNG",)))
     except WordwingError:
         return None

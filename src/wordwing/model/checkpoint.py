@@ -12,7 +12,8 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
 from safetensors import SafetensorError
 from safetensors import torch as safetensors
-from torch import Tensor
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from wordwing.errors import WordwingError, did_you_mean
 from wordwing.files import check_replaceable, read_bytes, read_json, read_text, replacing_folder
@@ -118,7 +119,8 @@ def load_network(policy: str | Path) -> tuple[PolicyNetwork, Vocabulary]:
     folder = policy_folder(policy)
     config = _read_config(folder / CONFIG)
     vocabulary = Vocabulary.load(folder / WORDS)
-    with torch.device("meta"):  # no memory is taken before the weights have turned out to have these sizes
+    # No memory is taken before the weights have turned out to have these sizes.
+    with torch.device("meta"), _Unsampled():
         expected = PolicyNetwork(config, len(vocabulary)).state_dict()
     weights = _read_weights(folder / WEIGHTS, MAX_SMALL + sum(4 * tensor.numel() for tensor in expected.values()))
     for name in sorted(expected.keys() | weights.keys()):
@@ -137,6 +139,18 @@ def load_network(policy: str | Path) -> tuple[PolicyNetwork, Vocabulary]:
     network = PolicyNetwork(config, len(vocabulary))
     network.load_state_dict(weights)
     return network, vocabulary
+
+
+class _Unsampled(TorchFunctionMode):
+    """Draws nothing from normal distributions, for which torch would import its compiler on the meta device."""
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if function in (Tensor.normal_, nn.init.normal_):
+            return args[0] if args else kwargs["tensor"]
+        return (torch.empty if function is torch.randn else function)(*args, **kwargs)
 
 
 def read_card(policy: str | Path) -> str:

@@ -87,10 +87,14 @@ class PolicyNetwork(nn.Module):
 
     def begin(self, tokens: Tokens, start: Pose) -> PolicyState:
         """Begin N flights at poses [N], world frame."""
+        return self.begin_with(self.stage1.encode_text(tokens), start)
+
+    def begin_with(self, kernels: TextKernels, start: Pose) -> PolicyState:
+        """Begin N flights of encoded instructions; compiled code that calls it knows that their maps are empty."""
         arena = arena_cells(start)
         return PolicyState(
             start=start,
-            kernels=self.stage1.encode_text(tokens),
+            kernels=kernels,
             map=SemanticMap.empty(len(arena), self.config.stage1.vision.channels, arena.device),
             observed=torch.zeros_like(arena),
             arena=arena,

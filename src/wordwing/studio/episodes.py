@@ -82,13 +82,12 @@ class Episodes:
         text = json.dumps(record, allow_nan=False, separators=(",", ":"))
         with self._lock:
             try:
-                name = None if self._full(len(text)) else self._write(text)
+                if not self._full(len(text)):
+                    return self._write(text)
             except (OSError, WordwingError) as error:  # which says where the folder is: nothing for visitors
                 log.warning("an episode could not be kept: %s", error)
                 raise WordwingError("the server cannot keep this episode just now; download it instead") from None
-        if name is None:
-            raise WordwingError("the server keeps as many episodes as it can; download this one instead")
-        return name
+        raise WordwingError("the server keeps as many episodes as it can; download this one instead")
 
     def _full(self, more: int) -> bool:
         """Whether there is no room for one more, of so many bytes."""
@@ -101,7 +100,7 @@ class Episodes:
         path = self.folder / f"{name}.json"
         with replacing(path) as temporary:
             temporary.write_text(text, "utf-8")
-        self._stamp(path)
+        os.utime(path, (self._clock(),) * 2)
         return name
 
     def path(self, name: str, kind: str = "json") -> Path | None:
@@ -151,10 +150,6 @@ class Episodes:
             return self._clock() - path.stat().st_mtime > self._seconds
         except OSError:
             return False
-
-    def _stamp(self, path: Path) -> None:
-        now = self._clock()
-        os.utime(path, (now, now))
 
 
 def episode_json(start: Start, texts: Sequence[str], lanes: Sequence[LiveFlight]) -> dict[str, Any]:

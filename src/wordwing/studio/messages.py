@@ -86,14 +86,13 @@ class StartRow:
 
 @exact
 @dataclass(frozen=True)
-class PlaceLayout:
-    """Put landmarks and the drone somewhere; what reaches out of the arena is moved into it."""
+class _World:
+    """Where landmarks and the drone are; what reaches out of the arena is moved into it."""
 
     layout: dict[str, Any]
     start: StartRow
     seed: int
     vehicle: Domain
-    type: Literal["place"] = "place"
 
     def checked(self) -> Start:
         """The start, with a layout that is one."""
@@ -104,6 +103,14 @@ class PlaceLayout:
         x, y = (min(max(value, -most), most) for value in (self.start.x, self.start.y))
         layout = Layout.from_json(json.dumps(_moved_inside(self.layout)), "this layout")
         return Start(layout, (x, y), math.remainder(self.start.yaw, 2 * math.pi), self.seed, self.vehicle)
+
+
+@exact
+@dataclass(frozen=True)
+class PlaceLayout(_World):
+    """Put landmarks and the drone somewhere."""
+
+    type: Literal["place"] = "place"
 
 
 @exact
@@ -148,11 +155,7 @@ class UnknownWords:
 
 @exact
 @dataclass(frozen=True)
-class _LinkRow:
-    layout: dict[str, Any]
-    start: StartRow
-    seed: int
-    vehicle: Domain
+class _LinkRow(_World):
     texts: Annotated[list[str], Field(min_length=1, max_length=MAX_TEXTS)]
     policies: Policies | None = None
     policy: str | None = None
@@ -222,8 +225,7 @@ def read_link(text: str, policies: Collection[str]) -> SharedLink:
     if (row.policy is None) == (row.policies is None):
         raise MalformedError('the link needs "policies", a list of one or two names')
     _check_policies(names, policies)
-    start = PlaceLayout(row.layout, row.start, row.seed, row.vehicle).checked()
-    return SharedLink(start, names, tuple(map(_instruction, row.texts)))
+    return SharedLink(row.checked(), names, tuple(map(_instruction, row.texts)))
 
 
 def start_json(start: Start) -> dict[str, Any]:

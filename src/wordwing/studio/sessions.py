@@ -153,9 +153,8 @@ class Session:
 
     async def _take_place(self) -> bool:
         """Take one of the places for those who fly, unless there is one already; if all are taken the page is told."""
-        shared = self._resources
-        if not self._has_place and shared.flying >= shared.limit:
-            limit = shared.limit
+        shared, limit = self._resources, self._resources.limit
+        if not self._has_place and shared.flying >= limit:
             text = f"{limit} people are flying just now, as many as there is room for; try again in a minute"
             await self._tell({"type": "busy", "message": text, "limit": limit})
             return False
@@ -259,9 +258,8 @@ class Session:
 
     async def _words(self, message: UnknownWords) -> None:
         vocabulary = self._resources.policies[message.policy].loaded.vocabulary
-        start = self._start
-
-        look = partial(words_json, message.text, vocabulary, None if start is None else start.layout)
+        layout = None if self._start is None else self._start.layout
+        look = partial(words_json, message.text, vocabulary, layout)
         await self._tell({"type": "words", "id": message.id, **await self._resources.workers.prepare(look)})
 
     async def _keep(self) -> None:

@@ -109,7 +109,7 @@ class StudySettings:
     systems: tuple[str, ...]
     corpus: str
     text: str
-    """Who wrote the instructions: "generated" or "human"."""
+    """Who wrote the instructions: a kind of `language.authors`."""
     split: str
     domain: Literal["sim", "lab"]
     raters: int

@@ -9,9 +9,9 @@ charts/*.svg               how often each score was given
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -20,6 +20,7 @@ from wordwing.evaluation.report.charts import likert_chart
 from wordwing.evaluation.report.labels import Origin, title
 from wordwing.evaluation.report.tables import Section, Table, csv_text, render_table
 from wordwing.files import check_replaceable, replacing_folder
+from wordwing.language.authors import author
 from wordwing.release import VERSION
 from wordwing.study.database import StudySettings
 from wordwing.study.questions import KEYS, SCALE, Key, Rating
@@ -80,12 +81,11 @@ class Findings:
 
     def to_json(self) -> str:
         """The text of report.json."""
-        settings: dict[str, Any] = {key: value for key, value in asdict(self.settings).items() if key != "salt"}
         document = {
             "schema": SCHEMA,
             "wordwing": VERSION,
             "study": {
-                **settings,
+                **{key: value for key, value in asdict(self.settings).items() if key != "salt"},
                 "instructions": len(self.instructions),
                 "items": len(self.instructions) * len(self.settings.systems),
             },
@@ -191,29 +191,21 @@ def _overview(found: Findings) -> Table:
         ("judgements", f"{len(found.ratings)} of {per_item * settings.raters}"),
         ("raters", f"{found.raters}, of whom {found.finished} have finished"),
     )
-    facts = []
-    if settings.text == "generated":
-        facts.append("The instructions were written by a program, not by people.")
+    notes = []
+    if note := author(settings.text).note:
+        notes.append(f"The instructions were {note}.")
     if settings.domain == "lab":
-        facts.append("The lab is a simulated stand-in for the physical drone and cage; no real drone flew.")
-    return Table("study", "Human evaluation", tuple(facts), ("what", "how many"), (Section("", rows),))
+        notes.append("The lab is a simulated stand-in for the physical drone and cage; no real drone flew.")
+    return Table("study", "Human evaluation", tuple(notes), ("what", "how many"), (Section("", rows),))
 
 
 def _score_table(found: Findings) -> Table:
-    sections = []
-    for group in found.groups:
-        rows = [
-            (
-                f"{title(system)}, {key}",
-                f"{n:.0f}",
-                f"{mean:.2f}" if n else "",
-                *(f"{100 * count / n:.1f}" if n else "" for count in counts),
-            )
-            for (system, key), *counts, n, mean in group.scores.sort_index(
-                level=1, key=lambda keys: keys.map(KEYS.index), sort_remaining=False
-            ).itertuples()
-        ]
-        sections.append(Section(group.title, tuple(rows)))
+    def rows(group: RatedGroup) -> Iterator[tuple[str, ...]]:
+        by_question = group.scores.sort_index(level=1, key=lambda keys: keys.map(KEYS.index), sort_remaining=False)
+        for (system, key), *counts, n, mean in by_question.itertuples():
+            shares = [f"{100 * count / n:.1f}" if n else "" for count in counts]
+            yield f"{title(system)}, {key}", f"{n:.0f}", f"{mean:.2f}" if n else "", *shares
+
     notes = (
         "n: judgements; the other columns: how often each score was given, %.",
         "Instructions that a majority of all their judgements calls unclear are left out for all systems.",
@@ -221,32 +213,30 @@ def _score_table(found: Findings) -> Table:
         "The paper does not report efficiency, since many workers took correct behavior for efficient behavior.",
     )
     columns = ("system, question", "n", "mean", *(str(score) for score in SCALE))
-    return Table("scores", "Scores given by people", notes, columns, tuple(sections))
+    sections = tuple(Section(group.title, tuple(rows(group))) for group in found.groups)
+    return Table("scores", "Scores given by people", notes, columns, sections)
 
 
 def _test_table(found: Findings) -> Table:
-    sections = []
-    for group in found.groups:
-        rows = [
-            (
-                f"{title(entry.system)} and {title(entry.other)}, {entry.key}",
-                str(entry.instructions),
-                str(entry.differing),
-                "" if entry.difference is None else f"{entry.difference:+.2f}",
-                "" if entry.statistic is None else f"{entry.statistic:g}",
-                _p(entry.p),
-                _p(entry.corrected),
-            )
-            for entry in group.comparisons
-        ]
-        sections.append(Section(group.title, tuple(rows)))
+    def row(entry: Comparison) -> tuple[str, ...]:
+        return (
+            f"{title(entry.system)} and {title(entry.other)}, {entry.key}",
+            str(entry.instructions),
+            str(entry.differing),
+            "" if entry.difference is None else f"{entry.difference:+.2f}",
+            "" if entry.statistic is None else f"{entry.statistic:g}",
+            _p(entry.p),
+            _p(entry.corrected),
+        )
+
     notes = (
         "Wilcoxon's signed-rank test, two-sided, on instructions' mean scores; differing: instructions whose means are "
         "not the same, which are all that it uses. difference: of the first system less the second.",
         "Corrected: by Holm's method over all tests of the same group of instructions.",
     )
     columns = ("systems, question", "instructions", "differing", "difference", "W", "p", "p, corrected")
-    return Table("tests", "Differences between systems", notes, columns, tuple(sections))
+    sections = tuple(Section(group.title, tuple(map(row, group.comparisons))) for group in found.groups)
+    return Table("tests", "Differences between systems", notes, columns, sections)
 
 
 def _agreement_table(found: Findings) -> Table:

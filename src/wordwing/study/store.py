@@ -99,8 +99,7 @@ class Study:
         """
         self.file = Path(file)
         self._clock = clock
-        with opened(self.file) as connection:
-            [document] = connection.execute("SELECT json_group_object(key, json(value)) FROM settings").fetchone()
+        [[document]] = self._rows("SELECT json_group_object(key, json(value)) FROM settings")
         self.settings = parse_json(StudySettings, document, f"{self.file}: the study's settings")
 
     def new_rater(self) -> str:
@@ -118,7 +117,7 @@ class Study:
                 " WHERE practice IS NULL GROUP BY number HAVING assigned < ?",
                 (self.settings.raters,),
             )
-            pending = [PendingItem(row["number"], row["instruction"], row["assigned"]) for row in rows]
+            pending = [PendingItem(*row) for row in rows]
             if not pending:
                 raise EnoughRatersError("this study needs no more raters; thank you for coming")
             added = connection.execute(
@@ -253,37 +252,32 @@ class Study:
 
     def ratings(self) -> list[Rating]:
         """All ratings, for the report; this is the one place that tells who flew."""
-        with opened(self.file) as connection:
-            rows = connection.execute(
-                "SELECT rater, instructions.id AS instruction, system, path, goal, efficiency, unclear, goal_ahead,"
-                " seconds FROM ratings JOIN items ON items.number = item"
-                " JOIN instructions ON instructions.number = instruction ORDER BY instruction, system, rater"
-            )
-            found = [Rating(*row) for row in rows]
-        return [row._replace(unclear=bool(row.unclear), goal_ahead=bool(row.goal_ahead)) for row in found]
+        rows = self._rows(
+            "SELECT rater, instructions.id AS instruction, system, path, goal, efficiency, unclear, goal_ahead,"
+            " seconds FROM ratings JOIN items ON items.number = item"
+            " JOIN instructions ON instructions.number = instruction ORDER BY instruction, system, rater"
+        )
+        flags = ("unclear", "goal_ahead")
+        return [Rating(**{**dict(row), **{name: bool(row[name]) for name in flags}}) for row in rows]
 
     def instructions(self) -> dict[str, tuple[str, int]]:
         """Text and number of segments of the instructions that are rated, by id."""
-        with opened(self.file) as connection:
-            rows = connection.execute(
-                "SELECT DISTINCT instructions.id, text, segments FROM instructions"
-                " JOIN items ON instruction = instructions.number WHERE practice IS NULL ORDER BY instructions.id"
-            )
-            return {row["id"]: (row["text"], row["segments"]) for row in rows}
+        rows = self._rows(
+            "SELECT DISTINCT instructions.id, text, segments FROM instructions"
+            " JOIN items ON instruction = instructions.number WHERE practice IS NULL ORDER BY instructions.id"
+        )
+        return {row["id"]: (row["text"], row["segments"]) for row in rows}
 
     def rater_hashes(self) -> set[bytes]:
         """Hashes of the tokens of all raters who have begun on the page."""
-        with opened(self.file) as connection:
-            rows = connection.execute("SELECT token FROM raters WHERE token IS NOT NULL")
-            return {bytes(row["token"]) for row in rows}
+        return {bytes(row["token"]) for row in self._rows("SELECT token FROM raters WHERE token IS NOT NULL")}
 
     def raters(self) -> tuple[int, int]:
         """How many raters have rated at least one item, and how many have finished, imported ones included."""
-        with opened(self.file) as connection:
-            begun, finished = connection.execute(
-                "SELECT COUNT(*), COUNT(finished) FROM raters WHERE number IN (SELECT rater FROM ratings)"
-            ).fetchone()
-            return begun, finished
+        [(begun, finished)] = self._rows(
+            "SELECT COUNT(*), COUNT(finished) FROM raters WHERE number IN (SELECT rater FROM ratings)"
+        )
+        return begun, finished
 
     def media(self) -> Iterator[tuple[str, str, dict[Media, bytes]]]:
         """Id, instruction, images and video of every item to rate, in no order that tells who flew."""
@@ -298,6 +292,11 @@ class Study:
                     row["text"],
                     {kind: _media(connection, row["number"], kind) for kind in get_args(Media)},
                 )
+
+    def _rows(self, query: str) -> list[sqlite3.Row]:
+        """All that a query finds."""
+        with opened(self.file) as connection:
+            return connection.execute(query).fetchall()
 
     @contextmanager
     def _rater(self, token: str, write: bool = False) -> Iterator[tuple[sqlite3.Connection, sqlite3.Row]]:

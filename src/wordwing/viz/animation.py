@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -178,16 +178,24 @@ def write_video(frames: Iterable[Image.Image], path: Path) -> None:
 
     frames = iter(frames)
     first = next(frames)
-    with av.open(str(path), "w") as video:
+    with av.open(str(path), "w") as video, ThreadPoolExecutor(1) as encoder:
         # With x264's macroblock tree one video in about five had other bytes, of the same frames.
         options = {"crf": "20", "x264-params": "mbtree=0"}
         stream = video.add_stream("libx264", rate=FRAME_RATE, options=options)
         stream.width, stream.height = (side // 2 * 2 for side in first.size)
         stream.pix_fmt = "yuv420p"
         stream.thread_count = 1  # with more the bytes differ from run to run
-        for image in chain([first], frames):
+
+        def encode(image: Image.Image) -> av.VideoFrame:
             frame = av.VideoFrame.from_image(image.crop((0, 0, stream.width, stream.height)))
             video.mux(stream.encode(frame))
+            return frame
+
+        encoded = encoder.submit(encode, first)
+        for image in frames:  # each is drawn while the one before is encoded
+            encoded.result()
+            encoded = encoder.submit(encode, image)
+        frame = encoded.result()
         for _frame in range(HELD_FRAMES):
             frame.pts = None  # the next one in line
             video.mux(stream.encode(frame))

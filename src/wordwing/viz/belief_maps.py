@@ -64,10 +64,14 @@ def glowing(ground: Bytes, relief: Floats, amount: Floats, colour: Sequence[int]
     From 0.2 up only its relief [S, S, 1] is: how much lighter each pixel is than those around it. So landmarks can be
     made out under the paint, and their tone does not change that of what is to be compared.
     """
-    amount = np.nan_to_num(amount).clip(0, 1)  # the beliefs of a network that has gone wrong are to be seen, too
-    paint = ramp(colour)[np.rint(255 * amount).astype(int)] + relief
-    cover = (amount / 0.2).clip(0, 1)[..., None]
-    return np.rint(ground * (1 - cover) + paint * cover).clip(0, 255).astype(np.uint8)
+    # Fainter ones change no byte; nor does NaN, for the beliefs of a network that has gone wrong are to be seen, too.
+    seen = np.flatnonzero(amount > 1e-4)
+    amount, relief = amount.ravel()[seen].clip(max=1), relief.ravel()[seen]
+    step, cover = np.rint(255 * amount).astype(np.uint8), (amount / 0.2).clip(max=1)
+    image = ground.copy()
+    for channel, tones in zip(image.reshape(-1, 3).T, ramp(colour).T, strict=True):
+        channel[seen] = np.rint(channel[seen] * (1 - cover) + (tones[step] + relief) * cover).clip(0, 255)
+    return image
 
 
 @dataclass(frozen=True)
@@ -127,14 +131,15 @@ class WorldView:
         points = start_frame(start).unapply(torch.stack([x, y, torch.zeros_like(x)], dim=-1))
         self.points = points[..., :2]
         """[S, S, 2] of the pixels' centres, start frame, metres."""
-        self.on_map = START_GRID.contains(self.points).numpy()
         rows, columns = START_GRID.place(self.points).round().long().clamp(0, START_GRID.cells - 1).unbind(-1)
-        self.cell = rows.numpy(), columns.numpy()
+        on_map = START_GRID.contains(self.points)
+        self.cell = torch.where(on_map, START_GRID.cells * rows + columns, START_GRID.cells**2).numpy()
+        """[S, S] number of the cell under each pixel; off the map that after the last."""
 
     def smooth(self, cells: Tensor) -> Floats:
-        """A map [64, 64], bilinear between cell centres: [S, S]."""
-        return START_GRID.sample(cells[None, None], self.points[None])[0, 0].double().numpy()
+        """Maps [C, 64, 64], bilinear between cell centres: [C, S, S]."""
+        return START_GRID.sample(cells[None], self.points[None])[0].double().numpy()
 
     def blocks(self, colours: Bytes, elsewhere: Sequence[int]) -> Bytes:
         """A map of colours [64, 64, 3], each cell as it is: [S, S, 3], in one colour off the map."""
-        return np.where(self.on_map[..., None], colours[self.cell], np.array(elsewhere, np.uint8))
+        return np.concatenate([colours.reshape(-1, 3), np.array([elsewhere], np.uint8)])[self.cell]

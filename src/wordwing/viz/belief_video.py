@@ -115,8 +115,7 @@ def belief_frames(
             (MEMORY, Image.fromarray(painter.memory(belief))),
             (GROUNDING, Image.fromarray(painter.grounding(belief))),
             (MASKS, Image.fromarray(painter.masks(belief))),
-            (TRAJECTORY, Image.fromarray(painter.plan(belief, 0))),
-            (GOAL, Image.fromarray(painter.plan(belief, 1))),
+            *zip((TRAJECTORY, GOAL), map(Image.fromarray, painter.plan(belief)), strict=True),
         ):
             width, scale = (3, 1.3) if box.width > 300 else (2, 2.0)
             over = ImageDraw.Draw(image)
@@ -226,10 +225,13 @@ class Painter:
         colours = np.where(belief.boundary[0, ..., None].numpy(), np.array(EDGE, np.uint8), np.array(SEEN, np.uint8))
         return self._blocks(colours, (belief.observed | belief.boundary)[0].numpy(), belief)
 
-    def plan(self, belief: Beliefs, number: int) -> Bytes:
-        """d^p (0) or d^g (1) over the dimmed world; a colour is the same probability throughout the flight."""
-        probability = self.large.smooth(belief.visitation.cells[0, number])
-        return glowing(self.ground, self.relief, np.sqrt(probability / self.peaks[number]), (PASS, STOP)[number])
+    def plan(self, belief: Beliefs) -> list[Bytes]:
+        """d^p and d^g over the dimmed world; a colour is the same probability throughout the flight."""
+        shares = self.large.smooth(belief.visitation.cells[0]) / np.reshape(self.peaks, (2, 1, 1))
+        return [
+            glowing(self.ground, self.relief, amount, colour)
+            for amount, colour in zip(np.sqrt(shares), (PASS, STOP), strict=True)
+        ]
 
     def _blocks(self, colours: Bytes, shown: NDArray[np.bool_], belief: Beliefs) -> Bytes:
         """Cells from above in their colours where they are shown, else grey; outside the arena lighter."""

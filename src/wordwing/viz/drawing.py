@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from importlib.metadata import distribution
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageFont
@@ -37,7 +37,9 @@ MAP_EXTENT = 2 * ARENA_HALF + 0.3
 @cache
 def font(size: int) -> ImageFont.FreeTypeFont:
     """The typeface of every image: matplotlib's own, so that images are the same everywhere."""
-    return ImageFont.truetype(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf", size)
+    # Found without an import of matplotlib, which takes longer than to draw a frame.
+    file = distribution("matplotlib").locate_file("matplotlib/mpl-data/fonts/ttf/DejaVuSans.ttf")
+    return ImageFont.truetype(str(file), size)
 
 
 def map_pixels(xy: NDArray[np.floating], size: int) -> NDArray[np.float64]:

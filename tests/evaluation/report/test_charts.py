@@ -208,7 +208,7 @@ def test_a_line_of_distances_climbs_to_the_share_that_ends_within_two_metres():
 
 
 @pytest.mark.parametrize("name", ["run", "pvn2-sureal-without-this", "a-policy-of-forty-letters-in-a-folder"])
-def test_a_legend_of_many_systems_stays_inside_the_picture(name):
+def test_a_legend_of_many_systems_stays_inside_the_image(name):
     chart = distance_chart(rested({f"{name}-{number:02}": [0.5] for number in range(11)}))
     [legend] = [group for group in ET.fromstring(chart).iter(f"{SVG}g") if group.get("id") == "legend_1"]
     handles = [

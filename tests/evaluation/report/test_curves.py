@@ -152,7 +152,7 @@ def test_the_heading_says_which_run_it_is_and_how_much_it_has_learned_from(whole
     assert run.amounts == "5.5 minutes; Process A: 30 updates; Process B: 96 flights, 1,200 decisions"
 
 
-def test_the_picture_is_1600_pixels_wide_and_shows_every_curve(whole, tmp_path, monkeypatch):
+def test_the_image_is_1600_pixels_wide_and_shows_every_curve(whole, tmp_path, monkeypatch):
     from matplotlib.axes import Axes
 
     drawn = []

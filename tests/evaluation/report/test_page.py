@@ -157,7 +157,7 @@ def test_two_charts_with_the_same_names_inside_do_not_meet():
     assert not set(re.findall(r'id="([^"]+)"', one)) & set(re.findall(r'id="([^"]+)"', two))
 
 
-def test_every_picture_is_told_in_words():
+def test_every_image_is_told_in_words():
     document = Document(render(whole()))
     assert len(document.named("img")) == 3
     assert all(len(attributes.get("alt") or "") > 20 for attributes in document.named("img"))
@@ -180,7 +180,7 @@ def test_what_a_reader_wants_first_stands_first():
     assert headings == ["What was flown", "Tables", "Charts", "Gallery", "Learning curves", "More tables"]
 
 
-def test_pictures_are_in_the_page_as_they_were_given():
+def test_images_are_in_the_page_as_they_were_given():
     sources = [attributes["src"] for attributes in Document(render(whole())).named("img")]
     assert base64.b64decode(sources[0].removeprefix("data:image/webp;base64,")) == image()
     assert base64.b64decode(sources[2].removeprefix("data:image/png;base64,")) == b"PNG"

@@ -99,6 +99,17 @@ def test_other_corpora_have_no_column_of_the_papers():
     assert "paper" not in " ".join(table.notes)
 
 
+def test_sentences_by_language_models_are_a_third_kind_in_tables_of_their_own():
+    kinds = ("generated", "human", "language-model")
+    found = tables(
+        [entry for kind in kinds for entry in flown("mine", (0, 1), (0.7, 0.8), corpus="written", text=kind)]
+    )
+    assert [name for name in found if name.startswith("results")] == [f"results-written-{kind}" for kind in kinds]
+    table = found["results-written-language-model"]
+    assert table.title == "Automated results, written, sentences written by language models that saw pictures"
+    assert "Sentences were written by language models that saw pictures." in " ".join(table.notes)
+
+
 def test_gaps_stand_beside_the_papers():
     table = tables(few())["gap-cage-generated"]
     # SR: half of the way, from none of it to all. EMD: 0.1 of 0.5 on average, of 0.4 or 0.6 at the ends. The paper's:

@@ -34,7 +34,7 @@ from wordwing.execution.packing import (
     unpack_pose,
     unpack_setpoint,
 )
-from wordwing.files import read_picture, replacing
+from wordwing.files import read_image, replacing
 from wordwing.frames import Pose
 from wordwing.interface import MAX_FORWARD, MAX_YAW_RATE, Domain, Setpoint
 from wordwing.release import VERSION
@@ -270,14 +270,14 @@ class Demonstrations:
             return
         whole = len(self.sizes) == len(self.rows) and (self.sizes > 0).all() and self.sizes.sum() == len(self.pictures)
         if not whole:
-            raise WordwingError(f"{path}: there must be one picture for each of {len(self.rows)} poses")
+            raise WordwingError(f"{path}: there must be one image for each of {len(self.rows)} poses")
         paragraphs = {name for ids in self.header.subsets.values() for name in ids}
         if unknown := paragraphs - {name.rpartition("/")[0] for name in self.ids}:
             raise WordwingError(f'{path}: its subsets name the paragraph "{min(unknown)[:60]}", which is not in it')
         for row in range(len(self.sizes)):
             head = self._image(row)[:12]
             if head[:4] != b"RIFF" or head[8:] != b"WEBP":
-                raise WordwingError(f"{path}: picture {row} is not WebP")
+                raise WordwingError(f"{path}: image {row} is not WebP")
 
 
 def encode(image: NDArray[np.uint8], quality: int) -> bytes:
@@ -291,7 +291,7 @@ def decode(data: bytes) -> NDArray[np.uint8]:
     """What `encode` made, [72, 128, 3] RGB."""
     height, width, _colours = IMAGE
     try:
-        return read_picture(io.BytesIO(data), width, height, ("WEBP",))
+        return read_image(io.BytesIO(data), width, height, ("WEBP",))
     except WordwingError as error:
         raise WordwingError(f"of the demonstrations {error}") from None
 

@@ -254,7 +254,7 @@ def video_frames(episode: Execution) -> Iterator[Image.Image]:
     of = episode.provenance
     images = camera_images(episode, of.domain, flight_seed(of.seed, of.id))
     [overhead] = overheads([episode.task.layout], MAP_SIZE)
-    domain = "sim" if of.domain == "sim" else "the lab stand-in; camera pictures taken again"
+    domain = "sim" if of.domain == "sim" else "the lab stand-in; camera images taken again"
     yield from flight_frames(replace(episode, images=(tuple(images),)), overhead, f"{title(of.system)} in {domain}")
 
 

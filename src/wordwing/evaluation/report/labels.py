@@ -38,7 +38,7 @@ class Origin(NamedTuple):
 
     corpus: str
     text: str
-    """Who wrote them: "generated" or "human"."""
+    """Who wrote them: a kind of `language.authors`."""
     split: str
     domain: Domain
 

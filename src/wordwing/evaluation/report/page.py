@@ -19,6 +19,7 @@ from wordwing.evaluation.report.gallery import IMAGE_SIZE, RULE, Example
 from wordwing.evaluation.report.labels import Origin, ordered, segments_title, title
 from wordwing.evaluation.report.tables import TEMPLATES, Table
 from wordwing.interface import CONTROL_PERIOD
+from wordwing.language.authors import author
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,7 @@ def _data_url(content: bytes, kind: str) -> str:
 
 
 TEMPLATES.filters |= {
+    "author": author,
     "title_of": title,
     "segments_title": segments_title,
     "inline_svg": inline_svg,
