@@ -279,31 +279,33 @@ def draw_plan(plan: Plan, out: Path) -> tuple[dict[str, str], dict[str, str]]:
         ground = from_above(entry.layout)
         segments = entry.paragraph.segments
         path = f"writers/{entry.writer}/{entry.sheet}"
-        written[path] = _write(out / path, png(writer_sheet(ground, entry.layout, segments)))
+        written[path] = write_file(out / path, png(writer_sheet(ground, entry.layout, segments)))
         for reading in readings.get(entry.paragraph.id, []):
             path = f"readers/{reading.reader}/{reading.sheet}"
             image = reader_sheet(ground, entry.layout, segments[reading.segment])
-            read[path] = _write(out / path, png(image))
+            read[path] = write_file(out / path, png(image))
     return written, read
 
 
-def _write(path: Path, content: bytes) -> str:
+def write_file(path: Path, content: bytes) -> str:
+    """Write a file, with its folders; returns its SHA-256."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
         temporary.write_bytes(content)
     return hashlib.sha256(content).hexdigest()
 
 
-def _lines(path: Path, rows: Sequence[object]) -> None:
+def write_lines(path: Path, rows: Sequence[object]) -> None:
+    """Write JSON lines."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
         temporary.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
 
 
-def brief(profile: Profile, protocol: str) -> str:
+def brief(profile: Profile, protocol: Path) -> str:
     """What somebody is told: who they are, and the protocol."""
     person = "\n".join(f"- **{trait}**: {text}" for trait, text in profile.traits.items())
-    return (HOME / protocol).read_text("utf-8").replace("PROFILE", person)
+    return protocol.read_text("utf-8").replace("PROFILE", person)
 
 
 def write_folders(plan: Plan, writers: Sequence[Profile], out: Path) -> None:
@@ -315,21 +317,23 @@ def write_folders(plan: Plan, writers: Sequence[Profile], out: Path) -> None:
             {"sheet": entry.sheet, "sentences": [segment.instruction for segment in entry.paragraph.segments]}
             for entry in own
         ]
-        _lines(folder / "reply.jsonl", form)
-        _write(folder / "brief.md", brief(profile, "writers.md").encode())
+        write_lines(folder / "reply.jsonl", form)
+        write_file(folder / "brief.md", brief(profile, HOME / "writers.md").encode())
         folder = out / "readers" / profile.id
         reads = [reading for reading in plan.readings if reading.reader == profile.id]
-        _lines(folder / "reply.jsonl", [{"sheet": reading.sheet, "x": None, "y": None} for reading in reads])
-        _write(folder / "brief.md", brief(profile, "readers.md").encode())
+        write_lines(folder / "reply.jsonl", [{"sheet": reading.sheet, "x": None, "y": None} for reading in reads])
+        write_file(folder / "brief.md", brief(profile, HOME / "readers.md").encode())
 
 
 def write_plan(plan: Plan, hashes: tuple[dict[str, str], dict[str, str]], seed: int, out: Path) -> None:
     """What the replies are put together with: paragraphs and their sheets, layouts, readings."""
     written, read = hashes
-    _lines(out / "paragraphs.jsonl", [_row(entry, written) for entry in plan.assignments])
+    write_lines(out / "paragraphs.jsonl", [_row(entry, written) for entry in plan.assignments])
     rows = [{**vars(reading), "sha256": read[f"readers/{reading.reader}/{reading.sheet}"]} for reading in plan.readings]
-    _lines(out / "readings.jsonl", rows)
-    _lines(out / "plan.json", [{"seed": seed, "paragraphs": len(plan.assignments), "readings": len(plan.readings)}])
+    write_lines(out / "readings.jsonl", rows)
+    write_lines(
+        out / "plan.json", [{"seed": seed, "paragraphs": len(plan.assignments), "readings": len(plan.readings)}]
+    )
 
 
 def _row(entry: Assignment, hashes: dict[str, str]) -> dict[str, object]:
