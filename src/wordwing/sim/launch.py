@@ -58,7 +58,7 @@ def launch(
     device: torch.device,
 ) -> None:
     """Run a kernel on the device's current torch stream, so that it orders with torch's own work."""
-    on_cuda = device.type == "cuda"
-    stream = wp.stream_from_torch(torch.cuda.current_stream(device)) if on_cuda else None
-    with wp.ScopedStream(stream) if on_cuda else nullcontext():
-        wp.launch(kernel, dim=dim, inputs=list(inputs), device=warp_device(device))
+    where: dict[str, Any] = {"device": warp_device(device)}
+    if device.type == "cuda":
+        where = {"stream": wp.stream_from_torch(torch.cuda.current_stream(device))}
+    wp.launch(kernel, dim=dim, inputs=list(inputs), **where)

@@ -14,7 +14,7 @@ from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF, Pose
 from wordwing.sim.kernels.image import draw_first_person, draw_overhead, probe_first_person
 from wordwing.sim.kernels.shading import Light
-from wordwing.sim.launch import launch, warp_device, warp_struct
+from wordwing.sim.launch import launch, warp_struct
 from wordwing.sim.scene import SimScene
 from wordwing.world.fences import FENCE_HEIGHT, FENCES
 
@@ -45,7 +45,7 @@ class Renderer:
 
     def __post_init__(self) -> None:
         rgb = [fence.rgb for fence in FENCES]
-        self._fences = wp.array(rgb, dtype=wp.vec3, device=warp_device(self.scene.device))
+        self._fences = wp.from_torch(torch.tensor(rgb, device=self.scene.device), dtype=wp.vec3)
         self._light = _light(self.config, pixel=1.0 / self.camera.focal)
 
     def first_person(self, camera_poses: Pose) -> Tensor:
