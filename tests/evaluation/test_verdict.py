@@ -200,6 +200,8 @@ CLAUSES = {
     Clause("abeam", 0, side="left"): "got beside the boat, with it on the left",
     Clause("along", "red", side="left"): "flew along the red fence, with it on the left",
     Clause("leave", 0): "left the boat behind",
+    Clause("return"): "came back to where it started",
+    Clause("avoid", 0): "kept away from the boat",
 }
 
 

@@ -113,6 +113,8 @@ _VERBS: dict[Kind, tuple[str, str]] = {
     "face": ("face", "faced"),
     "abeam": ("get", "got"),
     "leave": ("leave", "left"),
+    "return": ("come", "came"),
+    "avoid": ("keep", "kept"),
 }
 """What is done, and was done; all else is flown."""
 
@@ -174,6 +176,8 @@ def _rest(clause: Clause, layout: Layout) -> str:
         "abeam": f"beside {thing}, with it on the {side}",
         "along": f"along {thing}, with it on the {side}",
         "leave": f"{thing} behind",
+        "return": "back to where it started",
+        "avoid": f"away from {thing}",
     }
     return rests[clause.kind]
 

@@ -26,6 +26,8 @@ GOOD = [
     {"kind": "abeam", "reference": 2, "side": "right"},
     {"kind": "along", "reference": "red", "side": "left"},
     {"kind": "leave", "reference": 0},
+    {"kind": "return"},
+    {"kind": "avoid", "reference": "red"},
 ]
 """One clause of each kind, with exactly the fields that it needs, in a layout of four landmarks."""
 

@@ -137,6 +137,11 @@ CASES: list[Case] = [
     ("away", Clause("leave", 0), [(0.5, 0), (1.5, 0)], AHEAD, MIDDLE, 1),
     ("back to it", Clause("leave", 0), [(1.5, 0), (0.5, 0)], BACK, MIDDLE, 0),
     ("away from elsewhere", Clause("leave", 0), [(1.4, 0), (2.2, 0)], AHEAD, MIDDLE, 0),
+    ("there and back", Clause("return"), [(-2, 1), (2, 1), (2, -1), (-2, 0.7)], AHEAD, MIDDLE, 1),
+    ("there only", Clause("return"), [(-2, 1), (2, 1)], AHEAD, MIDDLE, 0),
+    ("never away", Clause("return"), [(-2, 1), (-1.7, 1), (-2, 1)], AHEAD, MIDDLE, 0),
+    ("well clear of it", Clause("avoid", 0), [(-2, 1), (2, 1)], AHEAD, MIDDLE, 1),
+    ("close by it", Clause("avoid", 0), [(-2, 0.3), (2, 0.3)], AHEAD, MIDDLE, 0),
 ]
 """What happens; the clause; the path and its start heading; the arena; what the whole path scores."""
 

@@ -37,6 +37,8 @@ Kind = Literal[
     "abeam",
     "along",
     "leave",
+    "return",
+    "avoid",
 ]
 Side = Literal["left", "right", "front", "behind"]
 Reference = int | str
@@ -68,6 +70,8 @@ _NEEDS: dict[Kind, tuple[str, ...]] = {
     "abeam": ("reference", "side"),
     "along": ("reference", "side"),
     "leave": ("reference",),
+    "return": (),
+    "avoid": ("reference",),
 }
 _ONLY_LANDMARKS: tuple[Kind, ...] = ("pass", "circle", "hug")
 _ONLY_FENCES: tuple[Kind, ...] = ("reach_fence", "along")
@@ -82,7 +86,7 @@ class Clause:
     `amount` radians; `hug` it, close by; fly through `between` `reference` and `other`; fly `toward` `reference`;
     `reach` it; `reach_side`: end before, behind, left or right of it as seen from where the clause began;
     `reach_fence`; `reach_between`; end so as to `face` it; end with it `abeam` on `side`; fly `along` a fence on
-    `side`; `leave` it behind.
+    `side`; `leave` it behind; `return` to where the flight began; `avoid` it, throughout.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")

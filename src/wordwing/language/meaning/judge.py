@@ -33,8 +33,10 @@ NEAR_CIRCLE = 0.55, 1.1
 NEAR_END = 0.5, 1.0
 """Distance from a landmark at which one has reached it, metres."""
 NEAR_FENCE = 0.6, 1.1
+CLEAR = 0.4, 0.1
+"""Distance that is kept from what is avoided, metres."""
 VIEWED_FROM = 0.7, 0.4
-"""Distance from which a landmark's sides are told, metres."""
+"""Distance from which a landmark's sides are told, and from which one comes back, metres."""
 OVERRUN = 0.9, 1.8
 """How much farther a section may lead after the thing has been done, metres."""
 TO_AND_FRO = 0.25, 0.6
@@ -311,6 +313,15 @@ class _Scores:
         farther = (self.gap - self.gap.mT) / np.maximum(self.track.length, 1e-9)
         begun = falling(-behind, -120 * DEGREE, -80 * DEGREE) * falling(self.gap, *NEAR_END)
         return begun.mT * falling(-farther, -0.7, -0.3) * falling(-self.track.length, -0.25, -0.1)
+
+    def _return(self) -> Floats:
+        away = lengths(self.track.points - self.track.points[0])  # [K]
+        farthest = np.maximum.accumulate(away)  # who never left has not come back
+        return (falling(away, *NEAR_END) * falling(-farthest, -VIEWED_FROM[0], -VIEWED_FROM[1]))[None, None]
+
+    def _avoid(self) -> Floats:
+        # Of the whole flight: what is to be avoided is not avoided in one section only.
+        return falling(-self.gap.min(axis=-1, keepdims=True), -CLEAR[0], -CLEAR[1])
 
 
 def _summed(steps: Floats) -> Floats:
