@@ -7,6 +7,7 @@ is wordwing's stand-in for a real one. It takes some minutes on a CPU core, most
 """
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -24,11 +25,13 @@ from wordwing.frames import start_frame
 from wordwing.interface import Domain
 from wordwing.learning.evaluator import FirstLooks, predict
 from wordwing.learning.losses import GoldConfig
-from wordwing.learning.probing import take_images
 from wordwing.model.checkpoint import load_network
 from wordwing.model.grid import START_GRID
 from wordwing.model.policy import PolicyNetwork
 from wordwing.model.visitation import visitation
+
+sys.path.append(str(Path(__file__).parents[1] / "landmark_probe"))
+from landmark_probe import take_images
 
 BATCH = 64
 

@@ -20,9 +20,10 @@ import torch
 import tyro
 
 from wordwing.data.dataset import Dataset
+from wordwing.devices import precision
 from wordwing.execution.metrics import succeeded
 from wordwing.language.tokenizer import Vocabulary
-from wordwing.learning.evaluator import Assessment, FirstLooks, assess, fit, predict
+from wordwing.learning.evaluator import Assessment, FirstLooks, assess, predict
 from wordwing.learning.losses import GoldConfig
 from wordwing.model.lingunet import LingUNetConfig
 from wordwing.model.policy import ModelConfig, PolicyNetwork
@@ -83,6 +84,49 @@ def train(
                     print_row(calibration, {"variant": variant, "corpus": name} | row)
             card = f"# {variant}, first looks only\n\nStage 2 is untrained. Made by experiments/first_look.\n"
             LearnedPolicy(network, vocabulary).save(out / variant.replace(" ", "-"), card)
+
+
+def fit(
+    network: PolicyNetwork,
+    looks: FirstLooks,
+    steps: int,
+    batch: int,
+    rate: float,
+    gold: GoldConfig,
+    seed: int = 0,
+    tick: Callable[[int, float], None] = lambda step, loss: None,
+) -> None:
+    """Train stage 1 on first looks with Adam, the learning rate falling to zero along a cosine.
+
+    Args:
+        network: Whose stage 1 is trained, in place.
+        looks: On the network's device.
+        steps: Updates.
+        batch: First looks in each, drawn without replacement.
+        rate: Learning rate.
+        gold: How sure the gold distributions are.
+        seed: Of the order.
+        tick: Told the number of the update and its loss every 50 of them.
+    """
+    device = looks.points.device
+    optimizer = torch.optim.Adam(network.stage1.parameters(), rate, fused=device.type == "cuda")
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    order = torch.Generator().manual_seed(seed)
+    waiting = torch.empty(0, dtype=torch.int64)
+    network.train()
+    for step in range(steps):
+        if len(waiting) < batch:
+            waiting = torch.randperm(len(looks), generator=order)
+        index, waiting = waiting[:batch], waiting[batch:]
+        with precision(device):
+            loss = predict(network, looks[index.to(device)], gold).loss.sum(1).mean()
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+        if step % 50 == 0 or step + 1 == steps:
+            tick(step, loss.item())
+    network.eval()
 
 
 def tasks_of(dataset: Dataset, split: str, limit: int) -> list[Task]:

@@ -7,7 +7,7 @@ import torch
 
 from wordwing.frames import Pose, start_frame
 from wordwing.language.tokenizer import Vocabulary
-from wordwing.learning.evaluator import FirstLooks, assess, fit, predict
+from wordwing.learning.evaluator import FirstLooks, assess, predict
 from wordwing.learning.losses import GoldConfig
 from wordwing.model.lingunet import LingUNetConfig
 from wordwing.model.policy import ModelConfig, PolicyNetwork
@@ -16,7 +16,7 @@ from wordwing.model.visitation import entropy, visitation
 from wordwing.world.tasks import Task
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "experiments" / "first_look"))
-from first_look import excess_without_reading, four_ways
+from first_look import excess_without_reading, fit, four_ways
 
 
 def looks_of(tasks: list[Task]) -> tuple[FirstLooks, Vocabulary]:

@@ -1,4 +1,6 @@
 import math
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -7,9 +9,11 @@ import torch
 from small_policy import small_network
 from wordwing.camera import Camera
 from wordwing.frames import Pose
-from wordwing.learning.probing import LinearProbe, features_at, see_landmarks, sightings, take_images
 from wordwing.world.catalogue import landmark
 from wordwing.world.layout import Layout, Placement
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "experiments" / "landmark_probe"))
+from landmark_probe import LinearProbe, features_at, see_landmarks, sightings, take_images
 
 CAMERA = Camera()
 CENTRE = np.array([-1.9, -0.4])

@@ -8,7 +8,7 @@ says how much was understood.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -127,49 +127,6 @@ def predict(network: PolicyNetwork, looks: FirstLooks, config: GoldConfig, domai
     gold = gold_visitation(looks.points, looks.start, config, network.config.stage1.phases)
     in_view = observed_part(gold, state.observed)
     return Outcome(scores, support, observed_part(gold, support), in_view.unobserved[:, 1])
-
-
-def fit(
-    network: PolicyNetwork,
-    looks: FirstLooks,
-    steps: int,
-    batch: int,
-    rate: float,
-    gold: GoldConfig,
-    seed: int = 0,
-    tick: Callable[[int, float], None] = lambda step, loss: None,
-) -> None:
-    """Train stage 1 on first looks with Adam, the learning rate falling to zero along a cosine.
-
-    Args:
-        network: Whose stage 1 is trained, in place.
-        looks: On the network's device.
-        steps: Updates.
-        batch: First looks in each, drawn without replacement.
-        rate: Learning rate.
-        gold: How sure the gold distributions are.
-        seed: Of the order.
-        tick: Told the number of the update and its loss every 50 of them.
-    """
-    device = looks.points.device
-    optimizer = torch.optim.Adam(network.stage1.parameters(), rate, fused=device.type == "cuda")
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-    order = torch.Generator().manual_seed(seed)
-    waiting = torch.empty(0, dtype=torch.int64)
-    network.train()
-    for step in range(steps):
-        if len(waiting) < batch:
-            waiting = torch.randperm(len(looks), generator=order)
-        index, waiting = waiting[:batch], waiting[batch:]
-        with precision(device):
-            loss = predict(network, looks[index.to(device)], gold).loss.sum(1).mean()
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        optimizer.step()
-        schedule.step()
-        if step % 50 == 0 or step + 1 == steps:
-            tick(step, loss.item())
-    network.eval()
 
 
 @dataclass(frozen=True)
