@@ -85,15 +85,15 @@ def import_lani(
         )
     named = _wanted(folder, entries, part, valid_only, notes)
     for _, entry in named:
-        if not entry.config_file:
+        if not entry.row.config_file:
             raise WordwingError(f'{entry.where}: there is no "config_file"')
     base = Path(resources) if resources is not None else _resources(root, home, [entry for _, entry in named])
     if not base.is_dir():
         raise WordwingError(f"{base}: there is no such folder; name the resources folder of the LANI release")
 
     def files(entry: Entry) -> Files:
-        curves = (("that writers were shown", base / entry.path_file),) if entry.path_file else ()
-        return Files(base / entry.config_file, curves)
+        curves = (("that writers were shown", base / entry.row.path_file),) if entry.row.path_file else ()
+        return Files(base / entry.row.config_file, curves)
 
     words = [str(folder), "--seed", str(seed), "--part", part, "--annotations", annotations]
     words += [] if valid_only else ["--no-valid-only"]
@@ -191,7 +191,7 @@ def _wanted(
 
 def _resources(root: Path, home: Path, entries: list[Entry]) -> Path:
     """The folder that file names are relative to: as configured, else the first in which one of a few files is."""
-    wanted = [entry.config_file for entry in entries[:: max(len(entries) // 10, 1)]]
+    wanted = [entry.row.config_file for entry in entries[:: max(len(entries) // 10, 1)]]
     for config in sorted(home.glob("config*.json")):
         row = read_json(config, MAX_FILE, "configuration")
         name = row.get("resources_dir") if isinstance(row, dict) else None

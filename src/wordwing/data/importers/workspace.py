@@ -74,9 +74,9 @@ def chosen(entries: Iterable[Entry], part: Part, valid_only: bool, notes: Import
         cage = entry.env.isdigit() and int(entry.env) in CAGE_IDS
         if part != "all" and cage != (part == "cage"):
             continue
-        if not entry.valid:
+        if not entry.row.valid:
             notes.add(f"paragraphs marked invalid, {'left out' if valid_only else 'kept'}", name)
-        if entry.valid or not valid_only:
+        if entry.row.valid or not valid_only:
             wanted.append((name, entry))
             real += cage
     notes.facts.append(f"{real} of {len(wanted)} paragraphs are in REAL environments, 6000 to 6999")
@@ -119,8 +119,8 @@ def import_entries(
         arena = arenas[where[name].layout]
         there = [(kind, curves[path]) for kind, path in where[name].curves if path in curves]
         parts = _parts(entry, arena, there, stride, origins, notes)
-        own = entry.extra.get("id")
-        title = own if isinstance(own, str) and own and own not in used else name
+        own = entry.row.wordwing.id
+        title = own if own and own not in used else name
         for number, segments in enumerate(parts, start=1):
             label = _unused(title if number == 1 else f"{title}.{number}", used)
             paragraphs.append(Paragraph(label, entry.split, arena.name, tuple(segments)))
@@ -145,8 +145,8 @@ def _arenas(rows: list[tuple[str, Path]], seed: int, notes: ImportNotes, track: 
     made: dict[tuple[object, ...], ImportedLayout] = {}
     names: set[str] = set()
     for key, (env, config) in first.items():
-        own = config.extra.get("layout")
-        name = _unused(own if isinstance(own, str) and own and own not in names else env, names)
+        own = config.wordwing.layout if config.wordwing else ""
+        name = _unused(own if own and own not in names else env, names)
         made[key] = ImportedLayout(name, *to_layout(config, env, seed, notes))
     repeated = len(keys) - len(made)
     if repeated:
@@ -192,7 +192,7 @@ def _parts(
     notes: ImportNotes,
 ) -> list[list[Segment]]:
     """Runs of consecutive segments; everything that is not in them is counted."""
-    if not entry.instructions:
+    if not entry.row.instructions:
         notes.add("paragraphs without segments, left out", entry.env)
         return []
     cut = best_cut(entry, curves, stride, notes)
