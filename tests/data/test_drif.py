@@ -687,8 +687,8 @@ def test_broken_additions_of_our_own_are_named(tmp_path, extra, words):
 def test_what_is_no_workspace_is_refused(tmp_path):
     assert "there is no such folder" in complaint(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
-    assert "{train,dev,test}_annotations_7000.json is not there" in complaint(tmp_path / "empty")
-    assert "annotations 6000" in complaint(workspace(tmp_path / "ws"), annotations="6000")
+    assert "train_annotations_7000.json is not there; name a drif workspace" in complaint(tmp_path / "empty")
+    assert "train_annotations_6000.json is not there" in complaint(workspace(tmp_path / "ws"), annotations="6000")
 
 
 def test_a_workspace_without_layouts_or_paths_is_refused(tmp_path):

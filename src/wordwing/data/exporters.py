@@ -24,10 +24,9 @@ import torch
 
 from wordwing.data.dataset import Dataset
 from wordwing.data.importers.annotations import SPLITS
-from wordwing.data.importers.lani import MARK
-from wordwing.data.importers.originals import UNITY_METRE
+from wordwing.data.importers.lani import CAGE_IDS, MARK
+from wordwing.data.importers.originals import UNITY_METRE, Track, silently
 from wordwing.data.importers.paths import STRIDES, TURN
-from wordwing.data.importers.workspace import CAGE_IDS, Track, silently
 from wordwing.data.schema import Paragraph, Segment
 from wordwing.errors import WordwingError
 from wordwing.files import check_replaceable, replacing_folder

@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wordwing.data.dataset import Dataset, check_place
-from wordwing.data.importers.originals import MAX_FILE
+from wordwing.data.importers.originals import MAX_FILE, Track, silently
 from wordwing.data.importers.rooms import Rooms, build
-from wordwing.data.importers.workspace import Track, silently
 from wordwing.data.scenes import MAX_DISTANCE
 from wordwing.data.schema import MAX_TEXT, Paragraph, Segment
 from wordwing.errors import WordwingError

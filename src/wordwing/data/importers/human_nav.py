@@ -18,9 +18,8 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from wordwing.data.dataset import Dataset, check_place
-from wordwing.data.importers.originals import MAX_FILE
+from wordwing.data.importers.originals import MAX_FILE, Track, silently
 from wordwing.data.importers.rooms import Rooms, build
-from wordwing.data.importers.workspace import Track, silently
 from wordwing.data.scenes import MAX_DISTANCE
 from wordwing.data.schema import MAX_POINTS, MAX_TEXT, Paragraph, Segment
 from wordwing.errors import WordwingError

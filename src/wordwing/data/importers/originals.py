@@ -9,6 +9,7 @@ Some workspaces hold files that were converted from the one to the other, so the
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -20,6 +21,15 @@ from wordwing.world.paths import Floats
 
 MAX_FILE = 8_000_000
 """Largest file of one environment, scene or trial that is read, bytes."""
+
+
+Track = Callable[[Sequence[Any], str], Iterable[Any]]
+"""Goes through a sequence, and may show how far it is under a title."""
+
+
+def silently(rows: Sequence[Any], title: str) -> Iterable[Any]:
+    """Go through a sequence and show nothing."""
+    return rows
 
 
 def _number(value: object) -> object:
