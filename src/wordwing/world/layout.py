@@ -185,6 +185,11 @@ class Layout:
         """[L] radii of the circles that paths keep out of, metres."""
         return np.array([entry.keep_out for entry in self.landmarks], float)
 
+    @property
+    def footprints(self) -> NDArray[np.float64]:
+        """[L] radii of their footprints, metres."""
+        return np.array([entry.kind.footprint for entry in self.landmarks], float)
+
     def inside(self, points: ArrayLike) -> NDArray[np.bool_]:
         """Whether points lie within any landmark's footprint circle, at whatever height.
 
@@ -194,9 +199,8 @@ class Layout:
         Returns:
             [...] bool.
         """
-        footprints = np.array([entry.kind.footprint for entry in self.landmarks], float)
         offsets = np.asarray(points, float)[..., None, :] - self.centres  # [..., L, 2]
-        return (np.linalg.norm(offsets, axis=-1) < footprints).any(axis=-1)
+        return (np.linalg.norm(offsets, axis=-1) < self.footprints).any(axis=-1)
 
     @property
     def lake_mask(self) -> NDArray[np.bool_]:

@@ -75,11 +75,6 @@ class Track:
         return self.points - self.points[:, None]
 
     @cached_property
-    def footprints(self) -> Floats:
-        """[L] radii of the landmarks, metres."""
-        return np.array([entry.kind.footprint for entry in self.layout.landmarks])
-
-    @cached_property
     def offsets(self) -> Floats:
         """[L, K, 2] from each point to each landmark's centre, metres."""
         return self.layout.centres[:, None] - self.points
@@ -87,7 +82,7 @@ class Track:
     @cached_property
     def gaps(self) -> Floats:
         """[L, K] distance of each point from each landmark's footprint, metres."""
-        return lengths(self.offsets) - self.footprints[:, None]
+        return lengths(self.offsets) - self.layout.footprints[:, None]
 
     @cached_property
     def bearings(self) -> Floats:
