@@ -12,14 +12,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wordwing.data.schema import Window
 from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF
 from wordwing.validation import parse
 from wordwing.world.layout import MAX_LANDMARKS, OVERLAP, Layout, Placement, Placements, check_overlaps, overlap_of
-from wordwing.world.paths import Floats, lengths
+from wordwing.world.paths import Bools, Floats, lengths
 
 MAX_PIECES = 500
 """Most pieces of one scene."""
@@ -203,6 +202,6 @@ def place_window(path: Floats, keep: Floats, rng: np.random.Generator) -> Window
     return Window(round(float(x), 4), round(float(y), 4), round(yaw, 5))
 
 
-def _both(condition: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _both(condition: Bools) -> Bools:
     """Where a condition [2 Y] holds along both axes: [Y]."""
     return condition[:YAWS] & condition[YAWS:]

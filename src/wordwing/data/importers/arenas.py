@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from wordwing.data.importers.originals import MAX_FILE, Figure, Figures, Flags, ImportNotes, check_lengths, to_arena
@@ -174,7 +173,7 @@ def _standing(placed: list[Placement], env: str, notes: ImportNotes) -> tuple[Pl
     return tuple(moved)
 
 
-def _pushed(placed: list[Placement]) -> tuple[list[Placement], NDArray[np.float64]]:
+def _pushed(placed: list[Placement]) -> tuple[list[Placement], Floats]:
     """Landmarks pushed into the arena and apart, and by how much each pair still overlaps, [L, L] metres."""
     footprints = np.array([entry.kind.footprint for entry in placed])
     centres = _inside(placed)
@@ -205,7 +204,7 @@ def _inside(placed: list[Placement], centres: Floats | None = None) -> Floats:
     return centres.clip(-limit, limit)
 
 
-def _overlaps(placed: list[Placement], centres: Floats) -> NDArray[np.float64]:
+def _overlaps(placed: list[Placement], centres: Floats) -> Floats:
     """[L, L] metres by which each pair of landmarks overlaps more than a layout allows; 0 where it does not."""
     footprints = np.array([entry.kind.footprint for entry in placed])
     bottoms = np.array([entry.elevation for entry in placed])

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from wordwing.data.importers.annotations import Entry
@@ -30,7 +29,7 @@ from wordwing.files import read_json
 from wordwing.language.meaning.clauses import Clause
 from wordwing.language.tokenizer import tokenize
 from wordwing.validation import parse
-from wordwing.world.paths import Floats, lengths
+from wordwing.world.paths import Floats, Ints, lengths
 
 STRIDES = (1.0, 1.5)
 """What a step F may be, Unity metres; releases and tools differ."""
@@ -64,7 +63,7 @@ def condensed(path: Floats) -> Floats:
     return path[np.concatenate([[True], lengths(np.diff(path, axis=0)) > SAME])]
 
 
-def ends_along(path: Floats, ends: Floats) -> tuple[NDArray[np.int64], int]:
+def ends_along(path: Floats, ends: Floats) -> tuple[Ints, int]:
     """Where on a path segments end: in order along it, and together as near to the annotated ends as can be.
 
     Args:

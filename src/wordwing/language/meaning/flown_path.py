@@ -10,12 +10,12 @@ import math
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from wordwing.language.meaning.clauses import COLOURS, Reference
 from wordwing.world.fences import FENCES, distance_to_fences
 from wordwing.world.layout import Layout
-from wordwing.world.paths import Floats, lengths, path_length, points_along
+from wordwing.world.paths import Floats, Ints, lengths, path_length, points_along
 
 SPACING, MOST = 0.08, 80
 """Distance between points, metres, unless that makes more than this many intervals."""
@@ -121,7 +121,7 @@ class Track:
         return self.layout.centres[reference]
 
 
-def least(values: Floats) -> tuple[Floats, NDArray[np.int64]]:
+def least(values: Floats) -> tuple[Floats, Ints]:
     """The least of values [..., K] in each section [..., K, K], and the index of the last point that has it."""
     size = values.shape[-1]
     table = np.where(np.tri(size, dtype=bool).T, values[..., None, :], np.inf)
