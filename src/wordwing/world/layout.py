@@ -100,35 +100,35 @@ class Placement:
             raise WordwingError(
                 f"{where} is called {shown(self.name)}{hint} ({len(names)} names: wordwing data show landmarks)"
             )
-        for key in ("x", "y", "yaw", "elevation"):
-            _check_finite(getattr(self, key), key, where)
-        footprint = self.kind.footprint
+        units = dict.fromkeys(("x", "y", "elevation", "radius"), "metres") | {"yaw": "radians"}
+        for key, unit in units.items():
+            value = getattr(self, key)
+            if value is not None and not abs(value) < 1e300:
+                raise WordwingError(f"{where}: {key} is {shown(value)}; it must be a finite number of {unit}")
+        footprint, place = self.kind.footprint, f"at ({self.x:.2f}, {self.y:.2f})"
         extent = max(abs(self.x), abs(self.y))
-        if extent >= ARENA_HALF:
-            raise WordwingError(
-                f"{where} ({self.name}) at ({self.x:.2f}, {self.y:.2f}) is outside the arena; "
-                f"x and y must be between {-ARENA_HALF} and {ARENA_HALF}"
-            )
-        if extent + footprint > ARENA_HALF + PROTRUSION:
-            raise WordwingError(
-                f"{where} ({self.name}) at ({self.x:.2f}, {self.y:.2f}) reaches "
-                f"{extent + footprint - ARENA_HALF:.2f} m out of the arena; "
-                f"x and y must be between ±{ARENA_HALF - footprint:.2f}"
-            )
-        if not 0 <= self.elevation <= MAX_ELEVATION:
-            raise WordwingError(
-                f"{where} ({self.name}) has elevation {self.elevation}; it must be between 0, the floor, "
-                f"and {MAX_ELEVATION} m"
-            )
-        if abs(self.yaw) > MAX_YAW:
-            raise WordwingError(f"{where} ({self.name}) has yaw {self.yaw}; radians between ±{MAX_YAW} are enough")
-        if self.radius is not None:
-            _check_finite(self.radius, "radius", where)
-            if not footprint <= self.radius <= ARENA_HALF:
-                raise WordwingError(
-                    f"{where} ({self.name}) has radius {self.radius}; "
-                    f"it must be between its footprint, {footprint}, and {ARENA_HALF}"
-                )
+        out = f"{extent + footprint - ARENA_HALF:.2f} m out of the arena"
+        checks = (
+            (
+                extent < ARENA_HALF,
+                f"{place} is outside the arena; x and y must be between {-ARENA_HALF} and {ARENA_HALF}",
+            ),
+            (
+                extent + footprint <= ARENA_HALF + PROTRUSION,
+                f"{place} reaches {out}; x and y must be between ±{ARENA_HALF - footprint:.2f}",
+            ),
+            (
+                0 <= self.elevation <= MAX_ELEVATION,
+                f"has elevation {self.elevation}; it must be between 0, the floor, and {MAX_ELEVATION} m",
+            ),
+            (abs(self.yaw) <= MAX_YAW, f"has yaw {self.yaw}; radians between ±{MAX_YAW} are enough"),
+            (
+                self.radius is None or footprint <= self.radius <= ARENA_HALF,
+                f"has radius {self.radius}; it must be between its footprint, {footprint}, and {ARENA_HALF}",
+            ),
+        )
+        if (mistake := next((sentence for good, sentence in checks if not good), None)) is not None:
+            raise WordwingError(f"{where} ({self.name}) {mistake}")
 
 
 _MeshIndex = Annotated[int, Field(ge=0, lt=LAKE_MESH)]
@@ -230,7 +230,6 @@ class Layout:
         Args:
             where: Begins the sentence: the file, or what else the layout is.
         """
-        _check_finite(self.arena, "arena", where)
         if not math.isclose(self.arena, ARENA_SIZE, abs_tol=1e-9):
             raise WordwingError(f"{where}: the arena is {self.arena} m; the only size supported is {ARENA_SIZE}")
         if len(self.landmarks) > MAX_LANDMARKS:
@@ -240,7 +239,7 @@ class Layout:
         check_overlaps(self.landmarks, where, OVERLAP)
         before: tuple[int, int] | None = None
         for number, cell in enumerate(self.lakes, start=1):
-            if len(cell) != 2 or not all(_is_mesh_index(index) for index in cell):
+            if len(cell) != 2 or not all(isinstance(index, int) and 0 <= index < LAKE_MESH for index in cell):
                 raise WordwingError(
                     f"{where}: lake cell {number} is {shown(cell)}; "
                     f"a cell is two whole numbers from 0 to {LAKE_MESH - 1}"
@@ -321,13 +320,3 @@ def _cells(runs: Sequence[tuple[int, int, int]], where: str) -> tuple[tuple[int,
             raise WordwingError(f"{which} covers cell {min(twice)} again; a cell may be in one run only")
         cells |= covered
     return tuple(sorted(cells))
-
-
-def _is_mesh_index(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LAKE_MESH
-
-
-def _check_finite(value: float, key: str, where: str) -> None:
-    if not abs(value) < 1e300:
-        unit = "radians" if key == "yaw" else "metres"
-        raise WordwingError(f"{where}: {key} is {shown(value)}; it must be a finite number of {unit}")
