@@ -13,7 +13,7 @@ import bombs
 from small_evaluation import bare_dataset, save_policy
 from small_study import small_study
 from wordwing.data.dataset import MAX_META, Dataset
-from wordwing.data.importers import human_nav
+from wordwing.data.importers import houses
 from wordwing.data.importers.annotations import read_annotations
 from wordwing.data.importers.originals import ImportNotes
 from wordwing.errors import WordwingError
@@ -132,13 +132,13 @@ def test_packed_files_that_are_damaged_or_too_large_get_one_sentence(tmp_path, d
 
 
 def test_an_import_ends_where_a_split_has_unpacked_too_much(tmp_path, monkeypatch):
-    monkeypatch.setattr(human_nav, "MAX_UNPACKED", 1_000_000)
+    monkeypatch.setattr(houses, "MAX_UNPACKED", 1_000_000)
     (tmp_path / "scenes.json").write_text('{"a": []}')
     row = {"scene": "a", "segments": [{"instruction": "go", "start_yaw": 0, "end_yaw": 0, "path": [[0, 0]]}]}
     with lzma.open(tmp_path / "train.jsonl.xz", "wt") as file:
         file.writelines(json.dumps({"id": f"{number}", **row}) + "\n" for number in range(10_000))
     with pytest.raises(WordwingError, match=r"train\.jsonl\.xz: it has more than 1 MB, unpacked"):
-        human_nav.read_human_nav(tmp_path)
+        houses.read_human_nav(tmp_path)
 
 
 def test_a_vocabulary_has_so_many_words_at_most(tmp_path):

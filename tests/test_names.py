@@ -108,7 +108,7 @@ def test_an_import_that_cannot_be_used_does_not_replace_a_dataset(tmp_path):
     root = workspace(tmp_path / "drif")
     import_drif(root, tmp_path / "made")
     (root / "wordwing.json").write_text(json.dumps({"name": "mine", "steps": 20_000}), "utf-8")
-    with pytest.raises(WordwingError, match="a flight would have 20000 steps; it must have from 1 to 10000"):
+    with pytest.raises(WordwingError, match="is 20000; it must be a whole number from 1 to 10,000"):
         import_drif(root, tmp_path / "made")
     assert Dataset(tmp_path / "made").meta["source"] == "drif"
 

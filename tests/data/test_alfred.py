@@ -8,8 +8,7 @@ import pytest
 
 from house_rooms import write_human_nav
 from wordwing.data.dataset import FILES, Dataset
-from wordwing.data.importers.alfred import import_alfred, read_alfred
-from wordwing.data.importers.human_nav import import_human_nav
+from wordwing.data.importers.houses import import_alfred, import_human_nav, read_alfred
 from wordwing.data.importers.rooms import build
 from wordwing.errors import WordwingError
 

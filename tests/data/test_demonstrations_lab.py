@@ -17,13 +17,14 @@ from wordwing.data.demonstrations.archive import Demonstrations, decode, encode
 from wordwing.data.demonstrations.flying import fly_lab, single_segments
 from wordwing.data.demonstrations.selection import Selection, _Block, _Entry, _exactly, select
 from wordwing.data.generating import Chunk, make
-from wordwing.data.schema import Paragraph, Segment, length
+from wordwing.data.schema import Paragraph, Segment
 from wordwing.errors import WordwingError
 from wordwing.execution.environments import flight_seed
 from wordwing.execution.runner import fly
 from wordwing.lab.vehicle import LabVehicle
 from wordwing.policies.oracle import Oracle
 from wordwing.world.catalogue import landmarks
+from wordwing.world.paths import path_length
 from wordwing.world.samplers import sample_layout
 
 KINDS = {entry.name for entry in landmarks("cage")}
@@ -155,7 +156,11 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 @pytest.fixture(scope="module")
 def choice(dataset) -> Selection:
     """Three paragraphs with one or two of their segments: four short flights."""
-    paragraphs = sorted(dataset.paragraphs("train"), key=lambda p: sum(map(length, p.segments[:2])))[:3]
+
+    def flown(paragraph):
+        return sum(path_length(segment.path) for segment in paragraph.segments[:2])
+
+    paragraphs = sorted(dataset.paragraphs("train"), key=flown)[:3]
     short = [replace(p, segments=p.segments[:count]) for p, count in zip(paragraphs, (2, 1, 1), strict=True)]
     return Selection(tuple(short), {"half": [short[0].id, short[2].id], "tenth": [short[2].id]})
 

@@ -488,7 +488,7 @@ def test_only_what_overlaps_is_left_out(rng):
     for _ in range(25):
         crowd = rng.uniform(900, 1020, (8, 2)).round()
         places = np.concatenate([[[200.0, 200.0]], crowd])
-        heap = Config("heap", ("Column", *rng.choice(names, 8)), places, (None,) * 9, (True,) * 9, (), {})
+        heap = Config(["Column", *rng.choice(names, 8)], *places.T.tolist())
         layout, _ = to_layout(heap, "1", 0, ImportNotes())
         assert (layout.landmarks[0].name, layout.landmarks[0].x) == ("Column", pytest.approx(-1.41))
 
@@ -497,17 +497,15 @@ def test_any_heap_of_landmarks_becomes_a_layout_that_stands(rng):
     names = [entry.name for entry in landmarks("field")]
     for _ in range(25):
         count = int(rng.integers(1, 60))
-        heap = Config(
-            "heap", tuple(rng.choice(names, count)), rng.uniform(-20, 1020, (count, 2)).round(), (100.0,) * count,
-            (True,) * count, (), {},
-        )  # fmt: skip
+        centres = rng.uniform(-20, 1020, (count, 2)).round()
+        heap = Config(list(rng.choice(names, count)), *centres.T.tolist(), [100.0] * count)
         notes = ImportNotes()
         layout, whole = to_layout(heap, "1", 0, notes)
         layout.validate()
         lost = sum(number for what, number in notes.counts.items() if "left out" in what)
         assert len(layout.landmarks) + lost == count
         assert whole == (lost == 0)
-        places = {(round(x, 3), round(z, 3)) for x, z in heap.places}
+        places = {(round(x, 3), round(z, 3)) for x, z in centres}
         for standing in layout.landmarks:
             x, z = standing.x / 0.0047 + 500, standing.y / 0.0047 + 500
             assert min(math.hypot(x - a, z - b) for a, b in places) * 0.0047 <= 0.25 + 1e-3
@@ -520,7 +518,7 @@ def test_what_stands_well_is_not_touched(rng):
         if min(math.dist(a, b) for a, b in combinations(places, 2)) < 260:
             continue
         notes = ImportNotes()
-        row = Config("cage", tuple(rng.choice(names, 5)), places, (100.0,) * 5, (True,) * 5, (), {})
+        row = Config(list(rng.choice(names, 5)), *places.T.tolist(), [100.0] * 5)
         layout, whole = to_layout(row, "6000", 0, notes)
         np.testing.assert_allclose(layout.centres, (places - 500) * 0.0047, atol=1e-5)
         assert whole
@@ -577,12 +575,12 @@ def test_an_empty_curve_is_as_good_as_none(tmp_path):
         ({"start_x": [250.0]}, '"start_x" has 1 values, but "instructions" has 2'),
         ({"end_z": None}, '"end_z" is null'),
         ({"start_rot": [0.0, math.nan]}, '"start_rot" has NaN in it'),
-        ({"start_z": ["inf", 0]}, '"start_z" has "inf" in it'),
-        ({"end_x": [[1], 2]}, '"end_x" has a list in it'),
+        ({"start_z": ["inf", 0]}, '"start_z" has Infinity in it'),
+        ({"end_x": [[1], 2]}, '"end_x" has a list of 1 in it'),
         ({"end_x": ["far", 2]}, '"end_x" has "far" in it'),
         ({"moves": ["F"]}, '"moves" has 1 values'),
         ({"moves": [1, 2]}, '"moves" has 1 in it'),
-        ({"valid": "maybe"}, '"valid" has "maybe" in it'),
+        ({"valid": "maybe"}, '"valid" is "maybe"; it must be true or false'),
         ({"config_file": 3}, '"config_file" is 3'),
     ],
 )
@@ -598,7 +596,7 @@ def test_a_wrong_entry_is_named(tmp_path, changes, words):
 def test_a_missing_key_is_named(tmp_path, key):
     row = entry()
     del row[key]
-    assert f'entry 1 (id 12): there is no "{key}"' in complaint(workspace(tmp_path / "ws", [row]))
+    assert f'entry 1 (id 12): "{key}" is missing; it must be a list' in complaint(workspace(tmp_path / "ws", [row]))
 
 
 @pytest.mark.parametrize(
@@ -608,7 +606,7 @@ def test_a_missing_key_is_named(tmp_path, key):
         (" \n", "empty"),
         ('[{"id": "12", "instr', "line 1, column 15"),
         ("[" * 100_000, "not valid JSON"),
-        ('{"a": 1}', "annotations are a list"),
+        ('{"a": 1}', "this is an object; it must be a list"),
         ("[3]", "entry 1 is 3"),
         ("[null]", "entry 1 is null"),
         ("9" * 5000, "not valid JSON"),
@@ -630,15 +628,15 @@ def test_bytes_that_are_no_text_are_named(tmp_path):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("[]", "a layout is an object"),
-        ("{}", 'there is no "landmarkName"'),
+        ("[]", "it must be an object"),
+        ("{}", '"landmarkName" is missing'),
         (config() | {"landmarkName": [1, 2]}, '"landmarkName" has 1 in it'),
         (config() | {"xPos": [1]}, '"xPos" has 1 values, but "landmarkName" has 2'),
         (config() | {"zPos": [1, math.nan]}, '"zPos" has NaN in it'),
         (config() | {"radius": "big"}, '"radius" is "big"'),
         (config() | {"isEnabled": [True, 7]}, '"isEnabled" has 7 in it'),
         (config() | {"lakeCoords": {"x": 1}}, '"lakeCoords" is an object'),
-        (config() | {"lakeCoords": [3]}, '"lakeCoords" has 3 in it'),
+        (config() | {"lakeCoords": [3]}, "lakeCoord 1 is 3"),
         (config() | {"lakeCoords": [{"x": 1, "y": math.inf}]}, "Infinity"),
         (config() | {"wordwing": {"landmarks": [{}]}}, '"wordwing"'),
         (config() | {"wordwing": {"landmarks": [{}, {"size": 3}]}}, '"wordwing"'),
@@ -654,11 +652,11 @@ def test_a_broken_layout_file_is_named(tmp_path, content, words):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("[]", "a curve is an object"),
-        ("{}", 'there is no "x_array"'),
+        ("[]", "it must be an object"),
+        ("{}", '"x_array" is missing'),
         (curve() | {"z_array": [1]}, '"z_array" has 1 values, but "x_array" has 5'),
         (curve() | {"x_array": [1, 2, 3, 4, None]}, '"x_array" has null in it'),
-        (curve([(500, 500)] * 10_001), "10001 points"),
+        (curve([(500, 500)] * 10_001), '"x_array" is a list of 10001'),
         ("", "empty"),
     ],
 )
@@ -689,8 +687,8 @@ def test_broken_additions_of_our_own_are_named(tmp_path, extra, words):
 def test_what_is_no_workspace_is_refused(tmp_path):
     assert "there is no such folder" in complaint(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
-    assert "{train,dev,test}_annotations_7000.json is not there" in complaint(tmp_path / "empty")
-    assert "annotations 6000" in complaint(workspace(tmp_path / "ws"), annotations="6000")
+    assert "train_annotations_7000.json is not there; name a drif workspace" in complaint(tmp_path / "empty")
+    assert "train_annotations_6000.json is not there" in complaint(workspace(tmp_path / "ws"), annotations="6000")
 
 
 def test_a_workspace_without_layouts_or_paths_is_refused(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from house_rooms import leg, random_furniture, random_paragraph, write_human_nav
 from wordwing import files
 from wordwing.data.dataset import FILES, Dataset
-from wordwing.data.importers.human_nav import import_human_nav
+from wordwing.data.importers.houses import import_human_nav
 from wordwing.data.importers.rooms import held_out
 from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF

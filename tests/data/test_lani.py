@@ -138,7 +138,7 @@ def test_entries_without_a_layout_file_are_named(tmp_path):
 def test_what_is_no_release_is_refused(tmp_path):
     assert "there is no such folder" in complaint(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
-    assert "{train,dev,test}_annotations_6000.json is not there" in complaint(tmp_path / "empty")
+    assert "train_annotations_6000.json is not there; name the LANI release" in complaint(tmp_path / "empty")
     root = release(tmp_path / "lani", [entry(valid=False)])
     assert "of 1 paragraphs none is wanted" in complaint(root)
 

@@ -6,9 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from wordwing.data.schema import Paragraph, Segment, Window, joined, length
+from wordwing.data.schema import Paragraph, Segment, Window, joined
 from wordwing.errors import WordwingError
 from wordwing.language.meaning.clauses import Clause
+from wordwing.world.paths import path_length
 
 LANDMARKS = {"yard": 3, "room": 5}
 
@@ -70,7 +71,7 @@ def test_joined_segments_are_one_path_with_each_shared_point_once():
     assert both.instruction == "go on stop"
     assert (both.start_xy, both.start_yaw) == (first.start_xy, 0.3)
     assert both.path.tolist() == [[0, 0], [1, 0], [1, 1], [1, 1.2], [0, 1.2]]
-    assert length(both) == pytest.approx(1 + 1 + 0.2 + 1)
+    assert path_length(both.path) == pytest.approx(1 + 1 + 0.2 + 1)
     assert joined((first,)) is first
     assert len(first.path) == 2
 
@@ -78,7 +79,7 @@ def test_joined_segments_are_one_path_with_each_shared_point_once():
 def test_segments_of_one_point_can_be_joined():
     here = segment("turn around", (0.5, 0.5))
     assert joined((here, here)).path.tolist() == [[0.5, 0.5]]
-    assert length(here) == 0
+    assert path_length(here.path) == 0
     there = segment("go", (0.5, 0.5), (1, 1))
     assert joined((here, there)).path.tolist() == [[0.5, 0.5], [1, 1]]
 

@@ -173,7 +173,7 @@ def human_nav(
         hold_out: How many training rooms become the split dev-unseen; 0 for none.
         skip_unknown: Leave out furniture that wordwing does not know, instead of stopping.
     """
-    from wordwing.data.importers.human_nav import import_human_nav
+    from wordwing.data.importers.houses import import_human_nav
 
     check_seed(seed)
     check_at_least("hold-out", hold_out, 0)
@@ -195,7 +195,7 @@ def alfred(
         seed: Chooses where in its room each instruction's arena lies, and which rooms are held out.
         hold_out: How many training rooms become the split dev-unseen; 0 for none.
     """
-    from wordwing.data.importers.alfred import import_alfred
+    from wordwing.data.importers.houses import import_alfred
 
     check_seed(seed)
     check_at_least("hold-out", hold_out, 0)

@@ -127,7 +127,7 @@ _Piece = HouseJob | tuple[Job, Chunk]
 def _do(piece: _Piece) -> Made | None:
     if isinstance(piece, tuple):
         return make(piece[1])
-    from wordwing.data.importers.human_nav import import_human_nav
+    from wordwing.data.importers.houses import import_human_nav
 
     import_human_nav(piece.source, piece.folder, seed=piece.seed)
     return None

@@ -16,9 +16,10 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from io import BufferedReader
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -148,8 +149,8 @@ class Dataset:
         """A hash of all that a demonstration depends on: where things stand, and the paths."""
         digest = hashlib.sha256()
         for name in ("paragraphs.jsonl", "layouts.jsonl"):
-            with _open(self.folder / name) as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
+            content = b"".join(read_lines(self.folder / name, MAX_LINE))
+            digest.update(hashlib.sha256(content).digest())
         return digest.hexdigest()
 
     def label(self, split: str) -> str:
@@ -256,13 +257,10 @@ class Dataset:
             raise WordwingError(f'{self.folder}: there is no layout "{name}"')
         path = self.folder / "layouts.jsonl"
         where = f'{path}: "{name}"'
-        with _open(path) as file:
+        row = None
+        with suppress(OSError, WordwingError), open(path, "rb") as file:
             file.seek(self._lines[name][0])
-            line = file.readline(MAX_LINE)
-        try:
-            row = parse_json(_LayoutLine, line, where)
-        except WordwingError:
-            row = None
+            row = parse_json(_LayoutLine, file.readline(MAX_LINE), where)
         if row is None or row.id != name:
             raise WordwingError(f"{where} is no longer where it was; the file was changed while it was read")
         if row.scene is not None:
@@ -355,14 +353,16 @@ def _printable(value: Any) -> Any:
 
 
 def _meta(source: Source, entries: list[Paragraph]) -> dict[str, Any]:
-    counts: dict[str, dict[str, int]] = {}
-    for entry in entries:
-        row = counts.setdefault(entry.split, {"paragraphs": 0, "layouts": 0, "segments": 0, "instructions": 0})
-        row["paragraphs"] += 1
-        row["segments"] += len(entry.segments)
-        row["instructions"] += sum(1 for _ in entry.instructions())
-    for split, row in counts.items():
-        row["layouts"] = len({entry.layout for entry in entries if entry.split == split})
+    """What goes into `meta.json`; paragraphs are sorted by split."""
+    counts = {}
+    for split, group in groupby(entries, key=lambda entry: entry.split):
+        rows = list(group)
+        counts[split] = {
+            "paragraphs": len(rows),
+            "layouts": len({entry.layout for entry in rows}),
+            "segments": sum(len(entry.segments) for entry in rows),
+            "instructions": sum(1 for entry in rows for _ in entry.instructions()),
+        }
     return {
         "schema": SCHEMA,
         "source": source.name,
@@ -402,10 +402,3 @@ def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
     """Where each line of a file is, for complaints, and the line."""
     for number, line in enumerate(read_lines(path, MAX_LINE), start=1):
         yield f"{path}: line {number}", line
-
-
-def _open(path: Path) -> BufferedReader:
-    try:
-        return open(path, "rb")
-    except OSError as error:
-        raise WordwingError(f"{path}: cannot be read ({error.strerror})") from None

@@ -24,10 +24,9 @@ import torch
 
 from wordwing.data.dataset import Dataset
 from wordwing.data.importers.annotations import SPLITS
-from wordwing.data.importers.lani import MARK
-from wordwing.data.importers.originals import UNITY_METRE
+from wordwing.data.importers.lani import CAGE_IDS, MARK
+from wordwing.data.importers.originals import UNITY_METRE, Track, silently
 from wordwing.data.importers.paths import STRIDES, TURN
-from wordwing.data.importers.workspace import CAGE_IDS, Track, silently
 from wordwing.data.schema import Paragraph, Segment
 from wordwing.errors import WordwingError
 from wordwing.files import check_replaceable, replacing_folder
@@ -77,7 +76,7 @@ def _write(dataset: Dataset, paragraphs: list[Paragraph], root: Path, track: Tra
         x, z = _listed(world_to_config(torch.from_numpy(points)))
         _write_json(
             configs / "configs" / f"random_config_{number}.json",
-            _config(layouts[paragraph.layout]) | _own_layout(paragraph.layout, layouts[paragraph.layout]),
+            _config(paragraph.layout, layouts[paragraph.layout]),
         )
         for name in ("paths/random_curve", "anno_paths/anno_curve"):
             _write_json(configs / f"{name}_{number}.json", {"x_array": x, "z_array": z})
@@ -108,7 +107,7 @@ def _numbers(paragraphs: list[Paragraph], layouts: Iterable[Layout]) -> Iterator
         free += 1
 
 
-def _config(layout: Layout) -> dict[str, Any]:
+def _config(name: str, layout: Layout) -> dict[str, Any]:
     x, z = _listed(world_to_config(torch.from_numpy(layout.centres)))
     return {
         "landmarkName": [entry.name for entry in layout.landmarks],
@@ -117,12 +116,13 @@ def _config(layout: Layout) -> dict[str, Any]:
         "radius": (layout.keep_out / CONFIG_UNIT).round(DIGITS).tolist(),
         "isEnabled": [True] * len(layout.landmarks),
         "lakeCoords": [{"x": i, "y": j} for i, j in layout.lakes],
+        "wordwing": {
+            "layout": name,
+            "landmarks": [
+                {"yaw": one.yaw, "elevation": one.elevation, "radius": one.radius} for one in layout.landmarks
+            ],
+        },
     }
-
-
-def _own_layout(name: str, layout: Layout) -> dict[str, Any]:
-    rows = [{"yaw": entry.yaw, "elevation": entry.elevation, "radius": entry.radius} for entry in layout.landmarks]
-    return {"wordwing": {"layout": name, "landmarks": rows}}
 
 
 def _curve(segments: tuple[Segment, ...]) -> tuple[Floats, list[list[int]]]:

@@ -13,13 +13,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wordwing.data.scenes import MAX_DISTANCE, MAX_PIECES, Scene
 from wordwing.errors import WordwingError, did_you_mean
 from wordwing.world.catalogue import landmark, landmarks
 from wordwing.world.layout import OVERLAP, Placement
-from wordwing.world.paths import Floats, lengths, line_distance
+from wordwing.world.paths import Bools, Floats, lengths, line_distance
 
 MAX_MOVE = 0.25
 """Farthest that a piece is moved to make room, metres: less than people's own vagueness about "in front of"."""
@@ -207,7 +206,7 @@ class _Room:
         self.footprints = np.array([kind.footprint for kind in kinds], float)
         self.heights = np.array([kind.height for kind in kinds], float)
         self.ranks = [NAMED.index(name) if name in NAMED else len(NAMED) for name in self.names]
-        self.apart: NDArray[np.float64] = lengths(self.centres[:, None] - self.centres)  # [L, L]
+        self.apart: Floats = lengths(self.centres[:, None] - self.centres)  # [L, L]
 
     def solve(self) -> _Spots:
         order = sorted(range(len(self.names)), key=lambda i: (self.names[i] in HOSTS, self.ranks[i], i))
@@ -256,7 +255,7 @@ class _Room:
         over = apart < self.footprints[others] + self.footprints[index] - 1e-6
         found: list[_Spot] = []
 
-        def consider(elevation: float, host: int | None, allowed: NDArray[np.bool_], price: float) -> None:
+        def consider(elevation: float, host: int | None, allowed: Bools, price: float) -> None:
             beside = (bottoms < elevation + self.heights[index] - OVERLAP) & (elevation < tops - OVERLAP)
             free = allowed & ~over[:, beside].any(axis=1)
             if free.any():

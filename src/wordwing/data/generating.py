@@ -84,22 +84,19 @@ def paragraph_count(corpus: Generated, share: float = 1.0) -> int:
 
 def chunks(corpus: Generated, seed: int, share: float = 1.0) -> list[Chunk]:
     """All the work for a corpus, or for a share of it."""
-    found = []
-    for split, size in SIZES[corpus].items():
-        total = max(round(size * share), BLOCK[corpus])
-        for first in range(0, total, CHUNK):
-            found.append(Chunk(corpus, split, seed, first, min(CHUNK, total - first)))
-    return found
+    totals = {split: max(round(size * share), BLOCK[corpus]) for split, size in SIZES[corpus].items()}
+    return [
+        Chunk(corpus, split, seed, first, min(CHUNK, total - first))
+        for split, total in totals.items()
+        for first in range(0, total, CHUNK)
+    ]
 
 
 def collect(results: Iterable[Made]) -> Made:
     """Put what `make` returned together, in the order of the chunks."""
-    layouts: dict[str, Layout] = {}
-    paragraphs: list[Paragraph] = []
-    for made in results:
-        layouts |= made[0]
-        paragraphs += made[1]
-    return layouts, paragraphs
+    made = list(results)
+    layouts = {name: layout for layouts, _ in made for name, layout in layouts.items()}
+    return layouts, [paragraph for _, paragraphs in made for paragraph in paragraphs]
 
 
 def make(chunk: Chunk) -> Made:

@@ -9,18 +9,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wordwing.data.schema import Window
 from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF
 from wordwing.validation import parse
-from wordwing.world.layout import MAX_LANDMARKS, OVERLAP, Layout, Placement, PlacementRows, placements
-from wordwing.world.paths import Floats, lengths
+from wordwing.world.layout import MAX_LANDMARKS, OVERLAP, Layout, Placement, Placements, check_overlaps, overlap_of
+from wordwing.world.paths import Bools, Floats, lengths
 
 MAX_PIECES = 500
 """Most pieces of one scene."""
@@ -85,14 +83,7 @@ class Scene:
                     f"{where}: landmark {number} ({entry.name}) is at ({entry.x:.6g}, {entry.y:.6g}); "
                     f"x and y must be between ±{MAX_DISTANCE:g} m"
                 )
-        for (i, a), (j, b) in combinations(enumerate(self.landmarks, start=1), 2):
-            if collide(a, b):
-                apart = a.kind.footprint + b.kind.footprint
-                raise WordwingError(
-                    f"{where}: landmark {j} ({b.name}) overlaps landmark {i} ({a.name}) by "
-                    f"{apart - math.hypot(a.x - b.x, a.y - b.y):.2f} m; "
-                    f"their centres must be at least {apart:.2f} m apart"
-                )
+        check_overlaps(self.landmarks, where, TOUCH)
 
     def to_json(self) -> list[dict[str, Any]]:
         """The landmarks as in a layout file: fields with default values left out."""
@@ -106,7 +97,7 @@ class Scene:
             rows: The parsed list of landmarks.
             where: Begins each complaint.
         """
-        scene = cls(placements(parse(PlacementRows, rows, where)))
+        scene = cls(parse(Placements, rows, where))
         scene.validate(where)
         return scene
 
@@ -140,14 +131,8 @@ class Scene:
     def _room(self, index: int, elevation: float, others: dict[int, float]) -> bool:
         """Whether a piece may stand where it is at another height, among others at theirs."""
         piece = replace(self.landmarks[index], elevation=elevation)
-        return not any(collide(piece, replace(self.landmarks[i], elevation=e)) for i, e in others.items())
-
-
-def collide(a: Placement, b: Placement) -> bool:
-    """Whether two pieces are in the same place at the same height; `Layout.validate` refuses a little less."""
-    overlap = a.kind.footprint + b.kind.footprint - math.hypot(a.x - b.x, a.y - b.y)
-    low, high = (a, b) if a.elevation <= b.elevation else (b, a)
-    return overlap > TOUCH and low.elevation + low.kind.height - high.elevation > OVERLAP
+        others_there = (replace(self.landmarks[i], elevation=e) for i, e in others.items())
+        return all(overlap_of(piece, other) <= TOUCH for other in others_there)
 
 
 MARGIN = 0.2
@@ -217,6 +202,6 @@ def place_window(path: Floats, keep: Floats, rng: np.random.Generator) -> Window
     return Window(round(float(x), 4), round(float(y), 4), round(yaw, 5))
 
 
-def _both(condition: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _both(condition: Bools) -> Bools:
     """Where a condition [2 Y] holds along both axes: [Y]."""
     return condition[:YAWS] & condition[YAWS:]

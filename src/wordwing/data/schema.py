@@ -19,7 +19,7 @@ from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF
 from wordwing.language.meaning.clauses import Clause
 from wordwing.validation import Array, Label, Point, Pose2, numbered, parse_json
-from wordwing.world.paths import Floats, path_length
+from wordwing.world.paths import Floats
 
 MAX_TEXT = 2000
 """Longest sentence, characters."""
@@ -225,8 +225,3 @@ class _ParagraphRow:
     layout: Label
     segments: Annotated[tuple[_SegmentRow, ...], numbered("segment", first=0)]
     windows: tuple[_WindowRow, ...] = _ABSENT
-
-
-def length(segment: Segment) -> float:
-    """Length of the demonstrated path, metres."""
-    return path_length(segment.path)

@@ -12,10 +12,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from wordwing.data.dataset import Dataset
-from wordwing.data.schema import Instruction, Paragraph, Segment, length
+from wordwing.data.schema import Instruction, Paragraph, Segment
 from wordwing.frames import ARENA_SIZE
 from wordwing.language.meaning.clauses import Kind
 from wordwing.language.tokenizer import tokenize
+from wordwing.world.paths import path_length
 from wordwing.world.visibility import goal_ahead
 
 
@@ -233,7 +234,7 @@ def _add(instruction: Instruction, row: Row) -> None:
     segment = instruction.segment
     row.instructions += 1
     row.tokens += len(tokenize(segment.instruction))
-    row.metres += length(segment)
+    row.metres += path_length(segment.path)
     row.visible += goal_ahead(segment.start_xy, segment.start_yaw, segment.path[-1])
     x, y = segment.start_xy
     row.reflected += math.dist((-x, -y), segment.path[-1]) < HIT

@@ -21,7 +21,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, GetPydanticSchema
 
 from wordwing.errors import WordwingError, did_you_mean, shown
 from wordwing.files import read_text, replacing
@@ -49,27 +49,33 @@ OVERLAP = 0.01
 """How deep two landmarks may enter each other, sideways or in height, metres."""
 
 
+_Metres = Annotated[float, Field(gt=-1e300, lt=1e300, description="a finite number of metres")]
+_Radians = Annotated[float, Field(gt=-1e300, lt=1e300, description="a finite number of radians")]
+_NoneOrMetres = Annotated[float | None, GetPydanticSchema(lambda _source, handler: handler(_Metres))]
+"""None here, but never null in a file, where it is left out."""
+
+
 @dataclass(frozen=True)
 class Placement:
     """One landmark of a layout: what it is and where it stands."""
 
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
     name: str
     """A name of the catalogue."""
-    x: float
-    y: float
+    x: _Metres
+    y: _Metres
     """Its centre, metres, world frame: origin at the arena's centre; in images x up, y left."""
-    yaw: float = 0.0
+    yaw: _Radians = 0.0
     """Where its front (local +x) points, radians, counter-clockwise from world x."""
-    elevation: float = 0.0
+    elevation: _Metres = 0.0
     """Height of the surface it stands on, metres; more than 0 for furniture on furniture."""
-    radius: float | None = None
+    radius: _NoneOrMetres = None
     """Radius of the circle that paths keep out of, metres; None for the catalogue's."""
 
     def to_json(self) -> dict[str, Any]:
         """As in a layout file: fields with default values left out."""
-        return {
-            key: getattr(self, key) for key in _KEYS if key not in _OPTIONAL or getattr(self, key) != _OPTIONAL[key]
-        }
+        return {field.name: value for field in fields(self) if (value := getattr(self, field.name)) != field.default}
 
     @property
     def kind(self) -> Landmark:
@@ -94,79 +100,69 @@ class Placement:
             raise WordwingError(
                 f"{where} is called {shown(self.name)}{hint} ({len(names)} names: wordwing data show landmarks)"
             )
-        for key in ("x", "y", "yaw", "elevation"):
-            _number(getattr(self, key), key, where)
-        footprint = self.kind.footprint
+        units = dict.fromkeys(("x", "y", "elevation", "radius"), "metres") | {"yaw": "radians"}
+        for key, unit in units.items():
+            value = getattr(self, key)
+            if value is not None and not abs(value) < 1e300:
+                raise WordwingError(f"{where}: {key} is {shown(value)}; it must be a finite number of {unit}")
+        footprint, place = self.kind.footprint, f"at ({self.x:.2f}, {self.y:.2f})"
         extent = max(abs(self.x), abs(self.y))
-        if extent >= ARENA_HALF:
-            raise WordwingError(
-                f"{where} ({self.name}) at ({self.x:.2f}, {self.y:.2f}) is outside the arena; "
-                f"x and y must be between {-ARENA_HALF} and {ARENA_HALF}"
-            )
-        if extent + footprint > ARENA_HALF + PROTRUSION:
-            raise WordwingError(
-                f"{where} ({self.name}) at ({self.x:.2f}, {self.y:.2f}) reaches "
-                f"{extent + footprint - ARENA_HALF:.2f} m out of the arena; "
-                f"x and y must be between ±{ARENA_HALF - footprint:.2f}"
-            )
-        if not 0 <= self.elevation <= MAX_ELEVATION:
-            raise WordwingError(
-                f"{where} ({self.name}) has elevation {self.elevation}; it must be between 0, the floor, "
-                f"and {MAX_ELEVATION} m"
-            )
-        if abs(self.yaw) > MAX_YAW:
-            raise WordwingError(f"{where} ({self.name}) has yaw {self.yaw}; radians between ±{MAX_YAW} are enough")
-        if self.radius is not None:
-            radius = _number(self.radius, "radius", where)
-            if not footprint <= radius <= ARENA_HALF:
-                raise WordwingError(
-                    f"{where} ({self.name}) has radius {radius}; "
-                    f"it must be between its footprint, {footprint}, and {ARENA_HALF}"
-                )
+        out = f"{extent + footprint - ARENA_HALF:.2f} m out of the arena"
+        checks = (
+            (
+                extent < ARENA_HALF,
+                f"{place} is outside the arena; x and y must be between {-ARENA_HALF} and {ARENA_HALF}",
+            ),
+            (
+                extent + footprint <= ARENA_HALF + PROTRUSION,
+                f"{place} reaches {out}; x and y must be between ±{ARENA_HALF - footprint:.2f}",
+            ),
+            (
+                0 <= self.elevation <= MAX_ELEVATION,
+                f"has elevation {self.elevation}; it must be between 0, the floor, and {MAX_ELEVATION} m",
+            ),
+            (abs(self.yaw) <= MAX_YAW, f"has yaw {self.yaw}; radians between ±{MAX_YAW} are enough"),
+            (
+                self.radius is None or footprint <= self.radius <= ARENA_HALF,
+                f"has radius {self.radius}; it must be between its footprint, {footprint}, and {ARENA_HALF}",
+            ),
+        )
+        if (mistake := next((sentence for good, sentence in checks if not good), None)) is not None:
+            raise WordwingError(f"{where} ({self.name}) {mistake}")
 
 
-_Metres = Annotated[float, Field(gt=-1e300, lt=1e300, description="a finite number of metres")]
 _MeshIndex = Annotated[int, Field(ge=0, lt=LAKE_MESH)]
 _Run = Annotated[
     tuple[_MeshIndex, _MeshIndex, _MeshIndex],
     Field(description=f"three whole numbers from 0 to {LAKE_MESH - 1}, [i, first j, last j]"),
 ]
-_ABSENT: Any = None
-"""The value of a key that may be missing, but not null."""
-
-
-@dataclass(frozen=True)
-class PlacementRow:
-    """A landmark as a file has it; whether it can stand there `Placement.validate` says."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
-    name: str
-    x: _Metres
-    y: _Metres
-    yaw: Annotated[float, Field(gt=-1e300, lt=1e300, description="a finite number of radians")] = 0.0
-    elevation: _Metres = 0.0
-    radius: _Metres = _ABSENT
-
-
-PlacementRows = Annotated[tuple[PlacementRow, ...], numbered("landmark")]
+Placements = Annotated[tuple[Placement, ...], numbered("landmark")]
 
 
 @dataclass(frozen=True)
 class _LayoutRow:
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
     schema: Version1
-    landmarks: PlacementRows
+    landmarks: Placements
     arena: _Metres = ARENA_SIZE
     lakes: Annotated[tuple[_Run, ...], numbered("lake run")] = ()
 
 
-def placements(rows: Sequence[PlacementRow]) -> tuple[Placement, ...]:
-    """Landmarks of a file."""
-    return tuple(Placement(row.name, row.x, row.y, row.yaw, row.elevation, row.radius) for row in rows)
+def check_overlaps(placements: Sequence[Placement], where: str, allowed: float) -> None:
+    """Raise a `WordwingError` about the first two that overlap sideways by more than is allowed, and in height."""
+    for (i, a), (j, b) in combinations(enumerate(placements, start=1), 2):
+        if (overlap := overlap_of(a, b)) > allowed:
+            raise WordwingError(
+                f"{where}: landmark {j} ({b.name}) overlaps landmark {i} ({a.name}) by {overlap:.2f} m; "
+                f"their centres must be at least {a.kind.footprint + b.kind.footprint:.2f} m apart"
+            )
 
 
-_OPTIONAL = {field.name: field.default for field in fields(Placement)[3:]}
-_KEYS = ("name", "x", "y", *_OPTIONAL)
+def overlap_of(a: Placement, b: Placement) -> float:
+    """How deep two landmarks enter each other sideways, metres; at most 0 if they do not, or one is above the other."""
+    overlap = a.kind.footprint + b.kind.footprint - math.hypot(a.x - b.x, a.y - b.y)
+    low, high = (a, b) if a.elevation <= b.elevation else (b, a)
+    return overlap if low.elevation + low.kind.height - high.elevation > OVERLAP else min(overlap, 0.0)
 
 
 @dataclass(frozen=True)
@@ -189,6 +185,11 @@ class Layout:
         """[L] radii of the circles that paths keep out of, metres."""
         return np.array([entry.keep_out for entry in self.landmarks], float)
 
+    @property
+    def footprints(self) -> NDArray[np.float64]:
+        """[L] radii of their footprints, metres."""
+        return np.array([entry.kind.footprint for entry in self.landmarks], float)
+
     def inside(self, points: ArrayLike) -> NDArray[np.bool_]:
         """Whether points lie within any landmark's footprint circle, at whatever height.
 
@@ -198,9 +199,8 @@ class Layout:
         Returns:
             [...] bool.
         """
-        footprints = np.array([entry.kind.footprint for entry in self.landmarks], float)
         offsets = np.asarray(points, float)[..., None, :] - self.centres  # [..., L, 2]
-        return (np.linalg.norm(offsets, axis=-1) < footprints).any(axis=-1)
+        return (np.linalg.norm(offsets, axis=-1) < self.footprints).any(axis=-1)
 
     @property
     def lake_mask(self) -> NDArray[np.bool_]:
@@ -230,25 +230,16 @@ class Layout:
         Args:
             where: Begins the sentence: the file, or what else the layout is.
         """
-        if not math.isclose(_number(self.arena, "arena", where), ARENA_SIZE, abs_tol=1e-9):
+        if not math.isclose(self.arena, ARENA_SIZE, abs_tol=1e-9):
             raise WordwingError(f"{where}: the arena is {self.arena} m; the only size supported is {ARENA_SIZE}")
         if len(self.landmarks) > MAX_LANDMARKS:
             raise WordwingError(f"{where}: there are {len(self.landmarks)} landmarks; {MAX_LANDMARKS} is the most")
         for number, entry in enumerate(self.landmarks, start=1):
             entry.validate(f"{where}: landmark {number}")
-        for (i, a), (j, b) in combinations(enumerate(self.landmarks, start=1), 2):
-            apart = a.kind.footprint + b.kind.footprint
-            overlap = apart - math.hypot(a.x - b.x, a.y - b.y)
-            low, high = (a, b) if a.elevation <= b.elevation else (b, a)
-            shared_height = low.elevation + low.kind.height - high.elevation
-            if overlap > OVERLAP and shared_height > OVERLAP:
-                raise WordwingError(
-                    f"{where}: landmark {j} ({b.name}) overlaps landmark {i} ({a.name}) by "
-                    f"{overlap:.2f} m; their centres must be at least {apart:.2f} m apart"
-                )
+        check_overlaps(self.landmarks, where, OVERLAP)
         before: tuple[int, int] | None = None
         for number, cell in enumerate(self.lakes, start=1):
-            if len(cell) != 2 or not all(_is_mesh_index(index) for index in cell):
+            if len(cell) != 2 or not all(isinstance(index, int) and 0 <= index < LAKE_MESH for index in cell):
                 raise WordwingError(
                     f"{where}: lake cell {number} is {shown(cell)}; "
                     f"a cell is two whole numbers from 0 to {LAKE_MESH - 1}"
@@ -270,7 +261,7 @@ class Layout:
     def from_json(cls, text: str, where: str = "layout") -> Layout:
         """Read and validate the text of a layout file; `where`, its name, begins each complaint."""
         row = parse(_LayoutRow, _parse(text, where), where)
-        layout = cls(placements(row.landmarks), row.arena, _cells(row.lakes, where))
+        layout = cls(row.landmarks, row.arena, _cells(row.lakes, where))
         layout.validate(where)
         return layout
 
@@ -329,15 +320,3 @@ def _cells(runs: Sequence[tuple[int, int, int]], where: str) -> tuple[tuple[int,
             raise WordwingError(f"{which} covers cell {min(twice)} again; a cell may be in one run only")
         cells |= covered
     return tuple(sorted(cells))
-
-
-def _is_mesh_index(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LAKE_MESH
-
-
-def _number(value: object, key: str, where: str) -> float:
-    """The value as a finite float, or a sentence about it."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300:
-        return float(value)
-    unit = "radians" if key == "yaw" else "metres"
-    raise WordwingError(f"{where}: {key} is {shown(value)}; it must be a finite number of {unit}")

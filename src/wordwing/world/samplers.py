@@ -13,13 +13,13 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF, ARENA_SIZE, CONFIG_UNIT
 from wordwing.world.catalogue import Corpus, Landmark, landmark, landmarks
 from wordwing.world.fences import FENCES
 from wordwing.world.layout import Layout, Placement
+from wordwing.world.paths import Floats, Ints
 
 GAP = 60 * CONFIG_UNIT
 """Least distance between the circles of two scattered landmarks, metres."""
@@ -82,9 +82,7 @@ def _draw(pool: tuple[Landmark, ...], count: int, rng: np.random.Generator, want
     return [landmark(name) for name in wanted] + others[: count - len(wanted)]
 
 
-def _scatter(
-    reach: NDArray[np.float64], edge: float, tries: int, rng: np.random.Generator
-) -> NDArray[np.float64] | None:
+def _scatter(reach: Floats, edge: float, tries: int, rng: np.random.Generator) -> Floats | None:
     """Drop circles one by one where they keep `GAP` from those before.
 
     Args:
@@ -116,8 +114,8 @@ def _scatter(
 
 def _layout(
     chosen: list[Landmark],
-    places: NDArray[np.float64],
-    radii: NDArray[np.float64],
+    places: Floats,
+    radii: Floats,
     rng: np.random.Generator,
 ) -> Layout:
     yaws = rng.uniform(-math.pi, math.pi, len(chosen)).round(3)
@@ -232,7 +230,7 @@ def _furnish(furnishings: tuple[Furnishing, ...], rng: np.random.Generator) -> L
     return Layout(tuple(room))
 
 
-def _propose(item: Furnishing, hosts: list[Placement], walls: NDArray[np.int64], rng: np.random.Generator) -> Placement:
+def _propose(item: Furnishing, hosts: list[Placement], walls: Ints, rng: np.random.Generator) -> Placement:
     """One random place for a piece, whether or not it is taken."""
     footprint = landmark(item.name).footprint
     if item.at == "middle":

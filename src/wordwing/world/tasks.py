@@ -145,8 +145,7 @@ def _free_place(layout: Layout, rng: np.random.Generator) -> Floats:
     places = rng.uniform(-1, 1, (100, 2)) * (ARENA_HALF - CLEARANCE)
     if not layout.landmarks:
         return places[0]
-    edges = np.array([entry.kind.footprint for entry in layout.landmarks])
-    clear = (np.linalg.norm(places[:, None] - layout.centres, axis=-1) - edges).min(axis=1)
+    clear = (np.linalg.norm(places[:, None] - layout.centres, axis=-1) - layout.footprints).min(axis=1)
     return places[int(np.argmax(clear.clip(max=CLEARANCE)))]  # of those that are clear enough the first
 
 

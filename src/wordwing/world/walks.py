@@ -15,15 +15,11 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wordwing.frames import ARENA_HALF, CONFIG_UNIT
 from wordwing.world.catalogue import Corpus
 from wordwing.world.layout import Layout
-from wordwing.world.paths import Floats, lengths
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from wordwing.world.paths import Bools, Floats, Ints, lengths
 
 TOLERANCE = 0.02
 """How deep a path, the straight lines between its points included, may cut a circle, metres."""

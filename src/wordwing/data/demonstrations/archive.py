@@ -55,9 +55,6 @@ QUALITY = 85
 """Of the lab's images: 34.3 dB at 2.0 KB each, where 80 has 33.5 dB at 1.6 KB and 90 has 35.1 dB at 2.6 KB; JPEG takes
 2.7 KB for 33.3 dB."""
 
-FLIGHT_ARRAYS = {"decisions": ("int32", 1), "stopped": ("bool", 1), "rows": ("int16", 2), "rests": ("int16", 2)}
-IMAGE_ARRAYS = {"sizes": ("int32", 1), "pictures": ("uint8", 1)}
-"""Type and number of dimensions of each array of a file, and of those that files of the lab have too."""
 
 Array = NDArray[Any]
 
@@ -135,7 +132,7 @@ class Demonstrations:
     def joined(cls, header: Header, parts: Iterable[Self]) -> Self:
         """The flights of several, one after the other."""
         given = list(parts)
-        names = (*FLIGHT_ARRAYS, *(IMAGE_ARRAYS if header.domain == "lab" else ()))
+        names = _arrays(header.domain)
         columns: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in given]) for name in names}
         return cls(header, tuple(name for part in given for name in part.ids), **columns)
 
@@ -206,17 +203,10 @@ class Demonstrations:
     def save(self, path: str | Path) -> None:
         """Write the file whole, or leave what was there; the same content makes the same bytes."""
         document = {"format": FORMAT, "version": FORMAT_VERSION, **asdict(self.header)}
-        arrays: dict[str, Any] = {
-            "ids": _text(self.ids),
-            "decisions": self.decisions,
-            "stopped": self.stopped,
-            "rows": np.ascontiguousarray(self.rows.T),  # a column after the other compresses best
-            "rests": self.rests,
-        }
-        if self.header.domain == "lab":
-            arrays |= {"sizes": self.sizes, "pictures": self.pictures}
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in _arrays(self.header.domain)}
+        arrays["rows"] = np.ascontiguousarray(self.rows.T)  # a column after the other compresses best
         with replacing(path) as temporary, open(temporary, "wb") as file:
-            np.savez_compressed(file, allow_pickle=False, header=_text(document), **arrays)
+            np.savez_compressed(file, allow_pickle=False, header=_text(document), ids=_text(self.ids), **arrays)
 
     @classmethod
     def load(cls, path: str | Path, dataset: Dataset | None = None, domain: Domain = "sim") -> Self:
@@ -296,6 +286,12 @@ def decode(data: bytes) -> NDArray[np.uint8]:
         raise WordwingError(f"of the demonstrations {error}") from None
 
 
+def _arrays(domain: Domain) -> dict[str, tuple[str, int]]:
+    """Type and number of dimensions of each array of a file; those of the lab have images too."""
+    flights = {"decisions": ("int32", 1), "stopped": ("bool", 1), "rows": ("int16", 2), "rests": ("int16", 2)}
+    return flights | ({"sizes": ("int32", 1), "pictures": ("uint8", 1)} if domain == "lab" else {})
+
+
 def _text(document: Any) -> Array:
     """A JSON document as bytes [n]."""
     return np.frombuffer(json.dumps(document, ensure_ascii=False).encode(), np.uint8)
@@ -303,7 +299,7 @@ def _text(document: Any) -> Array:
 
 def _read_archive(path: str | Path, domain: Domain) -> tuple[Header, dict[str, Any]]:
     """Read a file and check everything that does not depend on what its arrays mean."""
-    kinds = {"ids": ("uint8", 1), **FLIGHT_ARRAYS, **(IMAGE_ARRAYS if domain == "lab" else {})}
+    kinds = {"ids": ("uint8", 1)} | _arrays(domain)
     try:
         with zipfile.ZipFile(path) as archive:
             _check_sizes(archive, path)

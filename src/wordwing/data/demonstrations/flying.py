@@ -17,7 +17,7 @@ import torch
 from wordwing.data.dataset import DERIVED, Dataset
 from wordwing.data.demonstrations.archive import QUALITY, Demonstrations, Header
 from wordwing.data.demonstrations.selection import Selection
-from wordwing.data.schema import Instruction, length
+from wordwing.data.schema import Instruction
 from wordwing.devices import find_device
 from wordwing.errors import WordwingError
 from wordwing.execution.environments import flight_seed, open_environment
@@ -28,6 +28,7 @@ from wordwing.policies.baselines import MEAN_ACTIONS, MeanAction
 from wordwing.policies.oracle import Oracle
 from wordwing.pool import shared
 from wordwing.world.layout import Layout
+from wordwing.world.paths import path_length
 from wordwing.world.tasks import Task
 
 WORLDS = {"cpu": 1024, "cuda": 32_768}
@@ -57,7 +58,7 @@ def fly_sim(
     header = Header("sim", dataset.name, dataset.fingerprint, splits.pop(), dataset.steps)
     where = find_device(device)
     # Those of like length end together, and nobody's hovering is simulated for long.
-    order = np.argsort([length(instruction.segment) for instruction in instructions], kind="stable")
+    order = np.argsort([path_length(instruction.segment.path) for instruction in instructions], kind="stable")
     # Landmarks are seen, never hit, and nobody looks: a world without any gives the same flight sooner.
     segments = [instructions[index].segment for index in order]
     tasks = [Task(part.instruction, Layout(()), part.start_xy, part.start_yaw, part.path) for part in segments]

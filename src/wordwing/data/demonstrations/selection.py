@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wordwing.data.dataset import Dataset
 from wordwing.data.schema import Paragraph
 from wordwing.errors import WordwingError
 from wordwing.language.alignment import present
+from wordwing.world.paths import Floats
 
 PARAGRAPHS, SEGMENTS = 100, 402
 """Size of the set (paper: Demonstration Data, and its table of dataset sizes)."""
@@ -163,7 +163,7 @@ def _exactly(blocks: Sequence[_Block], paragraphs: int, segments: int, rng: np.r
     return chosen
 
 
-def _ways(sizes: Sequence[tuple[int, int]], paragraphs: int, segments: int) -> NDArray[np.float64]:
+def _ways(sizes: Sequence[tuple[int, int]], paragraphs: int, segments: int) -> Floats:
     """[B + 1, P + 1, S + 1] in how many ways the first b of some blocks make up p paragraphs and s segments."""
     ways = np.zeros((len(sizes) + 1, paragraphs + 1, segments + 1))
     ways[0, 0, 0] = 1

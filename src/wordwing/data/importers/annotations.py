@@ -12,24 +12,91 @@ An entry has `id`, `valid`, `config_file`, `path_file` and, with one value for e
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import re
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from wordwing.data.importers.originals import ImportNotes, flag, is_unity, items, numbers, to_arena
+from wordwing.data.importers.originals import Figures, Flag, ImportNotes, check_lengths, is_unity, to_arena
 from wordwing.errors import WordwingError, shown
-from wordwing.files import read_json, safe_name
+from wordwing.files import SAFE_NAME, SAFE_NAME_RULE, read_json, safe_name
 from wordwing.frames import compass_to_yaw
+from wordwing.language.meaning.clauses import Clause
+from wordwing.validation import numbered, parse
 from wordwing.world.paths import Floats
 
-POSITIONS = ("start_x", "start_z", "end_x", "end_z")
 SPLITS = ("train", "dev", "test")
 
 MAX_ANNOTATIONS, MAX_PARTS = 64_000_000, 8
 """Largest file of annotations that is read, bytes, and how many parts the path of a file in it may have."""
+
+
+def _listed(value: object) -> object:
+    """A value that stands without its list."""
+    return [value] if isinstance(value, int | float | str) else value
+
+
+def _joined(value: object, between: str) -> object:
+    """A text, or the words of a list joined, with white space folded."""
+    if isinstance(value, list) and all(isinstance(word, str) for word in value):
+        value = between.join(value)
+    return between.join(value.split()) if isinstance(value, str) else value
+
+
+def _relative(path: str) -> str:
+    """A path of safe names; the authors' tools ran on several systems, so either slash may separate."""
+    parts = [part for part in path.strip().replace("\\", "/").split("/") if part not in ("", ".")]
+    if len(parts) > MAX_PARTS:
+        raise ValueError(f"is {shown(path)}; it lies more than {MAX_PARTS - 1} folders deep")
+    if wrong := [part for part in parts if not re.fullmatch(SAFE_NAME, part)]:
+        raise ValueError(f"is {shown(path)}, of which a part is {shown(wrong[0])}; it must be {SAFE_NAME_RULE}")
+    return "/".join(parts)
+
+
+_Entries = Annotated[list[dict[str, Any]], numbered("entry")]
+_Figures = Annotated[Figures, BeforeValidator(_listed)]
+_Sentence = Annotated[str, BeforeValidator(partial(_joined, between=" "))]
+_Moves = Annotated[str, BeforeValidator(partial(_joined, between=""))]
+_File = Annotated[str, AfterValidator(_relative), BeforeValidator(lambda value: "" if value is None else value)]
+
+
+@dataclass(frozen=True)
+class Own:
+    """What our own exporter added."""
+
+    id: str = ""
+    """The paragraph's."""
+    spans: list[tuple[int, int]] | None = None
+    """[S] first and last point of the curve."""
+    meaning: list[tuple[Clause, ...] | None] | None = None
+    """[S] what each segment means."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """An entry of S segments as it stands in a file."""
+
+    instructions: Annotated[list[_Sentence], Field(description="a list of texts"), BeforeValidator(_listed)]
+    """[S] verbatim, white space folded."""
+    start_x: _Figures
+    start_z: _Figures
+    start_rot: _Figures
+    end_x: _Figures
+    end_z: _Figures
+    moves: Annotated[list[_Moves] | None, Field(description="a list of texts"), BeforeValidator(_listed)] = None
+    valid: Flag = True
+    config_file: _File = ""
+    path_file: _File = ""
+    """Relative to LANI's resources; empty where they are not named."""
+    wordwing: Own = Own()
+
+    def __post_init__(self) -> None:
+        check_lengths(vars(self) | {"spans": self.wordwing.spans, "meaning": self.wordwing.meaning})
 
 
 @dataclass(frozen=True)
@@ -41,22 +108,15 @@ class Entry:
     env: str
     """The environment's id, as in file names."""
     split: str
-    valid: bool
-    instructions: tuple[str, ...]
-    """[S] verbatim, white space folded."""
+    row: Row
     starts: Floats
     """[S, 2] where each segment's follower started, not yet clipped to the arena."""
     yaws: Floats
     """[S] and looked."""
     ends: Floats
     """[S, 2] where the follower said that the segment ends."""
-    moves: tuple[str, ...] | None
+    moves: list[str] | None
     """[S] letters F, L and R."""
-    config_file: str
-    path_file: str
-    """Relative to LANI's resources; empty where they are not named."""
-    extra: dict[str, Any] = field(default_factory=dict)
-    """What our own exporter added."""
 
 
 def read_annotations(path: Path, split: str | None, notes: ImportNotes) -> list[Entry]:
@@ -68,97 +128,40 @@ def read_annotations(path: Path, split: str | None, notes: ImportNotes) -> list[
         notes: Told the units.
     """
     document = read_json(path, MAX_ANNOTATIONS, "file of annotations")
-    if split is not None:
-        if not isinstance(document, list):
-            raise WordwingError(f"{path}: this is {shown(document)}; annotations are a list of entries, […]")
-        document = {split: document}
-    elif not isinstance(document, dict) or not document.keys() & set(SPLITS):
+    parts = parse(dict[str, Any], document, str(path)) if split is None else {split: document}
+    found = [name for name in (SPLITS if split is None else (split,)) if name in parts]
+    if not found:
         raise WordwingError(f"{path}: the file must be an object with keys {', '.join(SPLITS)}")
-    raw = []
-    for part in [split] if split is not None else [name for name in SPLITS if name in document]:
-        rows = document[part]
-        if not isinstance(rows, list):
-            raise WordwingError(f'{path}: "{part}" is {shown(rows)}; it must be a list of entries, […]')
-        label = "entry" if split is not None else f"{part} entry"
-        raw += [(part, _fields(row, f"{path}: {label} {i}")) for i, row in enumerate(rows, start=1)]
-    read = [(part, row, _positions(row, where), where) for part, (row, where) in raw]
-    every = [place for _, _, places, _ in read for place in (places[:, :2], places[:, 2:])]
-    unity = is_unity(np.concatenate(every)) if every else True
-    if every and not unity:
+    entries = []
+    for part in found:
+        rows = parse(_Entries, parts[part], f'{path}: "{part}"' if split is None else str(path))
+        label = f"{part} entry" if split is None else "entry"
+        entries += [_entry(part, row, f"{path}: {label} {number}") for number, row in enumerate(rows, start=1)]
+    every = [places for entry in entries for places in (entry.starts, entry.ends)]
+    unity = not every or is_unity(np.concatenate(every))
+    if not unity:
         notes.facts.append(f"{path.name}: positions are in layout units, 0 to 1000")
-    entries = [_entry(part, row, to_arena(places.reshape(-1, 2, 2), unity), where) for part, row, places, where in read]
     for number, entry in enumerate(entries):
-        if set("".join(entry.moves or ())) - set("FLR"):
-            notes.add("paragraphs with moves other than F, L and R, never replayed", entry.env)
-            entries[number] = replace(entry, moves=None)
+        known = not set("".join(entry.moves or ())) - set("FLR")
+        notes.add("paragraphs with moves other than F, L and R, never replayed", entry.env, not known)
+        starts, ends = to_arena(entry.starts, unity), to_arena(entry.ends, unity)
+        entries[number] = replace(entry, starts=starts, ends=ends, moves=entry.moves if known else None)
     return entries
 
 
-def _fields(row: Any, where: str) -> tuple[dict[str, Any], str]:
-    """An entry's fields, wherever they lie, with one list a field; and its place with the id."""
-    if not isinstance(row, dict):
-        raise WordwingError(f"{where} is {shown(row)}; it must be an object")
-    nested = row.get("metadata")
-    fields = {**(nested if isinstance(nested, dict) else {}), **row}
+def _entry(split: str, fields: dict[str, Any], where: str) -> Entry:
+    """An entry, wherever its fields lie, with positions in the file's units."""
+    nested = fields.get("metadata")
+    fields = {**(nested if isinstance(nested, dict) else {}), **fields}
     env = fields.get("id")
     if isinstance(env, float) and env.is_integer():
         env = int(env)
     name = str(env).strip() if isinstance(env, int | str) and not isinstance(env, bool) else ""
-    safe_name(name or env, f'{where}: "id"')
-    fields["id"] = str(int(name)) if name.isdigit() else name
-    for key in ("instructions", "moves", "start_rot", *POSITIONS):
-        if isinstance(fields.get(key), int | float | str):
-            fields[key] = [fields[key]]
-    return fields, f"{where} (id {fields['id']})"
-
-
-def _positions(row: dict[str, Any], where: str) -> Floats:
-    """[S, 4] start and end x and z in the file's units."""
-    count = len(items(row, "instructions", where))
-    columns = [numbers(items(row, key, where, count, "instructions"), key, where) for key in POSITIONS]
-    return np.stack(columns, axis=-1)
-
-
-def _entry(split: str, row: dict[str, Any], places: Floats, where: str) -> Entry:
-    count = len(row["instructions"])
-    rotations = numbers(items(row, "start_rot", where, count, "instructions"), "start_rot", where)
-    moves = None
-    if row.get("moves") is not None:
-        texts = items(row, "moves", where, count, "instructions")
-        moves = tuple(_text(text, "moves", where, "").upper().replace(" ", "") for text in texts)
-    extra = row.get("wordwing")
-    return Entry(
-        where=where,
-        env=row["id"],
-        split=split,
-        valid=flag(row.get("valid", True), "valid", where),
-        instructions=tuple(_text(text, "instructions", where, " ") for text in row["instructions"]),
-        starts=places[:, 0],
-        yaws=compass_to_yaw(torch.from_numpy(rotations)).numpy(),
-        ends=places[:, 1],
-        moves=moves,
-        config_file=_file(row.get("config_file"), "config_file", where),
-        path_file=_file(row.get("path_file"), "path_file", where),
-        extra=extra if isinstance(extra, dict) else {},
-    )
-
-
-def _text(value: Any, key: str, where: str, between: str) -> str:
-    """A text, or the words of a list joined, with white space folded."""
-    if isinstance(value, list) and all(isinstance(word, str) for word in value):
-        value = between.join(value)
-    if not isinstance(value, str):
-        raise WordwingError(f'{where}: "{key}" has {shown(value)} in it; it must be a text')
-    # Half a surrogate pair, which JSON can hold, could not be written again.
-    return " ".join(value.encode("utf-8", "replace").decode("utf-8").split())
-
-
-def _file(value: Any, key: str, where: str) -> str:
-    """A relative path of safe names; the authors' tools ran on several systems, so either slash may separate."""
-    if value is not None and not isinstance(value, str):
-        raise WordwingError(f'{where}: "{key}" is {shown(value)}; it must be the name of a file')
-    parts = (value or "").strip().replace("\\", "/").split("/")
-    if len(parts) > MAX_PARTS:
-        raise WordwingError(f'{where}: "{key}" is {shown(value)}; it lies more than {MAX_PARTS - 1} folders deep')
-    what = f'{where}: "{key}" is {shown(value)}, of which a part'
-    return "/".join(safe_name(part, what) for part in parts if part not in ("", "."))
+    name = safe_name(name or env, f'{where}: "id"')
+    env = str(int(name)) if name.isdigit() else name
+    where = f"{where} (id {env})"
+    row = parse(Row, fields, where)
+    starts, ends = np.array([row.start_x, row.start_z], float).T, np.array([row.end_x, row.end_z], float).T
+    yaws = compass_to_yaw(torch.tensor(row.start_rot, dtype=torch.float64)).numpy()
+    moves = None if row.moves is None else [text.upper() for text in row.moves]
+    return Entry(where, env, split, row, starts, yaws, ends, moves)

@@ -14,15 +14,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from pydantic import Field
 
-from wordwing.data.importers.originals import MAX_FILE, ImportNotes, flag, items, number, numbers, to_arena
-from wordwing.errors import WordwingError, shown
+from wordwing.data.importers.originals import MAX_FILE, Figure, Figures, Flags, ImportNotes, check_lengths, to_arena
+from wordwing.errors import WordwingError
 from wordwing.files import read_json
 from wordwing.frames import ARENA_HALF, CONFIG_UNIT
+from wordwing.validation import parse
 from wordwing.world.catalogue import catalogue, landmark
 from wordwing.world.layout import LAKE_MESH, MAX_LANDMARKS, OVERLAP, PROTRUSION, Layout, Placement
 from wordwing.world.paths import Floats
@@ -35,20 +36,46 @@ ROUNDS = 200
 
 
 @dataclass(frozen=True)
-class Config:
-    """A layout file of L landmarks, as it stands there."""
+class OwnLayout:
+    """What our own exporter added, for which the format has no place."""
 
-    where: str
-    names: tuple[str, ...]
-    places: Floats
-    """[L, 2] x and z, layout units."""
-    radii: tuple[float | None, ...]
+    layout: str = ""
+    """The layout's id."""
+    landmarks: list[dict[Literal["yaw", "elevation", "radius"], Figure | None]] | None = None
+    """[L] metres and radians."""
+
+
+@dataclass(frozen=True)
+class LakeCell:
+    """A cell of the mesh, or out of it."""
+
+    x: Figure
+    y: Figure
+
+
+@dataclass(frozen=True)
+class Config:
+    """A layout file of L landmarks."""
+
+    names: Annotated[list[str], Field(alias="landmarkName", description="a list of names")]
+    x: Annotated[Figures, Field(alias="xPos")]
     """[L] layout units."""
-    enabled: tuple[bool, ...]
-    lakes: tuple[tuple[int, int], ...]
-    """Cells, also those out of the mesh; sorted, each once."""
-    extra: dict[str, Any]
-    """What our own exporter added: the layout's id, and what the format has no place for."""
+    z: Annotated[Figures, Field(alias="zPos")]
+    radii: Annotated[Figures | None, Field(alias="radius")] = None
+    """[L] layout units."""
+    enabled: Annotated[Flags | None, Field(alias="isEnabled")] = None
+    lakes: Annotated[list[LakeCell] | None, Field(alias="lakeCoords")] = None
+    wordwing: OwnLayout | None = None
+
+    def __post_init__(self) -> None:
+        own = self.wordwing.landmarks if self.wordwing else None
+        lists = {"landmarkName": self.names, "xPos": self.x, "zPos": self.z, "radius": self.radii}
+        check_lengths(lists | {"isEnabled": self.enabled, "wordwing": own})
+
+    @property
+    def cells(self) -> tuple[tuple[int, int], ...]:
+        """The lakes' cells, also those out of the mesh; sorted, each once."""
+        return tuple(sorted({(math.floor(cell.x), math.floor(cell.y)) for cell in self.lakes or ()}))
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -57,59 +84,17 @@ class Config:
         Radii are left out: an arena is not another one because its invisible circles are. Our own exports count in
         order, because meanings name landmarks by their number.
         """
-        rows = [
-            (name, round(x, 3), round(z, 3))
-            for name, (x, z), on in zip(self.names, self.places.tolist(), self.enabled, strict=True)
-            if on
-        ]
-        return (*(rows if self.extra else sorted(rows)), self.lakes, repr(self.extra.get("landmarks")))
+        enabled = self.enabled or [True] * len(self.names)
+        places = zip(self.names, self.x, self.z, enabled, strict=True)
+        rows = [(name, round(x, 3), round(z, 3)) for name, x, z, on in places if on]
+        if self.wordwing is None:
+            return (*sorted(rows), self.cells)
+        return (*rows, self.cells, repr(self.wordwing.landmarks))
 
 
 def read_config(path: Path) -> Config:
     """Read a layout file."""
-    row = read_json(path, MAX_FILE, "layout")
-    where = str(path)
-    if not isinstance(row, dict):
-        raise WordwingError(f"{where}: this is {shown(row)}; a layout is an object with landmarkName, xPos and zPos")
-    names = items(row, "landmarkName", where)
-    for name in names:
-        if not isinstance(name, str):
-            raise WordwingError(f'{where}: "landmarkName" has {shown(name)} in it; it must be a name')
-    count = len(names)
-    places = [numbers(items(row, key, where, count, "landmarkName"), key, where) for key in ("xPos", "zPos")]
-    radii: tuple[float | None, ...] = (None,) * count
-    if "radius" in row:
-        radii = tuple(numbers(items(row, "radius", where, count, "landmarkName"), "radius", where).tolist())
-    enabled = (True,) * count
-    if "isEnabled" in row:
-        flags = items(row, "isEnabled", where, count, "landmarkName")
-        enabled = tuple(flag(value, "isEnabled", where) for value in flags)
-    extra = row.get("wordwing")
-    return Config(
-        where,
-        tuple(names),
-        np.stack(places, axis=-1),
-        radii,
-        enabled,
-        _lakes(row.get("lakeCoords"), where),
-        extra if isinstance(extra, dict) else {},
-    )
-
-
-def _lakes(rows: Any, where: str) -> tuple[tuple[int, int], ...]:
-    if rows is None:
-        return ()
-    if not isinstance(rows, list):
-        raise WordwingError(f'{where}: "lakeCoords" is {shown(rows)}; it must be a list of {{"x": …, "y": …}}')
-    cells = set()
-    for row in rows:
-        if not isinstance(row, dict) or not {"x", "y"} <= row.keys():
-            raise WordwingError(f'{where}: "lakeCoords" has {shown(row)} in it; a cell is {{"x": …, "y": …}}')
-        i, j = row["x"], row["y"]
-        if type(i) is not int or type(j) is not int:  # a lake has hundreds of cells, nearly always whole numbers
-            i, j = (math.floor(number(value, "lakeCoords", where)) for value in (i, j))
-        cells.add((i, j))
-    return tuple(sorted(cells))
+    return parse(Config, read_json(path, MAX_FILE, "layout"), str(path))
 
 
 def to_layout(config: Config, env: str, seed: int, notes: ImportNotes) -> tuple[Layout, bool]:
@@ -126,56 +111,38 @@ def to_layout(config: Config, env: str, seed: int, notes: ImportNotes) -> tuple[
     """
     rng = np.random.default_rng([seed, *env.encode()])
     yaws = rng.uniform(-math.pi, math.pi, len(config.names)).round(3)
-    centres = to_arena(config.places, unity=False).round(5)
-    own = _own_fields(config)
+    centres = to_arena(np.array([config.x, config.z], float).T, unity=False).round(5)
+    own: list[Any] | None = config.wordwing.landmarks if config.wordwing else None
     known = {entry.name for entry in catalogue()}
     placed: list[Placement] = []
-    for index, name in enumerate(config.names):
-        if not config.enabled[index]:
+    for index, (name, (x, y), yaw) in enumerate(zip(config.names, centres.tolist(), yaws.tolist(), strict=True)):
+        if config.enabled is not None and not config.enabled[index]:
             notes.add("disabled landmarks, left out", env)
         elif name not in known:
             notes.add("unknown landmarks, left out", name[:40])
         else:
-            x, y = centres[index].tolist()
-            entry = Placement(name, x, y, float(yaws[index]), radius=_radius(config, index, env, notes))
-            placed.append(replace(entry, **own[index]) if own else entry)
-    lakes = tuple(cell for cell in config.lakes if all(0 <= index < LAKE_MESH for index in cell))
-    notes.add("lake cells out of the arena, left out", env, len(config.lakes) - len(lakes))
+            entry = Placement(name, x, y, yaw, radius=_radius(config, index, env, notes))
+            given = own[index].items() if own else ()
+            placed.append(replace(entry, **{k: v for k, v in given if v is not None or k == "radius"}))
+    cells = config.cells
+    lakes = tuple(cell for cell in cells if all(0 <= index < LAKE_MESH for index in cell))
+    notes.add("lake cells out of the arena, left out", env, len(cells) - len(lakes))
     layout = Layout(tuple(placed), lakes=lakes)
     try:
         layout.validate()
     except WordwingError:
         layout = replace(layout, landmarks=_standing(placed, env, notes))
-        layout.validate(config.where)
+        layout.validate(f"the layout of {env}")
     return layout, len(layout.landmarks) == len(config.names)
-
-
-def _own_fields(config: Config) -> list[dict[str, Any]]:
-    """For each landmark what our exporter says of it, [] if it says nothing."""
-    rows = config.extra.get("landmarks")
-    if rows is None:
-        return []
-    if not isinstance(rows, list) or len(rows) != len(config.names):
-        raise WordwingError(
-            f'{config.where}: "wordwing" must have one object for each landmark, or be left out altogether'
-        )
-    fields = []
-    for row in rows:
-        if not isinstance(row, dict) or not row.keys() <= {"yaw", "elevation", "radius"}:
-            raise WordwingError(f'{config.where}: "wordwing" must give landmarks yaw, elevation and radius, no more')
-        given = {key: value if value is None else number(value, key, config.where) for key, value in row.items()}
-        fields.append({key: value for key, value in given.items() if value is not None or key == "radius"})
-    return fields
 
 
 def _radius(config: Config, index: int, env: str, notes: ImportNotes) -> float | None:
     """A landmark's keep-out radius in metres, at least its footprint."""
-    units = config.radii[index]
-    if units is None:
+    if config.radii is None:
         return None
-    footprint = landmark(config.names[index]).footprint
-    radius = min(max(units * CONFIG_UNIT, footprint), ARENA_HALF)
-    if abs(radius - units * CONFIG_UNIT) > 1e-6:
+    wanted = config.radii[index] * CONFIG_UNIT
+    radius = min(max(wanted, landmark(config.names[index]).footprint), ARENA_HALF)
+    if abs(radius - wanted) > 1e-6:
         notes.add("radii smaller than the landmark, enlarged, or larger than the arena", env)
     return round(radius, 5)
 
@@ -206,7 +173,7 @@ def _standing(placed: list[Placement], env: str, notes: ImportNotes) -> tuple[Pl
     return tuple(moved)
 
 
-def _pushed(placed: list[Placement]) -> tuple[list[Placement], NDArray[np.float64]]:
+def _pushed(placed: list[Placement]) -> tuple[list[Placement], Floats]:
     """Landmarks pushed into the arena and apart, and by how much each pair still overlaps, [L, L] metres."""
     footprints = np.array([entry.kind.footprint for entry in placed])
     centres = _inside(placed)
@@ -237,7 +204,7 @@ def _inside(placed: list[Placement], centres: Floats | None = None) -> Floats:
     return centres.clip(-limit, limit)
 
 
-def _overlaps(placed: list[Placement], centres: Floats) -> NDArray[np.float64]:
+def _overlaps(placed: list[Placement], centres: Floats) -> Floats:
     """[L, L] metres by which each pair of landmarks overlaps more than a layout allows; 0 where it does not."""
     footprints = np.array([entry.kind.footprint for entry in placed])
     bottoms = np.array([entry.elevation for entry in placed])

@@ -18,22 +18,44 @@ The workspace, `drif_workspace_corl2019`:
 
 Environments 6000 to 6999 are the paper's REAL, all others LANI's. Paragraphs marked invalid are kept, as the
 authors' own loader does; all paragraphs of an environment are, of which it takes the first.
+
+Environments whose layout files have the same landmarks and lakes in the same places share one layout, named after the
+first of them, so that splits are compared by what the arenas are and not by what files are called. Paragraphs are
+named after their environments: "6001", and "6001-1", "6001-2" for further ones in the same environment. Where a
+segment in between is left out, the rest becomes a paragraph of its own, "6001.2", because pairs of segments must truly
+follow one another.
 """
 
 from __future__ import annotations
 
 import os
 import shlex
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Literal, NamedTuple
 
-from wordwing.data.dataset import Dataset, Source, check_place
+import numpy as np
+from pydantic import Field
+
+from wordwing.data.dataset import MAX_STEPS, Dataset, Source, check_place, write_dataset
 from wordwing.data.importers.annotations import SPLITS, Entry, read_annotations
-from wordwing.data.importers.originals import MAX_FILE, ImportNotes
-from wordwing.data.importers.workspace import Files, Part, Track, chosen, import_entries, silently
+from wordwing.data.importers.arenas import Config, read_config, to_layout
+from wordwing.data.importers.originals import MAX_FILE, ImportNotes, Track, is_unity, silently, to_arena
+from wordwing.data.importers.paths import best_cut, find_stride, read_curve, segments_of
+from wordwing.data.schema import Paragraph, Segment
 from wordwing.errors import WordwingError
-from wordwing.files import read_json, safe_name
+from wordwing.files import read_json
+from wordwing.validation import Label, SafeName, parse
+from wordwing.world.layout import Layout
+from wordwing.world.paths import Floats
+
+CAGE_IDS = range(6000, 7000)
+"""Environments that are the paper's REAL ones: 15 landmarks, no lakes."""
+
+Part = Literal["all", "field", "cage"]
+"""Which environments are wanted: LANI's field, the paper's REAL cage, or both."""
 
 LaniAnnotations = Literal["any", "6000", "4000"]
 """A set of annotation files; "any" is the first of them that is there."""
@@ -46,6 +68,33 @@ DEPTH = 6
 
 MARK = "wordwing.json"
 """In a workspace of our own export: which dataset it was."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What `MARK` says of the dataset; the authors' workspaces have none."""
+
+    name: SafeName = "drif"
+    text: Label | None = None
+    steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] = 50
+    notes: tuple[str, ...] = ()
+
+
+class Files(NamedTuple):
+    """Where the files of an environment would be."""
+
+    layout: Path
+    curves: tuple[tuple[str, Path], ...]
+    """What each is, and where; the preferred first."""
+
+
+class ImportedLayout(NamedTuple):
+    """The layout of an environment."""
+
+    name: str
+    layout: Layout
+    whole: bool
+    """Whether each landmark of the file is in the layout."""
 
 
 def import_lani(
@@ -72,35 +121,25 @@ def import_lani(
     """
     root, notes = _opened(folder, out, "the LANI release"), ImportNotes()
     home = next((place for place in (root / "data" / "nav_drone", root / "nav_drone") if place.is_dir()), root)
-
-    def paths_of(name: str) -> list[tuple[str | None, Path]]:
-        return [(split, home / f"{split}_annotations_{name}.json") for split in SPLITS]
-
-    entries = _annotations(("6000", "4000") if annotations == "any" else (annotations,), paths_of, notes)
-    if entries is None:
-        which = "6000" if annotations == "any" else annotations
-        raise WordwingError(
-            f"{home}: {{train,dev,test}}_annotations_{which}.json is not there; "
-            "name the LANI release, in which it is in data/nav_drone"
-        )
-    named = _wanted(folder, entries, part, valid_only, notes)
+    sets = [
+        [(split, home / f"{split}_annotations_{name}.json") for split in SPLITS]
+        for name in (("6000", "4000") if annotations == "any" else (annotations,))
+    ]
+    named = _named(sets, "name the LANI release, in which it is in data/nav_drone", part, valid_only, notes)
     for _, entry in named:
-        if not entry.config_file:
+        if not entry.row.config_file:
             raise WordwingError(f'{entry.where}: there is no "config_file"')
     base = Path(resources) if resources is not None else _resources(root, home, [entry for _, entry in named])
     if not base.is_dir():
         raise WordwingError(f"{base}: there is no such folder; name the resources folder of the LANI release")
 
     def files(entry: Entry) -> Files:
-        curves = (("that writers were shown", base / entry.path_file),) if entry.path_file else ()
-        return Files(base / entry.config_file, curves)
+        path = entry.row.path_file
+        return Files(base / entry.row.config_file, (("that writers were shown", base / path),) if path else ())
 
-    words = [str(folder), "--seed", str(seed), "--part", part, "--annotations", annotations]
-    words += [] if valid_only else ["--no-valid-only"]
-    words += [] if resources is None else ["--resources", str(resources)]
-    command = shlex.join(["wordwing", "data", "import", "lani", *words])
-    source = Source(name="lani", text="human", seed=seed, command=command)
-    return import_entries(named, files, out, source, notes, track)
+    options = [*["--no-valid-only"] * (not valid_only), *([] if resources is None else ["--resources", str(resources)])]
+    command = _command("lani", folder, seed, part, annotations, *options)
+    return _import(named, files, out, Source("lani", "human", seed, command), notes, track)
 
 
 def import_drif(
@@ -127,22 +166,16 @@ def import_drif(
     configs = root if any(root.glob("*annotation*.json")) else root / "configs"
     mark = configs.parent / MARK
 
-    def paths_of(name: str) -> list[tuple[str | None, Path]]:
+    def annotation_files(name: str) -> list[tuple[str | None, Path]]:
         if name == "4000":
             return [(None, configs / "annotation_results.json")]
         ending = f"_annotations_{name}.json"
         # Splits of other names are only in our own exports.
         others = sorted(path.name.removesuffix(ending) for path in configs.glob(f"*{ending}")) if mark.is_file() else []
-        splits = [*SPLITS, *(split for split in others if split not in SPLITS)]
-        return [(split, configs / f"{split}{ending}") for split in splits]
+        return [(split, configs / f"{split}{ending}") for split in dict.fromkeys([*SPLITS, *others])]
 
-    entries = _annotations(("7000", "6000", "4000") if annotations == "any" else (annotations,), paths_of, notes)
-    if entries is None:
-        which = "{train,dev,test}_annotations_7000.json" if annotations == "any" else f"the annotations {annotations}"
-        raise WordwingError(
-            f"{configs}: {which} is not there; name a drif workspace, in which it is in the folder configs"
-        )
-    named = _wanted(folder, entries, part, valid_only, notes)
+    sets = [annotation_files(name) for name in (("7000", "6000", "4000") if annotations == "any" else (annotations,))]
+    named = _named(sets, "name a drif workspace, in which it is in the folder configs", part, valid_only, notes)
 
     def files(entry: Entry) -> Files:
         return Files(
@@ -153,10 +186,16 @@ def import_drif(
             ),
         )
 
-    words = [str(folder), "--seed", str(seed), "--part", part, "--annotations", annotations]
-    command = shlex.join(["wordwing", "data", "import", "drif", *words, *["--valid-only"] * valid_only])
-    source = _source(read_json(mark, MAX_FILE, "mark of an export") if mark.is_file() else {}, mark, seed, command)
-    return import_entries(named, files, out, source, notes, track)
+    command = _command("drif", folder, seed, part, annotations, *["--valid-only"] * valid_only)
+    own = parse(Mark, read_json(mark, MAX_FILE, "mark of an export"), str(mark)) if mark.is_file() else Mark()
+    source = Source(own.name, own.text or "human", seed, command, own.steps, notes=own.notes)
+    return _import(named, files, out, source, notes, track)
+
+
+def _command(release: str, folder: str | Path, seed: int, part: Part, annotations: str, *options: str) -> str:
+    """The command that imports the same again."""
+    words = [release, str(folder), "--seed", str(seed), "--part", part, "--annotations", annotations, *options]
+    return shlex.join(["wordwing", "data", "import", *words])
 
 
 def _opened(folder: str | Path, out: str | Path, what: str) -> Path:
@@ -166,32 +205,43 @@ def _opened(folder: str | Path, out: str | Path, what: str) -> Path:
     return Path(folder)
 
 
-def _annotations(
-    sets: Sequence[str], paths_of: Callable[[str], list[tuple[str | None, Path]]], notes: ImportNotes
-) -> list[Entry] | None:
-    """The entries of the first set of annotation files that is there, training first."""
-    for name in sets:
-        paths = [(split, path) for split, path in paths_of(name) if path.is_file()]
-        if paths:
-            read = [split for split, _ in paths if split]
-            if read and (without := [split for split in SPLITS if split not in read]):
-                notes.facts.append(f"there are no annotations for {' and '.join(without)}")
-            return [entry for split, path in paths for entry in read_annotations(path, split, notes)]
-    return None
-
-
-def _wanted(
-    folder: str | Path, entries: Sequence[Entry], part: Part, valid_only: bool, notes: ImportNotes
+def _named(
+    sets: Sequence[Sequence[tuple[str | None, Path]]], advice: str, part: Part, valid_only: bool, notes: ImportNotes
 ) -> list[tuple[str, Entry]]:
-    named = chosen(entries, part, valid_only, notes)
-    if not named:
-        raise WordwingError(f"{folder}: of {len(entries)} paragraphs none is wanted (part {part})")
-    return named
+    """The wanted entries of the first set of annotation files that is there, training first, and their names.
+
+    Names do not depend on what is wanted. A name is the environment's id, with a number for further paragraphs in it.
+    """
+    files = next((found for paths in sets if (found := [row for row in paths if row[1].is_file()])), None)
+    first = sets[0][0][1]
+    if files is None:
+        raise WordwingError(f"{first.parent}: {first.name} is not there; {advice}")
+    read = [split for split, _ in files if split]
+    if read and (without := [split for split in SPLITS if split not in read]):
+        notes.facts.append(f"there are no annotations for {' and '.join(without)}")
+    entries = [entry for split, path in files for entry in read_annotations(path, split, notes)]
+    seen: Counter[str] = Counter()
+    used: set[str] = set()
+    wanted, real = [], 0
+    for entry in entries:
+        name = _unused(entry.env if not seen[entry.env] else f"{entry.env}-{seen[entry.env]}", used)
+        seen[entry.env] += 1
+        cage = entry.env.isdigit() and int(entry.env) in CAGE_IDS
+        if part != "all" and cage != (part == "cage"):
+            continue
+        notes.add(f"paragraphs marked invalid, {'left out' if valid_only else 'kept'}", name, not entry.row.valid)
+        if entry.row.valid or not valid_only:
+            wanted.append((name, entry))
+            real += cage
+    if not wanted:
+        raise WordwingError(f"{first.parent}: of {len(entries)} paragraphs none is wanted (part {part})")
+    notes.facts.append(f"{real} of {len(wanted)} paragraphs are in REAL environments, 6000 to 6999")
+    return wanted
 
 
 def _resources(root: Path, home: Path, entries: list[Entry]) -> Path:
     """The folder that file names are relative to: as configured, else the first in which one of a few files is."""
-    wanted = [entry.config_file for entry in entries[:: max(len(entries) // 10, 1)]]
+    wanted = [entry.row.config_file for entry in entries[:: max(len(entries) // 10, 1)]]
     for config in sorted(home.glob("config*.json")):
         row = read_json(config, MAX_FILE, "configuration")
         name = row.get("resources_dir") if isinstance(row, dict) else None
@@ -216,16 +266,143 @@ def _resources(root: Path, home: Path, entries: list[Entry]) -> Path:
     )
 
 
-def _source(mark: Any, file: Path, seed: int, command: str) -> Source:
-    """What the dataset is: the authors', or one of ours that was exported."""
-    rows = mark if isinstance(mark, dict) else {}
-    text = {key: rows[key] for key in ("name", "text") if isinstance(rows.get(key), str) and rows[key]}
-    steps, notes = rows.get("steps"), rows.get("notes")
-    return Source(
-        name=safe_name(text.get("name", "drif"), f'{file}: "name"'),
-        text=text.get("text", "human"),
-        seed=seed,
-        command=command,
-        steps=steps if type(steps) is int and steps > 0 else 50,
-        notes=tuple(note for note in notes if isinstance(note, str)) if isinstance(notes, list) else (),
-    )
+def _import(
+    named: list[tuple[str, Entry]],
+    files: Callable[[Entry], Files],
+    out: str | Path,
+    source: Source,
+    notes: ImportNotes,
+    track: Track,
+) -> Dataset:
+    """Make a dataset of annotated paragraphs.
+
+    Args:
+        named: Names and entries of paragraphs.
+        files: Where an entry's files are.
+        out: The dataset's folder.
+        source: Its name, text, seed, command and steps; notes, splits and what is shared are added here.
+        notes: What was counted so far.
+        track: Shows progress.
+    """
+    where = {name: files(entry) for name, entry in named}
+    found = [(name, entry) for name, entry in named if where[name].layout.is_file()]
+    if not found:
+        example = f"; {where[named[0][0]].layout} would be the first" if named else ""
+        raise WordwingError(f"none of {len(named)} paragraphs has a layout file{example}")
+    missing = [name for name, _ in named if not where[name].layout.is_file()]
+    for name in missing:
+        notes.add("paragraphs without a layout file, left out", name)
+    arenas = _arenas([(entry.env, where[name].layout) for name, entry in found], source.seed or 0, notes, track)
+    curves = _curves([where[name] for name, _ in found], notes, track)
+    stride = find_stride((entry for _, entry in found), notes)
+    paragraphs: list[Paragraph] = []
+    origins: Counter[str] = Counter()
+    used: set[str] = set()
+    for name, entry in track(found, "paragraphs"):
+        arena = arenas[where[name].layout]
+        there = [(kind, curves[path]) for kind, path in where[name].curves if path in curves]
+        parts = _parts(entry, arena, there, stride, origins, notes)
+        own = entry.row.wordwing.id
+        title = own if own and own not in used else name
+        for number, segments in enumerate(parts, start=1):
+            label = _unused(title if number == 1 else f"{title}.{number}", used)
+            paragraphs.append(Paragraph(label, entry.split, arena.name, tuple(segments)))
+    if not paragraphs:
+        said = "; ".join(notes.sentences())
+        raise WordwingError(f"none of {len(named)} paragraphs has a segment that can be flown: {said}")
+    notes.facts += [f"{count} paragraphs with paths {origin}" for origin, count in origins.most_common()]
+    used_layouts = {arena.name: arena.layout for arena in arenas.values()}
+    return write_dataset(out, _with_notes(source, paragraphs, notes), used_layouts, paragraphs)
+
+
+def _arenas(rows: list[tuple[str, Path]], seed: int, notes: ImportNotes, track: Track) -> dict[Path, ImportedLayout]:
+    """The layout of each layout file; files that say the same share it."""
+    first: dict[tuple[object, ...], tuple[str, Config]] = {}
+    keys: dict[Path, tuple[object, ...]] = {}
+    # In order of numbers, so that a shared layout is named after the first environment that has it.
+    for env, path in track(sorted(rows, key=lambda row: (row[0].zfill(12), row[1])), "layouts"):
+        if path not in keys:
+            config = read_config(path)
+            keys[path] = config.key
+            first.setdefault(config.key, (env, config))
+    made: dict[tuple[object, ...], ImportedLayout] = {}
+    names: set[str] = set()
+    for key, (env, config) in first.items():
+        own = config.wordwing.layout if config.wordwing else ""
+        name = _unused(own if own and own not in names else env, names)
+        made[key] = ImportedLayout(name, *to_layout(config, env, seed, notes))
+    repeated = len(keys) - len(made)
+    if repeated:
+        notes.facts.append(f"{len(keys)} layout files hold {len(made)} different layouts")
+    return {path: made[key] for path, key in keys.items()}
+
+
+def _unused(name: str, used: set[str]) -> str:
+    """A name like `name` that is not used yet, and is from now on."""
+    while name in used:
+        name += "'"
+    used.add(name)
+    return name
+
+
+def _curves(rows: list[Files], notes: ImportNotes, track: Track) -> dict[Path, Floats]:
+    """The points of each curve file there is, metres, world frame."""
+    wanted = {path: kind for files in rows for kind, path in files.curves}
+    raw: dict[str, dict[Path, Floats]] = {kind: {} for kind in wanted.values()}
+    for path, kind in track(list(wanted.items()), "paths"):
+        if path.is_file():
+            points = read_curve(path)
+            if len(points):
+                raw[kind][path] = points
+            else:
+                notes.add("curve files without points, ignored", path.name)
+    curves: dict[Path, Floats] = {}
+    for kind, of_kind in raw.items():
+        if of_kind:
+            unity = is_unity(np.concatenate(list(of_kind.values())))
+            if unity:
+                notes.facts.append(f"paths {kind} are in Unity metres")
+            curves |= {path: to_arena(points, unity) for path, points in of_kind.items()}
+    return curves
+
+
+def _parts(
+    entry: Entry,
+    arena: ImportedLayout,
+    curves: list[tuple[str, Floats]],
+    stride: float,
+    origins: Counter[str],
+    notes: ImportNotes,
+) -> list[list[Segment]]:
+    """Runs of consecutive segments; everything that is not in them is counted."""
+    if not entry.row.instructions:
+        notes.add("paragraphs without segments, left out", entry.env)
+        return []
+    cut = best_cut(entry, curves, stride, notes)
+    if cut is None:
+        notes.add("paragraphs without curve file and moves, left out", entry.env)
+        return []
+    parts = segments_of(entry, cut, len(arena.layout.landmarks) if arena.whole else None, notes)
+    if not parts:
+        notes.add("paragraphs of which no segment is left", entry.env)
+        return []
+    notes.add("paragraphs split where a segment is left out", entry.env, len(parts) > 1)
+    origins[cut.origin] += 1
+    return parts
+
+
+def _with_notes(source: Source, paragraphs: list[Paragraph], notes: ImportNotes) -> Source:
+    """The source with all that was counted, and with the splits that share layouts with those before them."""
+    arenas: dict[str, set[str]] = {}
+    for paragraph in paragraphs:
+        arenas.setdefault(paragraph.split, set()).add(paragraph.layout)
+    shared, words, before = [], dict(source.splits), list[str]()
+    for split in sorted(arenas, key=lambda name: ({"train": 0, "dev": 1, "test": 2}.get(name, 3), name)):
+        common = {other: len(arenas[split] & arenas[other]) for other in before}
+        said = ", ".join(f"{count} with {other}" for other, count in common.items() if count)
+        if said:
+            shared.append(split)
+            words[split] = f"of its {len(arenas[split])} layouts it shares {said}"
+            notes.facts.append(f"{split} shares layouts: of {len(arenas[split])}, {said}")
+        before.append(split)
+    return replace(source, splits=words, shared=tuple(shared), notes=(*source.notes, *notes.sentences()))

@@ -9,13 +9,13 @@ Some workspaces hold files that were converted from the one to the other, so the
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Annotated, Any
 
 import numpy as np
 import torch
+from pydantic import BeforeValidator, Field
 
-from wordwing.errors import WordwingError, shown
 from wordwing.frames import ARENA_HALF, ARENA_SIZE, UNITY_ORIGIN, UNITY_SIZE, config_to_world, unity_to_world
 from wordwing.world.paths import Floats
 
@@ -23,48 +23,40 @@ MAX_FILE = 8_000_000
 """Largest file of one environment, scene or trial that is read, bytes."""
 
 
-def items(row: dict[str, Any], key: str, where: str, count: int | None = None, of: str = "") -> list[Any]:
-    """A list that a record must have.
-
-    Args:
-        row: The record.
-        key: The list's name.
-        where: Begins each complaint.
-        count: How long it must be.
-        of: What else is so long, for the complaint.
-    """
-    if key not in row:
-        raise WordwingError(f'{where}: there is no "{key}"')
-    value = row[key]
-    if not isinstance(value, list):
-        raise WordwingError(f'{where}: "{key}" is {shown(value)}; it must be a list')
-    if count is not None and len(value) != count:
-        raise WordwingError(f'{where}: "{key}" has {len(value)} values, but "{of}" has {count}')
-    return value
+Track = Callable[[Sequence[Any], str], Iterable[Any]]
+"""Goes through a sequence, and may show how far it is under a title."""
 
 
-def number(value: Any, key: str, where: str) -> float:
-    """A finite number, or a text that is one."""
+def silently(rows: Sequence[Any], title: str) -> Iterable[Any]:
+    """Go through a sequence and show nothing."""
+    return rows
+
+
+def _number(value: object) -> object:
+    """What a text stands for that somebody wrote instead of a number."""
     try:
-        if isinstance(value, int | float | str) and not isinstance(value, bool) and math.isfinite(float(value)):
-            return float(value)
-    except (ValueError, OverflowError):
-        pass
-    raise WordwingError(f'{where}: "{key}" has {shown(value)} in it; it must be a finite number')
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
 
 
-def numbers(values: list[Any], key: str, where: str) -> Floats:
-    """[N] finite numbers."""
-    return np.array([number(value, key, where) for value in values], float)
+def _flag(value: object) -> object:
+    """What 0, 1 and texts stand for that somebody wrote instead of a flag."""
+    return {"true": True, "1": True, "false": False, "0": False}.get(str(value).strip().lower(), value)
 
 
-def flag(value: Any, key: str, where: str) -> bool:
-    """True or false, also as 0, 1, "true" and "false"."""
-    if isinstance(value, str):
-        value = {"true": True, "false": False, "1": True, "0": False}.get(value.strip().lower(), value)
-    if value in (0, 1) and isinstance(value, int):
-        return bool(value)
-    raise WordwingError(f'{where}: "{key}" has {shown(value)} in it; it must be true or false')
+Figure = Annotated[float, Field(allow_inf_nan=False), BeforeValidator(_number)]
+Figures = Annotated[list[Figure], Field(description="a list of finite numbers")]
+Flag = Annotated[bool, BeforeValidator(_flag)]
+Flags = Annotated[list[Flag], Field(description="a list of true and false")]
+
+
+def check_lengths(record: dict[str, Any]) -> None:
+    """Raise a `ValueError` unless all lists in a record are as long as the first."""
+    first, *others = [(key, len(value)) for key, value in record.items() if isinstance(value, list)]
+    for key, count in others:
+        if count != first[1]:
+            raise ValueError(f'"{key}" has {count} values, but "{first[0]}" has {first[1]}')
 
 
 SLACK = 10.0

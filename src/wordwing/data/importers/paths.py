@@ -16,18 +16,20 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
+from pydantic import Field
 
 from wordwing.data.importers.annotations import Entry
-from wordwing.data.importers.originals import MAX_FILE, UNITY_METRE, ImportNotes, clipped, items, numbers
+from wordwing.data.importers.originals import MAX_FILE, UNITY_METRE, Figures, ImportNotes, check_lengths, clipped
 from wordwing.data.schema import MAX_POINTS, MAX_TEXT, START_DISTANCE, Segment
-from wordwing.errors import WordwingError, shown
+from wordwing.errors import WordwingError
 from wordwing.files import read_json
 from wordwing.language.meaning.clauses import Clause
 from wordwing.language.tokenizer import tokenize
-from wordwing.world.paths import Floats, lengths
+from wordwing.validation import parse
+from wordwing.world.paths import Floats, Ints, lengths
 
 STRIDES = (1.0, 1.5)
 """What a step F may be, Unity metres; releases and tools differ."""
@@ -39,16 +41,19 @@ SAME = 1e-6
 """Points no farther apart are one, metres."""
 
 
+@dataclass(frozen=True)
+class _Curve:
+    x_array: Annotated[Figures, Field(max_length=MAX_POINTS)]
+    z_array: Figures
+
+    def __post_init__(self) -> None:
+        check_lengths(vars(self))
+
+
 def read_curve(path: Path) -> Floats:
     """[P, 2] x and z of a curve file, in its units; P may be 0."""
-    row = read_json(path, MAX_FILE, "curve")
-    if not isinstance(row, dict):
-        raise WordwingError(f"{path}: this is {shown(row)}; a curve is an object with x_array and z_array")
-    x = items(row, "x_array", str(path))
-    z = items(row, "z_array", str(path), len(x), "x_array")
-    if len(x) > MAX_POINTS:
-        raise WordwingError(f"{path}: the curve has {len(x)} points; {MAX_POINTS} is the most")
-    return np.stack([numbers(x, "x_array", str(path)), numbers(z, "z_array", str(path))], axis=-1)
+    curve = parse(_Curve, read_json(path, MAX_FILE, "curve"), str(path))
+    return np.array([curve.x_array, curve.z_array], float).T
 
 
 def condensed(path: Floats) -> Floats:
@@ -58,7 +63,7 @@ def condensed(path: Floats) -> Floats:
     return path[np.concatenate([[True], lengths(np.diff(path, axis=0)) > SAME])]
 
 
-def ends_along(path: Floats, ends: Floats) -> tuple[NDArray[np.int64], int]:
+def ends_along(path: Floats, ends: Floats) -> tuple[Ints, int]:
     """Where on a path segments end: in order along it, and together as near to the annotated ends as can be.
 
     Args:
@@ -180,7 +185,7 @@ def best_cut(entry: Entry, curves: Sequence[tuple[str, Floats]], stride: float, 
         stride: Length of a move F, metres.
         notes: Told about curves that do not fit.
     """
-    if "spans" in entry.extra:
+    if entry.row.wordwing.spans is not None:
         return _own_cut(entry, curves)
     options = [cut_curve(points, origin, entry) for origin, points in curves]
     if (moved := cut_moves(entry, stride)) is not None:
@@ -194,18 +199,12 @@ def best_cut(entry: Entry, curves: Sequence[tuple[str, Floats]], stride: float, 
 
 def _own_cut(entry: Entry, curves: Sequence[tuple[str, Floats]]) -> Cut:
     """The paths that our own exporter wrote, exactly."""
-    spans, count = entry.extra["spans"], len(entry.instructions)
+    spans = entry.row.wordwing.spans or []
     if not curves:
         raise WordwingError(f'{entry.where}: there is no curve file for "spans"')
     origin, points = curves[0]
-    good = isinstance(spans, list) and len(spans) == count
-    for span in spans if good else ():
-        whole = isinstance(span, list) and len(span) == 2 and all(type(index) is int for index in span)
-        good = good and whole and 0 <= span[0] <= span[1] < len(points)
-    if not good:
-        raise WordwingError(
-            f'{entry.where}: "spans" must give the first and last of {len(points)} points for each of {count} segments'
-        )
+    if not all(0 <= first <= last < len(points) for first, last in spans):
+        raise WordwingError(f'{entry.where}: "spans" must give the first and last of {len(points)} points')
     path, outside = clipped(points)
     return Cut(origin, [path[first : last + 1] for first, last in spans], 0, outside)
 
@@ -228,9 +227,9 @@ def segments_of(entry: Entry, cut: Cut, landmarks: int | None, notes: ImportNote
     notes.add("path points out of the arena, moved to its edge", entry.env, cut.outside)
     notes.add("starts out of the arena, moved to its edge", entry.env, outside)
     notes.add("ends that differ from the nearest point of the whole path", entry.env, cut.differing)
-    for index, (text, path, meaning) in enumerate(zip(entry.instructions, cut.paths, meanings, strict=True)):
+    for index, (text, path, meaning) in enumerate(zip(entry.row.instructions, cut.paths, meanings, strict=True)):
         start, end = starts[index], entry.ends[index]
-        if (reason := _unusable(text, path, start, own="spans" in entry.extra)) is not None:
+        if (reason := _unusable(text, path, start, own=entry.row.wordwing.spans is not None)) is not None:
             notes.add(f"segments {reason}, left out", entry.env)
             if runs[-1]:
                 runs.append([])
@@ -255,15 +254,10 @@ def _unusable(text: str, path: Floats, start: Floats, own: bool) -> str | None:
 
 def _meanings(entry: Entry, landmarks: int | None, notes: ImportNotes) -> list[tuple[Clause, ...] | None]:
     """What our own exporter says that each segment means."""
-    rows, count = entry.extra.get("meaning"), len(entry.instructions)
-    if rows is None:
-        return [None] * count
-    if landmarks is None:
+    meanings = entry.row.wordwing.meaning or [None] * len(entry.row.instructions)
+    if landmarks is None and any(meanings):
         notes.add("paragraphs whose meaning is lost with landmarks of their layout", entry.env)
-        return [None] * count
-    if not isinstance(rows, list) or len(rows) != count or not all(isinstance(row, list | None) for row in rows):
-        raise WordwingError(f'{entry.where}: "meaning" must have a list of clauses, or null, for each segment')
-    return [
-        None if row is None else tuple(Clause.from_json(clause, landmarks, entry.where) for clause in row)
-        for row in rows
-    ]
+        return [None] * len(meanings)
+    for clause in (clause for meaning in meanings for clause in meaning or ()):
+        clause.validate(landmarks or 0, entry.where)
+    return meanings

@@ -19,7 +19,7 @@ import numpy as np
 
 from wordwing.data.dataset import Dataset, Source, write_dataset
 from wordwing.data.furniture import Report, furnish
-from wordwing.data.importers.workspace import Track, silently
+from wordwing.data.importers.originals import Track, silently
 from wordwing.data.scenes import Scene, about, place_window
 from wordwing.data.schema import Paragraph, Segment, Window, joined
 from wordwing.errors import WordwingError

@@ -14,7 +14,6 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import ConfigDict, Field
 
 from wordwing.errors import WordwingError
-from wordwing.validation import parse
 from wordwing.world.fences import FENCES
 
 Kind = Literal[
@@ -137,13 +136,6 @@ class Clause:
     def to_json(self) -> dict[str, Any]:
         """As it stands in a dataset: fields that are None left out."""
         return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
-
-    @classmethod
-    def from_json(cls, row: object, landmarks: int, where: str) -> Clause:
-        """Read and validate one clause."""
-        clause = parse(cls, row, where)
-        clause.validate(landmarks, where)
-        return clause
 
 
 Meaning = Sequence[Clause]

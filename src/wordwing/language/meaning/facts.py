@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wordwing.language.meaning.clauses import COLOURS, Clause, Kind, Reference, Side
 from wordwing.language.meaning.flown_path import Track, wrapped
 from wordwing.language.meaning.judge import DEGREE, scores
-from wordwing.world.paths import Floats, lengths
+from wordwing.world.paths import Bools, Floats, lengths
 
 TRUE = 0.97
 """Score from which a writer takes a clause for true."""
@@ -25,7 +24,7 @@ TRUE = 0.97
 SLIGHT, QUARTER = 35 * DEGREE, 90 * DEGREE
 """Amounts of a turn."""
 
-ARCS = (math.pi / 2, math.pi, 3 * math.pi / 2, 2 * math.pi)
+ARCS = {"quarter": math.pi / 2, "half": math.pi, "three_quarters": 3 * math.pi / 2, "full": 2 * math.pi}
 """Amounts of a circle."""
 
 DISTANCES = {"tiny": 0.28, "short": 0.6, "medium": 1.1, "long": 1.9}
@@ -55,7 +54,7 @@ class Fact:
         return bool(self.true[:, -1].any())
 
     @cached_property
-    def true(self) -> NDArray[np.bool_]:
+    def true(self) -> Bools:
         """[K, K] the sections that it is true of."""
         return self.score >= TRUE
 
@@ -119,7 +118,7 @@ def _about(index: int, track: Track) -> Iterator[Clause]:
         if max(turned, abs(sweep)) > 20 * DEGREE:
             kinds: tuple[Kind, ...] = ("pass", "hug", "abeam")
             yield from (Clause(kind, index, side=side) for kind in kinds)
-            arcs = (round(arc, 4) for arc in ARCS if turned > arc - 40 * DEGREE)
+            arcs = (round(arc, 4) for arc in ARCS.values() if turned > arc - 40 * DEGREE)
             yield from (Clause("circle", index, side=side, amount=arc) for arc in arcs)
     gap = track.gaps[index]
     if gap[-1] < 0.6:

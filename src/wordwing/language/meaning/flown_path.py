@@ -10,12 +10,12 @@ import math
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from wordwing.language.meaning.clauses import COLOURS, Reference
 from wordwing.world.fences import FENCES, distance_to_fences
 from wordwing.world.layout import Layout
-from wordwing.world.paths import Floats, lengths, path_length, points_along
+from wordwing.world.paths import Floats, Ints, lengths, path_length, points_along
 
 SPACING, MOST = 0.08, 80
 """Distance between points, metres, unless that makes more than this many intervals."""
@@ -75,11 +75,6 @@ class Track:
         return self.points - self.points[:, None]
 
     @cached_property
-    def footprints(self) -> Floats:
-        """[L] radii of the landmarks, metres."""
-        return np.array([entry.kind.footprint for entry in self.layout.landmarks])
-
-    @cached_property
     def offsets(self) -> Floats:
         """[L, K, 2] from each point to each landmark's centre, metres."""
         return self.layout.centres[:, None] - self.points
@@ -87,7 +82,7 @@ class Track:
     @cached_property
     def gaps(self) -> Floats:
         """[L, K] distance of each point from each landmark's footprint, metres."""
-        return lengths(self.offsets) - self.footprints[:, None]
+        return lengths(self.offsets) - self.layout.footprints[:, None]
 
     @cached_property
     def bearings(self) -> Floats:
@@ -126,7 +121,7 @@ class Track:
         return self.layout.centres[reference]
 
 
-def least(values: Floats) -> tuple[Floats, NDArray[np.int64]]:
+def least(values: Floats) -> tuple[Floats, Ints]:
     """The least of values [..., K] in each section [..., K, K], and the index of the last point that has it."""
     size = values.shape[-1]
     table = np.where(np.tri(size, dtype=bool).T, values[..., None, :], np.inf)

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from wordwing.language.meaning.clauses import COLOURS, Clause, Meaning, Reference
 from wordwing.language.meaning.flown_path import Track, falling, least, mean, wrapped
 from wordwing.world.fences import FENCES
 from wordwing.world.layout import Layout
-from wordwing.world.paths import Floats, lengths
+from wordwing.world.paths import Floats, Ints, lengths
 
 DEGREE = math.pi / 180
 
@@ -224,7 +224,7 @@ class _Scores:
         way = _summed(np.abs(np.diff(self._polar)))
         return falling(1 - self._swept / np.maximum(way - way.mT, 1e-9), *TO_AND_FRO)
 
-    def _since(self, where: NDArray[np.int64]) -> Floats:
+    def _since(self, where: Ints) -> Floats:
         """[C, K, K] the way flown since points [C, K, K], metres."""
         return self.track.passed - self.track.passed[where]
 

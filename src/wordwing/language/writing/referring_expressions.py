@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from wordwing.language.meaning.clauses import Reference
 from wordwing.language.tokenizer import tokenize
 from wordwing.language.writing.templates import pick
-from wordwing.world.catalogue import landmark, lexicon
+from wordwing.world.catalogue import LandmarkNames, landmark, lexicon
 from wordwing.world.layout import Layout, Placement
 
 FENCE_NAMES = ("{} fence", "{} fence", "{} fence", "{} fence", "{} wall", "{} border", "{} boundary", "{} edge")
@@ -31,18 +31,14 @@ class Namer:
     loose: float = 0.15
     """How often it does not mind that a name fits two things."""
     article: bool = True
-
-    def __post_init__(self) -> None:
-        self._called: dict[Reference, str] = {}
+    _called: dict[Reference, str] = field(default_factory=dict)
 
     def name(self, reference: Reference) -> str:
         """A noun phrase with article."""
         known = self._called.get(reference)
         if known is None or self.rng.random() < 0.3:
-            if isinstance(reference, str):
-                known = pick(FENCE_NAMES, self.rng).format(reference)
-            else:
-                known = self._landmark(reference)
+            is_fence = isinstance(reference, str)
+            known = pick(FENCE_NAMES, self.rng).format(reference) if is_fence else self._landmark(int(reference))
             self._called[reference] = known
         return f"the {known}" if self.article or self.rng.random() < 0.5 else known
 
@@ -69,14 +65,14 @@ class Namer:
 
     def rivals(self, index: int, phrase: str) -> list[int]:
         """Other landmarks of the layout that a phrase could mean: of the same family, or called just so."""
-        own = lexicon()[self.layout.landmarks[index].name]
-        found = []
-        for other, placement in enumerate(self.layout.landmarks):
-            names = lexicon()[placement.name]
-            kindred = names.family == own.family and tokenize(phrase) == [own.family]
-            if other != index and (kindred or phrase in names.names or phrase in names.looks):
-                found.append(other)
-        return found
+        family = lexicon()[self.layout.landmarks[index].name].family
+        generic = tokenize(phrase) == [family]
+
+        def fits(names: LandmarkNames) -> bool:
+            return (generic and names.family == family) or phrase in names.names or phrase in names.looks
+
+        others = enumerate(self.layout.landmarks)
+        return [other for other, entry in others if other != index and fits(lexicon()[entry.name])]
 
     def _distinguished(self, index: int, phrase: str, rivals: list[int]) -> str:
         """A phrase that fits only this one: its own feature, or what it stands near."""

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -51,10 +51,8 @@ class Voice:
 @cache
 def voice(name: str) -> Voice:
     """Read a voice of the package."""
-    document: dict[str, Any] = json.loads(
-        files("wordwing.language.writing").joinpath(f"voices/{name}.json").read_text("utf-8")
-    )
-    return Voice(name, **document)
+    text = files("wordwing.language.writing").joinpath(f"voices/{name}.json").read_text("utf-8")
+    return Voice(name, **json.loads(text))
 
 
 @cache

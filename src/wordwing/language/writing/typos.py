@@ -48,11 +48,7 @@ HABITS = {
 
 def misspell(text: str, rate: float, rng: np.random.Generator) -> str:
     """Spoil about `rate` of the words of at least four letters; sides and colours keep their meaning."""
-    words = text.split(" ")
-    for index, word in enumerate(words):
-        if rng.random() < rate:
-            words[index] = _spoil(word, rng)
-    return " ".join(words)
+    return " ".join(_spoil(word, rng) if rng.random() < rate else word for word in text.split(" "))
 
 
 def _spoil(word: str, rng: np.random.Generator) -> str:

@@ -110,8 +110,7 @@ class Writer:
             track: The path.
             rivals: Other paths in the layout, which the sentence should not fit.
         """
-        clauses = 1 + int(self.rng.choice(3, p=self.persona.clauses))
-        meaning = compose(track, rivals, clauses, self.rng)
+        meaning = compose(track, rivals, 1 + int(self.rng.choice(3, p=self.persona.clauses)), self.rng)
         return None if meaning is None else Sentence(self.word(meaning), meaning)
 
     def word(self, meaning: Sequence[Clause]) -> str:
@@ -127,7 +126,8 @@ class Writer:
             text += (" " if text else "") + self._say(clause, "do", speaker, spoken)
             spoken = clause.references or spoken
             index += 1
-            if index < len(meaning) and self._until(clause, meaning[index], speaker):
+            endless = clause.kind in UNTIL_AFTER and index < len(meaning) and meaning[index].kind in speaker.until
+            if endless and self.rng.random() < 0.6:
                 until = "til" if speaker.name == "sloppy" and self.rng.random() < 0.5 else "until"
                 text += f" {until} " + self._say(meaning[index], "until", speaker, spoken)
                 spoken = meaning[index].references or spoken
@@ -135,9 +135,6 @@ class Writer:
         if meaning[-1].kind in ENDS and not _STOPS.search(text) and self.rng.random() < 0.3:
             text += pick(speaker.closers, self.rng)
         return self._finish(text)
-
-    def _until(self, clause: Clause, following: Clause, speaker: Voice) -> bool:
-        return clause.kind in UNTIL_AFTER and following.kind in speaker.until and self.rng.random() < 0.6
 
     def _say(self, clause: Clause, form: str, speaker: Voice, spoken: tuple[Reference, ...]) -> str:
         """One clause in words."""
@@ -161,7 +158,7 @@ class Writer:
             if clause.kind == "circle":
                 slots["clock"] = pick(speaker.clock[clause.side], self.rng)
         if clause.kind == "circle":
-            [arc] = [name for name, arc in zip(_ARC_NAMES, ARCS, strict=True) if abs(arc - (clause.amount or 0)) < 0.01]
+            [arc] = [name for name, arc in ARCS.items() if abs(arc - (clause.amount or 0)) < 0.01]
             slots["amount"] = pick(speaker.amounts[arc], self.rng)
         if clause.kind == "forward":
             slots["distance"] = self._distance(clause.amount or 0.0, speaker)
@@ -184,6 +181,3 @@ class Writer:
             return text
         text = _SENTENCE.sub(lambda match: match[1] + match[2].upper(), text)
         return text if text.endswith((".", "!")) else text + "."
-
-
-_ARC_NAMES = ("quarter", "half", "three_quarters", "full")
