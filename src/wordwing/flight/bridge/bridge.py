@@ -26,12 +26,11 @@ from wordwing.flight.mavlink.clock import Clock, SystemClock
 from wordwing.flight.mavlink.link import MavlinkLink, open_link
 from wordwing.flight.mavlink.messages import Codec, Message
 from wordwing.flight.served.autopilot_profile import AutopilotName
-from wordwing.flight.served.camera import ServedCamera, stream_camera
+from wordwing.flight.served.camera import ServedCamera, VideoServer, stream_camera
 from wordwing.flight.served.faults import Fault, FaultSchedule, LossyChannel, LowBattery, Reboot, Takeover
 from wordwing.flight.served.mocap import MocapStream, open_sender
 from wordwing.flight.served.server import SWITCH
 from wordwing.flight.served.vehicle import LOCAL_FRAME
-from wordwing.flight.served.video import VideoServer
 from wordwing.frames import Pose
 from wordwing.lab.vehicle import LabConfig
 from wordwing.world.layout import Layout
