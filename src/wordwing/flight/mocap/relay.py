@@ -220,13 +220,11 @@ def relay(
         origin: Where the room lies, for an autopilot that needs an origin.
         guardian: Where each pose that is sent goes too, as JSON, so that a guardian knows what the autopilot gets.
     """
-    packer = mavlink.MAVLink(None, srcSystem=SYSTEM, srcComponent=COMPONENT)
-    codec = Codec(stream=True)  # which also reads datagrams
+    codec = Codec(stream=True, system=SYSTEM, component=COMPONENT)  # a stream's also reads datagrams
 
     def send(message: Message | None) -> None:
         if message is not None:
-            link.send(bytes(message.pack(packer)))
-            packer.seq = (packer.seq + 1) % 256
+            link.send(codec.pack(message))
 
     begun, sent = clock.now(), 0
     while not source.ended and link.lost is None:

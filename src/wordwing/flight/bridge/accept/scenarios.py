@@ -9,8 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from wordwing.flight.bridge.accept.judging import (
+from wordwing.flight.bridge.accept.script import Step
+from wordwing.flight.bridge.accept.trial import (
     Result,
+    Trial,
+    TrialError,
     duration,
     elapsed,
     greatest_xy,
@@ -22,8 +25,6 @@ from wordwing.flight.bridge.accept.judging import (
     to_fence,
     within,
 )
-from wordwing.flight.bridge.accept.script import Step
-from wordwing.flight.bridge.accept.trial import Trial, TrialError
 from wordwing.flight.served.autopilot_profile import AutopilotName
 from wordwing.flight.served.faults import Fault, FrozenCamera, MocapDrift, MocapFreeze, MocapJump, PoseDropout
 from wordwing.frames import ARENA_HALF
