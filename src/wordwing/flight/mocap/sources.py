@@ -131,28 +131,22 @@ class FileSource(MocapSource):
 
     def __init__(self, path: Path, clock: Clock, body: str | None = None) -> None:
         self._clock = clock
-        self._rows = list(_rows(path, body))
+        self._rows = deque(_rows(path, body))
+        self._first = self._rows[0][0]
         self._begun: float | None = None
-        self._next = 0
 
     def read(self, timeout: float) -> list[MocapSample]:
         """Poses whose time has come."""
-        if self._next == len(self._rows):
+        if not self._rows:
             self.ended = True
             return []
-        first = self._rows[0][0]
         if self._begun is None:
             self._begun = self._clock.now()
-        due = self._begun + self._rows[self._next][0] - first
+        due = self._begun + self._rows[0][0] - self._first
         self._clock.sleep(min(timeout, due - self._clock.now()))
         found = []
-        while self._next < len(self._rows):
-            time, sample = self._rows[self._next]
-            due = self._begun + time - first
-            if due > self._clock.now() + 1e-9:
-                break
-            found.append(replace(sample, time=due))
-            self._next += 1
+        while self._rows and (due := self._begun + self._rows[0][0] - self._first) <= self._clock.now() + 1e-9:
+            found.append(replace(self._rows.popleft()[1], time=due))
         return found
 
 
