@@ -69,7 +69,7 @@ class ArenaFile:
 
 @dataclass(frozen=True)
 class Arena(ArenaFrame):
-    """`ArenaFrame` with torch: world poses in the local frame, a least-squares fit, and a file, which alone is checked."""
+    """`ArenaFrame` with torch: poses in the local frame, a least-squares fit, and a file; only the file is checked."""
 
     fences: Fences = COLOURS
     """Colours of the fences, clockwise seen from above, from the one that +x points at; None where it has none."""

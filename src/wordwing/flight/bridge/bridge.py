@@ -83,8 +83,6 @@ class Recording:
     path: list[TruePoint] = field(default_factory=list)
     modes: list[tuple[float, int, bool]] = field(default_factory=list)
     """Each change of the custom mode or of the armed state."""
-    texts: list[tuple[float, str]] = field(default_factory=list)
-    """STATUSTEXT messages."""
 
 
 class LinkRelay:
@@ -309,8 +307,6 @@ class Bridge:
                     self._pending_faults = ()
             case "AUTOPILOT_VERSION":
                 self.version = _version(message)
-            case "STATUSTEXT":
-                recording.texts.append((now, message.text))
         return self._ground_truth.update(message, now)
 
     def _update_pose(self, moment: TruePose) -> None:

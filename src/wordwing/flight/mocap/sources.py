@@ -17,7 +17,6 @@ import math
 import threading
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -118,7 +117,7 @@ class UdpSource(MocapSource):
             time, sample = parsed
             if time is not None:
                 self._sync.add(time, now)
-            found.append(replace(sample, time=now if time is None else time + self._sync.offset))
+            found.append(sample._replace(time=now if time is None else time + self._sync.offset))
         return found
 
     def close(self) -> None:
@@ -146,7 +145,7 @@ class FileSource(MocapSource):
         self._clock.sleep(min(timeout, due - self._clock.now()))
         found = []
         while self._rows and (due := self._begun + self._rows[0][0] - self._first) <= self._clock.now() + 1e-9:
-            found.append(replace(self._rows.popleft()[1], time=due))
+            found.append(self._rows.popleft()[1]._replace(time=due))
         return found
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -90,19 +89,6 @@ def write_setup(arena: Path, frame: Arena, config: LabConfig, layout: Layout) ->
     return ["--arena", str(arena), "--calibration", str(camera), "--layout", str(plan)]
 
 
-@dataclass(frozen=True)
-class ReceivedCommand:
-    """A COMMAND_LONG that was received."""
-
-    time: float
-    number: int
-    """MAV_CMD."""
-    parameters: tuple[float, ...]
-    """Seven."""
-    answer: int
-    """MAV_RESULT."""
-
-
 class ServedLab:
     """One drone in one lab that speaks MAVLink. It stands on the floor, disarmed, and waits for a companion."""
 
@@ -168,8 +154,8 @@ class ServedLab:
         self._downlink = LossyChannel(self._faults, "out", seed)
         self._pending_seconds = 0.0
         self._external_mocap_at = -math.inf if external_mocap else None
-        self.commands: list[ReceivedCommand] = []
-        """All commands so far."""
+        self.commands: list[tuple[float, Any, int]] = []
+        """All commands so far: times, COMMAND_LONG messages, and the MAV_RESULTs that answered them."""
 
     def receive(self, datagram: bytes, sender: Hashable = None) -> None:
         """Receive a datagram from a sender, now."""
@@ -343,7 +329,7 @@ class ServedLab:
     def _command(self, message: Any) -> None:
         values = tuple(getattr(message, f"param{number}") for number in range(1, 8))
         answer = self._execute(message.command, values)
-        self.commands.append(ReceivedCommand(self.time, message.command, values, answer))
+        self.commands.append((self.time, message, answer))
         self._send(
             mavlink.MAVLink_command_ack_message(
                 message.command, answer, 255, 0, message.get_srcSystem(), message.get_srcComponent()
