@@ -41,14 +41,16 @@ def hold_to_account(story: Story) -> None:
         assert abs(wanted.yaw_rate) <= 1 + 1e-6, what
     assert story.furthest < ARENA_HALF, f"{what}; it was at {story.furthest:.2f} m"
     assert story.highest < 1.5, what
-    arming = [command for command in story.commands if command.number == ARM]
-    assert all(command.parameters[0] == 1 and command.parameters[1] == 0 for command in arming), what
-    assert sum(command.answer == 0 for command in arming) <= 1, what
+    arming = [(command, answer) for _time, command, answer in story.commands if command.command == ARM]
+    assert all(command.param1 == 1 and command.param2 == 0 for command, _answer in arming), what
+    assert sum(answer == 0 for _command, answer in arming) <= 1, what
     landed = not story.armed and story.height < 0.2
     in_other_hands = story.phase == "released" and story.speed < 1.0
     assert landed or in_other_hands, f"{what}; {story.mode} at {story.height:.2f} m"
     if story.kind in ("takeover", "free takeover"):
-        assert all(command.number != MODE or command.time < story.moment + 0.3 for command in story.commands), what
+        assert all(command.command != MODE or time < story.moment + 0.3 for time, command, _answer in story.commands), (
+            what
+        )
         assert all(time < story.moment + 0.3 for time, _wanted in story.setpoints), what
     expected = REASONS.get(story.kind, [""]) + (EARLY if story.moment < FLYING else [])
     assert any(part in story.why for part in expected), what

@@ -153,7 +153,7 @@ def bridge(
     check_packages(MAVLINK_DRONE, "flight")
     from wordwing.flight.bridge.bridge import Bridge
     from wordwing.flight.bridge.sitl import ORIGIN, SitlProcess, sitl_ports
-    from wordwing.flight.served.faults import LINK_FAULTS, SITL_FAULTS, parse_fault
+    from wordwing.flight.served.faults import SITL_FAULTS, LinkFault, parse_fault
     from wordwing.flight.served.vehicle import write_setup
 
     if (binary is None) == (connect is None):
@@ -168,7 +168,7 @@ def bridge(
     addresses = [_parse_address(text) for text in mocap]
     drawn, task = _draw(layout, corpus, seed)
     links = sitl_ports(autopilot, instance)
-    relay = (f"udpin:{host}:{port}", links.pilot) if any(isinstance(one, LINK_FAULTS) for one in faults) else None
+    relay = (f"udpin:{host}:{port}", links.pilot) if any(isinstance(one, LinkFault) for one in faults) else None
     end_by_signals()  # and the simulation with us
     simulation = None if binary is None else SitlProcess(autopilot, binary, instance)
     try:

@@ -1,4 +1,4 @@
-"""Where the arena lies in the autopilot's local frame: `arena.json`, batches of poses, and a fit to measured positions.
+"""Where the arena lies in the autopilot's local frame: `arena.json`, and a fit to measured positions.
 
 A file is `{"schema": 1, "north": 1.2, "east": -0.4, "heading_deg": 37.0, "floor_down": 0.05}`: the arena's centre in
 the autopilot's local NED frame, metres; the compass heading of the world's +x axis, which points at the red fence; how
@@ -69,7 +69,7 @@ class ArenaFile:
 
 @dataclass(frozen=True)
 class Arena(ArenaFrame):
-    """`ArenaFrame` with torch: batched conversions, a least-squares fit, and a file; only the file is checked."""
+    """`ArenaFrame` with torch: poses in the local frame, a least-squares fit, and a file; only the file is checked."""
 
     fences: Fences = COLOURS
     """Colours of the fences, clockwise seen from above, from the one that +x points at; None where it has none."""
@@ -82,29 +82,9 @@ class Arena(ArenaFrame):
         centre = ned_to_world(place)
         return Pose.level(centre[:2], yaw, centre[2])
 
-    def pose(self, position_up: Tensor | Sequence[float], quaternion_up: Tensor | Sequence[float]) -> Pose:
-        """A pose of the drone as the policy and safety know it.
-
-        Args:
-            position_up: [..., 3] metres, local frame with z up.
-            quaternion_up: [..., 4] (w, x, y, z), body (x forward, y left) to local frame with z up.
-
-        Returns:
-            [...] in the world frame, heights above the floor; of the dtype of `position_up`.
-        """
-        position, quaternion = _floats(position_up), _floats(quaternion_up)
-        found = self.frame.inverse() @ Pose(position.double(), quaternion.double())
-        return Pose(found.position.to(position.dtype), found.quaternion.to(position.dtype))
-
-    def velocity(self, velocity_up: Tensor | Sequence[float]) -> Tensor:
-        """Velocities [..., 3] in the local frame with z up, m/s, in the world frame."""
-        velocity = _floats(velocity_up)
-        return quaternion_rotate(self.frame.inverse().quaternion, velocity.double()).to(velocity.dtype)
-
     def local(self, pose: Pose) -> Pose:
-        """World poses [...] in the local frame with z up: the inverse of `pose`."""
-        found = self.frame @ Pose(pose.position.double(), pose.quaternion.double())
-        return Pose(found.position.to(pose.position), found.quaternion.to(pose.quaternion))
+        """World poses [...] in double in the local frame with z up: the inverse of `world_pose`."""
+        return self.frame @ pose
 
     @classmethod
     def fit(
@@ -112,16 +92,13 @@ class Arena(ArenaFrame):
         places: Tensor | Sequence[Sequence[float]],
         positions_up: Tensor | Sequence[Sequence[float]],
         like: Arena | None = None,
-    ) -> tuple[Arena, Tensor]:
+    ) -> Arena:
         """The arena for which known places are where the autopilot says they are, by least squares.
 
         Args:
             places: [N, 3] where the drone really was, metres, world frame; at least two apart from each other.
             positions_up: [N, 3] where the autopilot said it was, metres, local frame with z up.
             like: Gives margins and fences.
-
-        Returns:
-            The arena, and how far from each place it still puts the drone, [N] metres.
         """
         known = torch.as_tensor(places, dtype=torch.float64)
         found = torch.as_tensor(positions_up, dtype=torch.float64)
@@ -135,9 +112,7 @@ class Arena(ArenaFrame):
         turned = quaternion_rotate(Pose.level(yaw.new_zeros(2), yaw).quaternion, known_middle)
         north, east, down = world_to_ned(found_middle - turned).tolist()
         heading = float(yaw_to_heading(yaw))
-        arena = replace(like or cls(), north=north, east=east, heading_deg=heading, floor_down=down)
-        level = found.new_tensor([1.0, 0.0, 0.0, 0.0]).expand(len(found), 4)
-        return arena, (arena.pose(found, level).position - known).norm(dim=-1)
+        return replace(like or cls(), north=north, east=east, heading_deg=heading, floor_down=down)
 
     def rounded(self) -> Arena:
         """The same to a millimetre and a hundredth of a degree, as a person would write it."""
@@ -163,9 +138,3 @@ class Arena(ArenaFrame):
         parse(ArenaFile, json.loads(self.to_json()), str(path))
         with replacing(path) as temporary:
             temporary.write_text(self.to_json(), "utf-8")
-
-
-def _floats(values: Tensor | Sequence[float]) -> Tensor:
-    """Numbers as a tensor: its own dtype if it is one of floats, else float32."""
-    given = torch.as_tensor(values)
-    return given if given.is_floating_point() else given.float()

@@ -11,18 +11,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 from wordwing.errors import WordwingError
 from wordwing.flight.arena import Arena
 from wordwing.flight.mavlink.clock import Clock
 from wordwing.flight.mavlink.flight_stacks import INVALID, flight_stack
+from wordwing.flight.mavlink.geometry import quaternion_from_euler
 from wordwing.flight.mavlink.link import MavlinkLink
 from wordwing.flight.mavlink.messages import Codec, MessageFactory, heartbeat
 from wordwing.flight.mavlink.parse_message import Attitude, Position, VehicleHeartbeat, parse_message
 from wordwing.flight.mavlink.vehicle_status import AUTOPILOT
 from wordwing.flight.mocap.relay import MocapSource
-from wordwing.frames import ARENA_HALF, quaternion_from_euler, wrap_angle
+from wordwing.frames import ARENA_HALF
 
 TOLERANCE = 0.1
 """How far from its place the drone may seem to be, metres."""
@@ -126,12 +126,9 @@ def compare(arena: Arena, visited: Sequence[tuple[CheckPoint, PoseReading]], sta
     """
     rows = []
     for place, reading in visited:
-        position = torch.tensor(reading.position, dtype=torch.float64)
-        zero, yaw = position.new_zeros(()), position.new_tensor(reading.yaw)
-        pose = arena.pose(position, quaternion_from_euler(zero, zero, yaw))
-        x, y, z = pose.position.tolist()
-        error = math.dist((x, y, z), (place.x, place.y, stand))
-        rows.append(PointError(place, (x, y, z), error, float(wrap_angle(pose.yaw))))
+        pose = arena.world_pose(reading.position, quaternion_from_euler(0.0, 0.0, reading.yaw))
+        error = math.dist(pose.position, (place.x, place.y, stand))
+        rows.append(PointError(place, pose.position, error, pose.yaw))
     return rows
 
 
@@ -149,8 +146,7 @@ def wrong(rows: Sequence[PointError]) -> str | None:
 def fitted(visited: Sequence[tuple[CheckPoint, PoseReading]], stand: float, like: Arena | None = None) -> Arena:
     """The arena that fits readings best, rounded as a person would write it."""
     known = [(place.x, place.y, stand) for place, _ in visited]
-    arena, _residuals = Arena.fit(known, [reading.position for _, reading in visited], like)
-    return arena.rounded()
+    return Arena.fit(known, [reading.position for _, reading in visited], like).rounded()
 
 
 def table(rows: Sequence[PointError], stand: float) -> str:

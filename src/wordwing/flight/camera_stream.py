@@ -116,11 +116,6 @@ class VideoSource:
             self._seen = CameraFrame(view.round().clamp(0, 255).to(torch.uint8), taken, number)
         return self._seen
 
-    def age(self, now: float) -> float:
-        """Seconds since the newest image was taken; infinite before the first."""
-        with self._lock:
-            return now - self._taken
-
     def unchanged(self, now: float) -> float:
         """Seconds since the newest image that differs from the one before was taken; infinite before the first.
 
@@ -175,13 +170,6 @@ class CameraStream(VideoSource):
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(OPEN_SECONDS + READ_SECONDS)
-
-    def __enter__(self) -> CameraStream:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _run(self) -> None:
         import av

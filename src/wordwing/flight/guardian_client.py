@@ -41,8 +41,8 @@ class GuardianClient(ABC):
         """Send an order."""
 
     @abstractmethod
-    def state(self) -> GuardianState | None:
-        """The newest that is known; None before anything is."""
+    def state(self) -> GuardianState:
+        """The newest that is known."""
 
     @abstractmethod
     def close(self) -> None:
@@ -66,7 +66,7 @@ class ProcessClient(GuardianClient):
     def __init__(self, config: GuardianConfig) -> None:
         super().__init__(SystemClock(config.speed))
         self._lock = threading.Lock()
-        self._state: GuardianState | None = None
+        self._state: GuardianState  # the first comes before `__init__` ends
         self._answered = threading.Event()
         self._socket, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with other:
@@ -89,7 +89,7 @@ class ProcessClient(GuardianClient):
         with suppress(OSError):
             self._socket.send(json.dumps(to_json(order)).encode(), socket.MSG_DONTWAIT)
 
-    def state(self) -> GuardianState | None:
+    def state(self) -> GuardianState:
         """The newest that the process has sent."""
         with self._lock:
             return self._state

@@ -53,8 +53,7 @@ class LabLink(MocapSource):
 
     def read(self, timeout: float) -> list[MocapSample]:
         """Poses of motion capture that have been measured."""
-        taken = self._lab.mocap.take()
-        return [MocapSample(time, (x, y, z), (a, b, c, d)) for time, (x, y, z), (a, b, c, d) in taken]
+        return self._lab.mocap.take()
 
 
 class LockstepClient(GuardianClient):

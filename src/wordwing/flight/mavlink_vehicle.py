@@ -164,13 +164,12 @@ class MavlinkVehicle(Vehicle):
     def land(self) -> None:
         """Have the drone land, and wait until it stands, or nobody here can do more."""
         state = self._guardian.state()
-        if self._dry or state is None or state.phase in GROUND or state.done:
+        if self._dry or state.phase in GROUND or state.done:
             return
         self._order(Land())
         until = self._guardian.clock.now() + DOWN_WITHIN
         while self._guardian.clock.now() < until and self._guardian.lost is None:
-            state = self._guardian.state()
-            if state is not None and state.done:
+            if self._guardian.state().done:
                 return
             self._pass(ALIVE_EVERY)
 
@@ -201,7 +200,7 @@ class MavlinkVehicle(Vehicle):
         while True:
             self._check()
             state = self._guardian.state()
-            if state is not None and (state.decision_time == made_at or state.time > made_at + SENT_WITHIN):
+            if state.decision_time == made_at or state.time > made_at + SENT_WITHIN:
                 return state
             self._pass(LOOK)
 
@@ -218,15 +217,15 @@ class MavlinkVehicle(Vehicle):
         began, shown, asked = clock.now(), "", False
         while True:
             state = self._checked_state()
-            if state is not None and (state.phase is Phase.READY or (self._dry and state.pose is not None)):
+            if state.phase is Phase.READY or (self._dry and state.pose is not None):
                 return state
             waited = clock.now() - began
-            if state is not None and DIGITS.sub("", state.why) != shown:
+            if DIGITS.sub("", state.why) != shown:
                 shown = DIGITS.sub("", state.why)
                 self._say(f"waiting: {state.why}")
-            wrong = [] if state is None else [finding for finding in state.parameters if not finding.right]
+            wrong = [finding for finding in state.parameters if not finding.right]
             known = [finding for finding in wrong if finding.value is not None]
-            if state is not None and wrong and state.unready == tuple(str(finding) for finding in wrong):
+            if wrong and state.unready == tuple(str(finding) for finding in wrong):
                 if self._approve is None or not known or asked:
                     hint = (
                         "they could not be written"
@@ -239,8 +238,8 @@ class MavlinkVehicle(Vehicle):
                 asked = True
                 self._pass(WRITTEN_WITHIN)
             if waited > READY_WITHIN:
-                reasons = "no autopilot has been heard" if state is None else "; ".join(state.unready)
-                cause = "" if state is None else self._cause(reasons, state)
+                reasons = "; ".join(state.unready)
+                cause = self._cause(reasons, state)
                 raise WordwingError(f"the drone was not ready after {READY_WITHIN:g} s: {reasons}{cause}")
             self._pass(ALIVE_EVERY)
 
@@ -248,9 +247,9 @@ class MavlinkVehicle(Vehicle):
         until = self._guardian.clock.now() + TAKEN_WITHIN
         while True:
             state = self._checked_state()
-            if state is not None and state.phase not in (*GROUND, Phase.TAKING_OFF):
+            if state.phase not in (*GROUND, Phase.TAKING_OFF):
                 break
-            if state is not None and state.phase in GROUND and (state.unready or self._guardian.clock.now() > until):
+            if state.phase in GROUND and (state.unready or self._guardian.clock.now() > until):
                 why = "; ".join(state.unready) or "the order to take off was not taken"
                 raise WordwingError(f"the drone was not armed: {why}")
             self._pass(LOOK)
@@ -261,15 +260,13 @@ class MavlinkVehicle(Vehicle):
         until = self._guardian.clock.now() + HEIGHT_WITHIN
         while self._guardian.clock.now() < until:
             state = self._checked_state()
-            if state is not None and state.pose is not None and abs(state.pose[2] - FLIGHT_HEIGHT) < LEVEL:
+            if state.pose is not None and abs(state.pose[2] - FLIGHT_HEIGHT) < LEVEL:
                 return
             self.hover(ALIVE_EVERY)
 
     def _check(self) -> None:
         state = self._checked_state()
-        if state is None or self._dry:
-            return
-        if state.phase not in (Phase.HOLDING, Phase.FLYING):
+        if not self._dry and state.phase not in (Phase.HOLDING, Phase.FLYING):
             cause = self._cause(state.why, state)
             raise FlightOverError(f"the flight is over, {state.phase.value}: {state.why}{cause}")
 
@@ -279,7 +276,7 @@ class MavlinkVehicle(Vehicle):
             why, lab=state.lab, latency=self._slowest, unchanged=unchanged, failure=self._camera.failure
         )
 
-    def _checked_state(self) -> GuardianState | None:
+    def _checked_state(self) -> GuardianState:
         if self._guardian.lost is not None:
             if not self._underway:
                 raise WordwingError(self._guardian.lost)
@@ -289,8 +286,7 @@ class MavlinkVehicle(Vehicle):
 
     def _abandoned(self) -> bool:
         """Whether the guardian has ended while the drone was in the air."""
-        state = self._guardian.state()
-        return self._guardian.lost is not None and state is not None and state.phase not in (*GROUND, *FINAL)
+        return self._guardian.lost is not None and self._guardian.state().phase not in (*GROUND, *FINAL)
 
     def _order(self, order: TakeOff | Decision | Hold | Land | SetParameters) -> None:
         self._guardian.order(order)

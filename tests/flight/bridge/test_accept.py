@@ -22,8 +22,14 @@ from command_line import refused
 from interrupting import wait_for
 from wordwing.errors import WordwingError
 from wordwing.flight.bridge.accept import running
-from wordwing.flight.bridge.accept.judging import (
+from wordwing.flight.bridge.accept.running import COUNT, chosen, read_results, run_all, summarise, to_text
+from wordwing.flight.bridge.accept.scenarios import MOCAP_FAULT_FLIGHTS, Scenario, flown_setpoints
+from wordwing.flight.bridge.accept.script import Script, ScriptFile, Step
+from wordwing.flight.bridge.accept.trial import (
+    AcceptConfig,
     Result,
+    Terminal,
+    TrialError,
     greatest_xy,
     inside,
     point_at,
@@ -31,10 +37,6 @@ from wordwing.flight.bridge.accept.judging import (
     stopped_at,
     to_fence,
 )
-from wordwing.flight.bridge.accept.running import COUNT, chosen, read_results, run_all, summarise, to_text
-from wordwing.flight.bridge.accept.scenarios import MOCAP_FAULT_FLIGHTS, Scenario, flown_setpoints
-from wordwing.flight.bridge.accept.script import Script, ScriptFile, Step
-from wordwing.flight.bridge.accept.trial import AcceptConfig, Terminal, TrialError
 from wordwing.flight.bridge.bridge import Recording, TruePoint
 from wordwing.flight.logs import LoggedEvent
 from wordwing.flight.options import DroneOptions

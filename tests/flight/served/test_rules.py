@@ -74,7 +74,8 @@ def test_a_forced_arm_goes_past_the_checks_and_is_on_record(autopilot):
     ready_mode(companion)
     assert companion.command(ARM, 1, FORCE) == ACCEPTED
     assert lab.armed
-    assert (lab.commands[-1].number, lab.commands[-1].parameters[:2]) == (ARM, (1.0, FORCE))
+    _time, command, _answer = lab.commands[-1]
+    assert (command.command, command.param1, command.param2) == (ARM, 1.0, FORCE)
 
 
 @BOTH

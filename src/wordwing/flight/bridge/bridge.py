@@ -6,6 +6,7 @@ task; the simulation need not be configured.
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 import threading
@@ -26,12 +27,11 @@ from wordwing.flight.mavlink.clock import Clock, SystemClock
 from wordwing.flight.mavlink.link import MavlinkLink, open_link
 from wordwing.flight.mavlink.messages import Codec, Message
 from wordwing.flight.served.autopilot_profile import AutopilotName
-from wordwing.flight.served.camera import ServedCamera, stream_camera
+from wordwing.flight.served.camera import ServedCamera, VideoServer, stream_camera
 from wordwing.flight.served.faults import Fault, FaultSchedule, LossyChannel, LowBattery, Reboot, Takeover
 from wordwing.flight.served.mocap import MocapStream, open_sender
 from wordwing.flight.served.server import SWITCH
 from wordwing.flight.served.vehicle import LOCAL_FRAME
-from wordwing.flight.served.video import VideoServer
 from wordwing.frames import Pose
 from wordwing.lab.vehicle import LabConfig
 from wordwing.world.layout import Layout
@@ -83,8 +83,6 @@ class Recording:
     path: list[TruePoint] = field(default_factory=list)
     modes: list[tuple[float, int, bool]] = field(default_factory=list)
     """Each change of the custom mode or of the armed state."""
-    texts: list[tuple[float, str]] = field(default_factory=list)
-    """STATUSTEXT messages."""
 
 
 class LinkRelay:
@@ -101,33 +99,27 @@ class LinkRelay:
             seed: Of what is random in them.
         """
         self._clock = clock
-        self._pilot = open_link(pilot)
-        try:
-            self._autopilot = open_link(autopilot)
-        except Exception:
-            self._pilot.close()
-            raise
-        self._uplink, self._downlink = LossyChannel(faults, "in", seed), LossyChannel(faults, "out", seed)
-        self._from_pilot, self._from_autopilot = Codec(stream=True), Codec(stream=True)
+        with ExitStack() as opened:
+            ours, theirs = (opened.enter_context(closing(open_link(url))) for url in (pilot, autopilot))
+            self._opened = opened.pop_all()
+        self._ways = (
+            (ours, theirs, Codec(stream=True), LossyChannel(faults, "in", seed)),
+            (theirs, ours, Codec(stream=True), LossyChannel(faults, "out", seed)),
+        )
 
     def run(self, stopping: threading.Event) -> None:
         """Carry packets until told to stop."""
         while not stopping.is_set():
-            for data in self._pilot.receive(WAIT):
-                for message in self._from_pilot.parse(data):
-                    self._uplink.send(bytes(message.get_msgbuf()), self._clock.now())
-            for data in self._autopilot.receive(WAIT):
-                for message in self._from_autopilot.parse(data):
-                    self._downlink.send(bytes(message.get_msgbuf()), self._clock.now())
-            for packet in self._uplink.receive(self._clock.now()):
-                self._autopilot.send(packet)
-            for packet in self._downlink.receive(self._clock.now()):
-                self._pilot.send(packet)
+            for sender, _receiver, codec, channel in self._ways:
+                for message in itertools.chain.from_iterable(map(codec.parse, sender.receive(WAIT))):
+                    channel.send(bytes(message.get_msgbuf()), self._clock.now())
+            for _sender, receiver, _codec, channel in self._ways:
+                for packet in channel.receive(self._clock.now()):
+                    receiver.send(packet)
 
     def close(self) -> None:
         """Let go of both links; may be called twice."""
-        self._pilot.close()
-        self._autopilot.close()
+        self._opened.close()
 
 
 class Bridge:
@@ -276,11 +268,9 @@ class Bridge:
         while not self._stopping.is_set() and not until():
             messages = [message for data in link.receive(POLL_SECONDS) for message in self._codec.parse(data)]
             now = self.time
-            moment = None
-            for message in messages:
-                moment = self._handle_message(message, now) or moment
-            if moment is not None:  # the newest of several that came at once
-                self._update_pose(moment)
+            moments = [moment for message in messages if (moment := self._handle_message(message, now)) is not None]
+            if moments:  # the newest of several that came at once
+                self._update_pose(moments[-1])
             self._tick(now)
             if link.lost is not None:
                 raise WordwingError(f"the link to the simulation was lost ({link.lost})")
@@ -304,23 +294,20 @@ class Bridge:
         assert station is not None
         if message.get_srcComponent() != AUTOPILOT or station.system not in (None, message.get_srcSystem()):
             return None
-        kind, recording = message.get_type(), self.recording
-        if kind == "HEARTBEAT":
-            station.system = message.get_srcSystem()
-            state = (message.custom_mode, bool(message.base_mode & mavlink.MAV_MODE_FLAG_SAFETY_ARMED))
-            if not recording.modes or recording.modes[-1][1:] != state:
-                recording.modes.append((now, *state))
-            if state[1] and self._pending_faults:
-                for fault in self._pending_faults:
-                    self._faults.add(replace(fault, start=fault.start + now))
-                self._pending_faults = ()
-        elif kind == "AUTOPILOT_VERSION":
-            self.version = _version(message)
-        elif kind == "STATUSTEXT":
-            recording.texts.append((now, message.text))
-        else:
-            return self._ground_truth.update(message, now)
-        return None
+        recording = self.recording
+        match message.get_type():
+            case "HEARTBEAT":
+                station.system = message.get_srcSystem()
+                state = (message.custom_mode, bool(message.base_mode & mavlink.MAV_MODE_FLAG_SAFETY_ARMED))
+                if not recording.modes or recording.modes[-1][1:] != state:
+                    recording.modes.append((now, *state))
+                if state[1]:
+                    for fault in self._pending_faults:
+                        self._faults.add(replace(fault, start=fault.start + now))
+                    self._pending_faults = ()
+            case "AUTOPILOT_VERSION":
+                self.version = _version(message)
+        return self._ground_truth.update(message, now)
 
     def _update_pose(self, moment: TruePose) -> None:
         if self._world is None:

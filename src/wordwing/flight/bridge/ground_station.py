@@ -15,7 +15,7 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 from wordwing.flight.bridge.ground_truth import MESSAGES
 from wordwing.flight.mavlink.flight_stacks import REAL32
 from wordwing.flight.mavlink.link import MavlinkLink
-from wordwing.flight.mavlink.messages import AUTOPILOT_VERSION, HEARTBEAT, MessageFactory
+from wordwing.flight.mavlink.messages import AUTOPILOT_VERSION, HEARTBEAT, Codec, MessageFactory
 from wordwing.flight.served.autopilot_profile import PROFILES, AutopilotName
 
 SYSTEM, COMPONENT = 255, 190
@@ -51,7 +51,7 @@ class GroundStation:
             transmitter: UDP port of ArduPilot's simulated receiver; None without one.
         """
         self._autopilot, self._link, self._profile = autopilot, link, PROFILES[autopilot]
-        self._packer = mavlink.MAVLink(None, srcSystem=SYSTEM, srcComponent=COMPONENT)
+        self._codec = Codec(system=SYSTEM, component=COMPONENT)
         self.system: int | None = None
         """System id of the drone, once it is known."""
         self._beat_at = self._sticks_at = -math.inf
@@ -102,8 +102,7 @@ class GroundStation:
     def send(self, message: mavlink.MAVLink_message) -> None:
         """Send a message as ground station; before the drone is known, only a heartbeat."""
         if self.system is not None or message.get_type() == "HEARTBEAT":
-            self._link.send(bytes(message.pack(self._packer)))
-            self._packer.seq = (self._packer.seq + 1) % 256
+            self._link.send(self._codec.pack(message))
 
     def close(self) -> None:
         """Close the transmitter's socket; the link stays open."""

@@ -30,18 +30,11 @@ TINY = 1e-6
 """Sums of ticks and offsets are not exact, seconds."""
 
 
-@dataclass(frozen=True)
-class JumpLimits:
-    """What a drone cannot do from one pose to the next."""
+JUMP, MOST_SPEED = 0.3, 3.0
+"""A drone cannot move by more than so many metres beyond what so many m/s allow, from one pose to the next."""
 
-    distance: float = 0.3
-    """Metres beyond what `speed` allows."""
-    speed: float = 3.0
-    """m/s."""
-    turn: float = 0.5
-    """Radians of yaw beyond what `yaw_rate` allows."""
-    yaw_rate: float = 6.0
-    """rad/s."""
+JUMP_TURN, MOST_YAW_RATE = 0.5, 6.0
+"""Nor turn by more than so many radians of yaw beyond what so many rad/s allow."""
 
 
 class ClockSync:
@@ -80,10 +73,8 @@ class ClockSync:
     @property
     def offset(self) -> float:
         """What to add to a boot time, seconds; NaN before any message."""
-        if self._quickest:
-            # A pose cannot have been measured after it came.
-            return min(self._quickest[0][2], self._least[0][1]) if self._least else self._quickest[0][2]
-        return self._least[0][1] if self._least else math.nan
+        # The lesser one: a pose cannot have been measured after it came.
+        return min((kept[0][2] for kept in (self._quickest, self._least) if kept), default=math.nan)
 
 
 class TimeSeries:
@@ -154,8 +145,7 @@ class LocalState:
 class PoseHistory:
     """The autopilot's positions and attitudes of the last two seconds."""
 
-    def __init__(self, limits: JumpLimits | None = None) -> None:
-        self.limits = limits or JumpLimits()
+    def __init__(self) -> None:
         self.sync = ClockSync()
         self.rebooted = False
         """Whether the autopilot has been started anew since the first message."""
@@ -227,14 +217,13 @@ class PoseHistory:
         return None if position is None or attitude is None else min(position[0], attitude[0])
 
     def _check_jump(self, message: Position | Attitude, last: Sequence[float], seconds: float, now: float) -> None:
-        limits = self.limits
         if isinstance(message, Position):
             moved = math.dist(message.position, last[:3])
-            if moved > limits.distance + limits.speed * seconds:
+            if moved > JUMP + MOST_SPEED * seconds:
                 self.note_jump(f"the position jumped by {moved:.2f} m in {seconds:.2f} s", now)
         else:
             turned = abs(math.remainder(message.angles[2] - last[2], math.tau))
-            if turned > limits.turn + limits.yaw_rate * seconds:
+            if turned > JUMP_TURN + MOST_YAW_RATE * seconds:
                 self.note_jump(f"the heading jumped by {math.degrees(turned):.0f}° in {seconds:.2f} s", now)
 
 

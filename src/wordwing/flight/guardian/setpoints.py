@@ -9,7 +9,7 @@ from wordwing.flight.guardian.protocol import Decision, Hold, Order, Outbox, Pil
 from wordwing.flight.guardian.safety import Motion, Safety, Timeouts
 from wordwing.flight.mavlink.geometry import Vector
 from wordwing.flight.mavlink.messages import MessageFactory
-from wordwing.flight.mavlink.vehicle_status import failed
+from wordwing.flight.mavlink.vehicle_status import first_failed
 
 ABSURD = 10.0
 """m/s or rad/s that no sound policy decides on; what is merely too much is flown within the limits."""
@@ -92,7 +92,7 @@ class SetpointTimeout:
 
     def _decide(self, decision: Decision, now: float) -> str | None:
         made_at, age = min(decision.made_at, now), decision.made_at - decision.image_time
-        problems = failed(  # by comparisons that NaN does not pass
+        problem = first_failed(  # by comparisons that NaN does not pass
             (
                 not (abs(decision.forward) <= ABSURD and abs(decision.yaw_rate) <= ABSURD),
                 f"no sound policy decides on {decision.forward:g} m/s and {decision.yaw_rate:g} rad/s",
@@ -103,9 +103,9 @@ class SetpointTimeout:
                 f"the image was {age:.2f} s old when it was decided",
             ),
         )
-        if problems:
-            self.drop(problems[0], now)
-            return problems[0]
+        if problem is not None:
+            self.drop(problem, now)
+            return problem
         self._decision = decision
         self._expires_at = made_at + self._timeouts.decision
         self._idle_since = self._held_since = math.inf

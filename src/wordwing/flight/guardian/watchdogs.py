@@ -9,7 +9,7 @@ from wordwing.flight.guardian.pose_history import TINY, PoseHistory
 from wordwing.flight.guardian.safety import FenceMargins, FlightLimits, Motion, Timeouts
 from wordwing.flight.mavlink.geometry import MARGIN, euler_from_quaternion
 from wordwing.flight.mavlink.parameters import ParameterCheck
-from wordwing.flight.mavlink.vehicle_status import VehicleStatus, failed
+from wordwing.flight.mavlink.vehicle_status import VehicleStatus, failed, first_failed
 
 CALM = 2.0
 """How long poses must not have jumped before a start, seconds."""
@@ -58,7 +58,7 @@ class Watchdogs:
             return f"the newest pose is {age:.2f} s old"
         battery = math.nan if vehicle.battery is None else vehicle.battery
         tilt, gap = _tilt(motion), fence.half - motion.reach
-        reasons = failed(
+        return first_failed(
             (vehicle.lost_position, "the autopilot's estimator has lost its position"),
             (history.jumped_at >= armed_at, f"{history.jump}"),
             (tilt > limits.tilt, f"the drone is tilted by {math.degrees(tilt):.0f}°"),
@@ -67,7 +67,6 @@ class Watchdogs:
             (battery < limits.battery, f"the battery has {battery:.0%}"),
             (now - armed_at > limits.flight_time, f"it has been flying for {limits.flight_time:g} s"),
         )
-        return reasons[0] if reasons else None
 
     def _badly_placed(self, history: PoseHistory, motion: Motion | None, now: float) -> list[str]:
         age, limits, newest = history.age(now), self.limits, history.newest()

@@ -53,7 +53,6 @@ class RequiredParameter:
     """What is written with the user's leave."""
     why: str
     """Ends the sentence "… because"."""
-    integer: bool = False
     older: tuple[tuple[str, float], ...] = ()
     """Older names, each with how many of its units are one of ours."""
     optional: bool = False
@@ -142,7 +141,7 @@ def _px4_mode(main: int, sub: int = 0) -> int:
 
 
 def _exactly(name: str, value: float, why: str, **more: object) -> RequiredParameter:
-    return RequiredParameter(name, value, value, value, why, integer=True, **more)  # type: ignore[arg-type]
+    return RequiredParameter(name, value, value, value, why, **more)  # type: ignore[arg-type]
 
 
 ARDUPILOT = FlightStack(

@@ -29,16 +29,26 @@ HEARTBEAT, GLOBAL_ORIGIN, AUTOPILOT_VERSION = 0, 49, 148
 
 
 class Codec:
-    """Bytes to messages and back, with our ids and sequence numbers.
+    """Bytes to messages and back, with a sender's ids and sequence numbers.
 
     Args:
         stream: Whether bytes arrive as a stream (TCP, serial), not as datagrams that begin and end with a packet.
         key: 32 bytes to sign what is sent with and to check what comes with; None for no signing.
         signed_at: Signing time, seconds since 2015; must not go back from one use of a key to the next.
+        system: Id of the sender, ours by default.
+        component: The same.
     """
 
-    def __init__(self, *, stream: bool = False, key: bytes | None = None, signed_at: float = 0.0) -> None:
-        self._encoder = mavlink.MAVLink(None, srcSystem=OUR_SYSTEM, srcComponent=OUR_COMPONENT)
+    def __init__(
+        self,
+        *,
+        stream: bool = False,
+        key: bytes | None = None,
+        signed_at: float = 0.0,
+        system: int = OUR_SYSTEM,
+        component: int = OUR_COMPONENT,
+    ) -> None:
+        self._encoder = mavlink.MAVLink(None, srcSystem=system, srcComponent=component)
         self._decoder = mavlink.MAVLink(None)
         self._decoder.robust_parsing = True
         self._stream = stream

@@ -40,6 +40,11 @@ def failed(*checks: tuple[bool, str]) -> list[str]:
     return [sentence for wrong, sentence in checks if wrong]
 
 
+def first_failed(*checks: tuple[bool, str]) -> str | None:
+    """The sentence of the first of those checks that has found something wrong; None if none has."""
+    return next(iter(failed(*checks)), None)
+
+
 class VehicleStatus:
     """The one vehicle on the link."""
 

@@ -13,8 +13,7 @@ import math
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
@@ -51,16 +50,19 @@ FAR = 1000.0
 """Metres; no hall is so large, and numbers without bounds do not fit into a message."""
 
 
-@dataclass(frozen=True)
-class MocapSample:
+class MocapSample(NamedTuple):
     """Where motion capture saw the drone, in its own frame."""
 
     time: float
     """On our clock, seconds."""
-    position: tuple[float, float, float]
+    position: Vector
     """Metres; x, y left, z up, or x, y up, z right."""
-    quaternion: tuple[float, float, float, float]
+    quaternion: Quaternion
     """(w, x, y, z), body to frame."""
+
+    def to_json(self, **more: object) -> bytes:
+        """As `mocap.sources` reads it."""
+        return json.dumps({**self._asdict(), **more}).encode()
 
 
 class MocapSource(ABC):
@@ -121,13 +123,12 @@ class PoseRelay:
         return _odometry(sample.time, position, quaternion, velocity)
 
     def upright(self, sample: MocapSample) -> bytes:
-        """A pose with z up as JSON, as `mocap_sources` reads it."""
-        position, quaternion = self._turned(sample)
-        return json.dumps({"time": sample.time, "position": position, "quaternion": quaternion}).encode()
+        """A pose with z up as JSON, as `mocap.sources` reads it."""
+        return MocapSample(sample.time, *self._turned(sample)).to_json()
 
     def _faults(self, sample: MocapSample, now: float) -> list[str]:
         """Why a pose must not be sent."""
-        last = self._last or replace(sample, time=-math.inf, position=(math.nan,) * 3)
+        last = self._last or sample._replace(time=-math.inf, position=(math.nan,) * 3)
         return failed(
             (not all(map(math.isfinite, (sample.time, *sample.position, *sample.quaternion))), "not finite"),
             (abs(math.hypot(*sample.quaternion) - 1) > UNIT, "no unit quaternion"),
@@ -220,13 +221,11 @@ def relay(
         origin: Where the room lies, for an autopilot that needs an origin.
         guardian: Where each pose that is sent goes too, as JSON, so that a guardian knows what the autopilot gets.
     """
-    packer = mavlink.MAVLink(None, srcSystem=SYSTEM, srcComponent=COMPONENT)
-    codec = Codec(stream=True)  # which also reads datagrams
+    codec = Codec(stream=True, system=SYSTEM, component=COMPONENT)  # a stream's also reads datagrams
 
     def send(message: Message | None) -> None:
         if message is not None:
-            link.send(bytes(message.pack(packer)))
-            packer.seq = (packer.seq + 1) % 256
+            link.send(codec.pack(message))
 
     begun, sent = clock.now(), 0
     while not source.ended and link.lost is None:

@@ -17,7 +17,6 @@ import math
 import threading
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -118,7 +117,7 @@ class UdpSource(MocapSource):
             time, sample = parsed
             if time is not None:
                 self._sync.add(time, now)
-            found.append(replace(sample, time=now if time is None else time + self._sync.offset))
+            found.append(sample._replace(time=now if time is None else time + self._sync.offset))
         return found
 
     def close(self) -> None:
@@ -131,28 +130,22 @@ class FileSource(MocapSource):
 
     def __init__(self, path: Path, clock: Clock, body: str | None = None) -> None:
         self._clock = clock
-        self._rows = list(_rows(path, body))
+        self._rows = deque(_rows(path, body))
+        self._first = self._rows[0][0]
         self._begun: float | None = None
-        self._next = 0
 
     def read(self, timeout: float) -> list[MocapSample]:
         """Poses whose time has come."""
-        if self._next == len(self._rows):
+        if not self._rows:
             self.ended = True
             return []
-        first = self._rows[0][0]
         if self._begun is None:
             self._begun = self._clock.now()
-        due = self._begun + self._rows[self._next][0] - first
+        due = self._begun + self._rows[0][0] - self._first
         self._clock.sleep(min(timeout, due - self._clock.now()))
         found = []
-        while self._next < len(self._rows):
-            time, sample = self._rows[self._next]
-            due = self._begun + time - first
-            if due > self._clock.now() + 1e-9:
-                break
-            found.append(replace(sample, time=due))
-            self._next += 1
+        while self._rows and (due := self._begun + self._rows[0][0] - self._first) <= self._clock.now() + 1e-9:
+            found.append(self._rows.popleft()[1]._replace(time=due))
         return found
 
 

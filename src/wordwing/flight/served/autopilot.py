@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
+from wordwing.flight.mavlink.vehicle_status import first_failed
 from wordwing.flight.served.autopilot_profile import ACCEPTED, DENIED, FAILED, AutopilotProfile, Mode, ParameterTable
 from wordwing.flight.served.faults import RefusedArming
 from wordwing.lab.autopilot import Guidance
@@ -64,9 +65,7 @@ class ServedAutopilot:
     """The state machine of one autopilot: arming, modes, setpoints and failsafes."""
 
     def __init__(self, flight: LabFlight, profile: AutopilotProfile, parameters: ParameterTable) -> None:
-        self.flight = flight
-        self.profile = profile
-        self.parameters = parameters
+        self.flight, self.profile, self.parameters = flight, profile, parameters
         self.texts: deque[tuple[int, str]] = deque()
         """Severities and texts of STATUSTEXT messages to send."""
         self.accepted: list[tuple[float, VelocitySetpoint]] = []
@@ -139,21 +138,22 @@ class ServedAutopilot:
 
     def prearm_failure(self) -> str | None:
         """The failed pre-arm check, if any."""
-        if not self.position_valid:
-            return "Need Position Estimate"
-        if self.battery < LEAST_BATTERY:
-            return "Battery low"
-        return None
+        return first_failed(
+            (not self.position_valid, "Need Position Estimate"), (self.battery < LEAST_BATTERY, "Battery low")
+        )
 
     def arm(self, *, force: bool = False) -> int:
         """Arm, and return the MAV_RESULT."""
         if self.armed:
             return ACCEPTED
-        why = self.prearm_failure() or (self.refusal and self.refusal.why)
-        if why is None and not self.mode.armable:
-            why = f"{self.mode.name} mode not armable"
-        if why is None and self.profile.name == "px4" and self.mode.kind == "guided" and not self._streaming():
-            why = "No offboard signal"
+        silent = self.profile.name == "px4" and self.mode.kind == "guided" and not self._streaming()
+        why = (
+            self.prearm_failure()
+            or (self.refusal and self.refusal.why)
+            or first_failed(
+                (not self.mode.armable, f"{self.mode.name} mode not armable"), (silent, "No offboard signal")
+            )
+        )
         if why is not None and not force:
             self.statustext(ERROR, f"Arm: {why}" if self.profile.name == "ardupilot" else f"Arming denied: {why}")
             return self.profile.refusal
@@ -176,11 +176,10 @@ class ServedAutopilot:
         """Change the mode, and return the MAV_RESULT; None is an unknown mode."""
         if mode is None:
             return DENIED if self.profile.name == "px4" else FAILED
-        refusal = None
-        if mode.kind in ("guided", "takeoff") and not self.position_valid:
-            refusal = "requires position"
-        elif mode.kind == "guided" and self.profile.name == "px4" and not self._streaming():
-            refusal = "no offboard signal"
+        refusal = first_failed(
+            (mode.kind in ("guided", "takeoff") and not self.position_valid, "requires position"),
+            (mode.kind == "guided" and self.profile.name == "px4" and not self._streaming(), "no offboard signal"),
+        )
         if refusal is not None:
             self.statustext(WARNING, f"Mode change to {mode.name} failed: {refusal}")
             return self.profile.refusal

@@ -7,6 +7,7 @@ simulation. Everything random in them comes from one seed.
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -38,31 +39,35 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class PacketLoss(Fault):
+class LinkFault(Fault):
+    """Base of the faults of the link between pilot and autopilot, which then must go through the bridge."""
+
+    direction: LinkDirection = "both"
+
+
+@dataclass(frozen=True)
+class PacketLoss(LinkFault):
     """Some packets never arrive."""
 
     share: float = 0.5
     """Of all packets, in [0, 1]; 1 is a dead link."""
-    direction: LinkDirection = "both"
 
 
 @dataclass(frozen=True)
-class Delay(Fault):
+class Delay(LinkFault):
     """All packets arrive later, in their order."""
 
     seconds: float = 0.3
-    direction: LinkDirection = "both"
 
 
 @dataclass(frozen=True)
-class Reordering(Fault):
+class Reordering(LinkFault):
     """Some packets are overtaken by later ones."""
 
     share: float = 0.3
     """Of all packets."""
     seconds: float = 0.12
     """By how much they are late at most."""
-    direction: LinkDirection = "both"
 
 
 @dataclass(frozen=True)
@@ -214,15 +219,13 @@ SITL_FAULTS: FaultKinds = {
 }
 """Faults around an autopilot's own simulation."""
 
-LINK_FAULTS = (PacketLoss, Delay, Reordering)
-"""Faults of the link between pilot and autopilot, which then must go through the bridge."""
-
 FAULT = re.compile(r"(?P<kind>[a-z]+)@(?P<start>[0-9.]+)(\+(?P<duration>[0-9.]+))?(=(?P<value>[0-9.]+))?")
 
 SMOOTHED = 4.0
 """How long the estimate takes to follow a jump of the measured position, seconds."""
 
 F = TypeVar("F", bound=Fault)
+L = TypeVar("L", bound=LinkFault)
 
 
 def parse_fault(text: str, kinds: FaultKinds = LAB_FAULTS) -> Fault:
@@ -273,10 +276,7 @@ class FaultSchedule:
 
     def active(self, kind: type[F], time: float) -> F | None:
         """The active fault of a kind, if any."""
-        for fault in self._faults:
-            if isinstance(fault, kind) and fault.active(time):
-                return fault
-        return None
+        return next((fault for fault in self._faults if isinstance(fault, kind) and fault.active(time)), None)
 
     def trigger(self, kind: type[F], time: float) -> F | None:
         """Like `active`, but returns each fault only once."""
@@ -333,11 +333,10 @@ class LossyChannel:
     """One direction of the link, which loses, delays and reorders packets."""
 
     def __init__(self, faults: FaultSchedule, direction: LinkDirection, seed: int) -> None:
-        self._faults = faults
-        self._direction = direction
+        self._faults, self._direction = faults, direction
         self._rng = np.random.default_rng([seed, 12 if direction == "in" else 13])
         self._waiting: list[tuple[float, int, object]] = []
-        self._count = 0
+        self._count = itertools.count()
 
     def send(self, packet: object, time: float) -> None:
         """Send a packet at a time."""
@@ -348,8 +347,7 @@ class LossyChannel:
         reordering = self._fault(Reordering, time)
         if reordering is not None and self._rng.random() < reordering.share:
             due += reordering.seconds * self._rng.random()
-        self._count += 1
-        heapq.heappush(self._waiting, (due, self._count, packet))
+        heapq.heappush(self._waiting, (due, next(self._count), packet))
 
     def receive(self, time: float) -> list:
         """All packets that have arrived by a time."""
@@ -358,6 +356,6 @@ class LossyChannel:
             arrived.append(heapq.heappop(self._waiting)[2])
         return arrived
 
-    def _fault(self, kind: type[F], time: float) -> F | None:
+    def _fault(self, kind: type[L], time: float) -> L | None:
         fault = self._faults.active(kind, time)
-        return fault if fault is not None and getattr(fault, "direction", "both") in (self._direction, "both") else None
+        return fault if fault is not None and fault.direction in (self._direction, "both") else None

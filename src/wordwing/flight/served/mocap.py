@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -14,6 +12,7 @@ from numpy.typing import NDArray
 from wordwing.errors import WordwingError
 from wordwing.flight.arena import Arena
 from wordwing.flight.mavlink.link import UdpClient
+from wordwing.flight.mocap.relay import MocapSample
 from wordwing.flight.served.faults import FaultSchedule, MocapFreeze, PoseDropout
 from wordwing.frames import Pose, quaternion_from_euler, quaternion_multiply
 
@@ -25,21 +24,6 @@ POSITION_NOISE, ATTITUDE_NOISE = 0.0005, 0.001
 
 QUEUE = 100
 """Longest queue of poses."""
-
-
-class MocapPose(NamedTuple):
-    """One pose of the drone, in the autopilot's local frame with z up."""
-
-    time: float
-    """When it was measured, seconds."""
-    position: tuple[float, ...]
-    """[3] metres."""
-    quaternion: tuple[float, ...]
-    """[4] (w, x, y, z), body to local frame."""
-
-    def to_json(self, **more: object) -> bytes:
-        """As `flight.mocap.sources` reads it."""
-        return json.dumps({**self._asdict(), **more}).encode()
 
 
 class MocapStream:
@@ -65,11 +49,11 @@ class MocapStream:
         self._frame, self._faults = frame, faults
         self._position_noise, self._attitude_noise = position_noise, attitude_noise
         self._rng = np.random.default_rng(list(seed))
-        self._last: MocapPose | None = None
+        self._last: MocapSample | None = None
         self._due = 0.0
-        self._queue: deque[MocapPose] = deque(maxlen=QUEUE)
+        self._queue: deque[MocapSample] = deque(maxlen=QUEUE)
 
-    def measure(self, pose: Pose, time: float) -> MocapPose | None:
+    def measure(self, pose: Pose, time: float) -> MocapSample | None:
         """A true pose [] in double, world frame, as it is measured; None during a dropout."""
         if self._faults.active(PoseDropout, time) is not None:
             return None
@@ -79,8 +63,8 @@ class MocapStream:
         position[:2] += self._faults.measured_offset(time)
         tilt = quaternion_from_euler(*torch.from_numpy(self._attitude_noise * self._rng.standard_normal(3)))
         local = self._frame.local(Pose(torch.from_numpy(position), pose.quaternion))
-        quaternion = quaternion_multiply(local.quaternion, tilt)
-        self._last = MocapPose(time, tuple(local.position.tolist()), tuple(quaternion.tolist()))
+        (x, y, z), (a, b, c, d) = local.position.tolist(), quaternion_multiply(local.quaternion, tilt).tolist()
+        self._last = MocapSample(time, (x, y, z), (a, b, c, d))
         return self._last
 
     def tick(self, pose_at: Callable[[float], tuple[NDArray[np.float64], NDArray[np.float64]]], time: float) -> None:
@@ -91,7 +75,7 @@ class MocapStream:
             if measured is not None:
                 self._queue.append(measured)
 
-    def take(self) -> list[MocapPose]:
+    def take(self) -> list[MocapSample]:
         """All queued poses since the last call, oldest first."""
         poses = list(self._queue)
         self._queue.clear()

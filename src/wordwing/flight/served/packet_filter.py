@@ -50,10 +50,8 @@ class PacketFilter:
             first_peer_only: Whether it accepts only the first peer until it reboots, as PX4 does.
         """
         self.dropped: Counter[str] = Counter()
+        self._params_bytewise, self._first_peer_only, self._began = params_bytewise, first_peer_only, signing_time
         self._verifier = None if key is None else Verifier(key, signing_time)
-        self._began = signing_time
-        self._params_bytewise = params_bytewise
-        self._first_peer_only = first_peer_only
         self._codec = mavlink.MAVLink(None)
         self.companion: Any = None
         """The address that is accepted and answered."""
@@ -76,11 +74,15 @@ class PacketFilter:
         """The accepted messages of a datagram, in order; the others are counted in `dropped` by reason."""
         messages = []
         for packet in self._packets(bytes(datagram)):
-            message = self._decoded(packet)
-            if message is not None and self._may_speak(sender, time) and self._is_new(message, time):
+            message, problem = self._decoded(packet)
+            problem = problem or self._foreign(sender, time) or self._overtaken(message, time)
+            if problem is None:
                 self._last_packet = time
-                if self._is_sound(message):
-                    messages.append(message)
+                problem = self._unusable(message)
+            if problem is None:
+                messages.append(message)
+            else:
+                self.dropped[problem] += 1
         return messages
 
     def _packets(self, data: bytes) -> Iterator[bytes]:
@@ -97,51 +99,42 @@ class PacketFilter:
             yield data[:length]
             data = data[length:]
 
-    def _decoded(self, packet: bytes) -> Any | None:
+    def _decoded(self, packet: bytes) -> tuple[Any, str | None]:
+        """A message, and why it must be dropped, if it must."""
         try:
             message = self._codec.decode(bytearray(packet))
         except (mavlink.MAVError, ValueError, IndexError):
-            self.dropped["broken"] += 1
-            return None
+            return None, "broken"
         if message.get_msgId() < 0:  # not in the dialect, so its checksum cannot be known
-            self.dropped["unknown"] += 1
-            return None
-        if self._verifier is not None and not self._verifier.accepts(packet):
-            self.dropped["signature"] += 1
-            return None
-        return message
+            return None, "unknown"
+        signed = self._verifier is None or self._verifier.accepts(packet)
+        return message, None if signed else "signature"
 
-    def _may_speak(self, sender: Hashable, time: float) -> bool:
-        if sender == self.companion:
-            return True
-        if time - self._last_packet < PEER_TIMEOUT or (self._first_peer_only and self.companion is not None):
-            self.dropped["other peer"] += 1
-            return False
-        self.companion = sender
-        self._sequences.clear()
-        return True
+    def _foreign(self, sender: Hashable, time: float) -> str | None:
+        if sender != self.companion:
+            if time - self._last_packet < PEER_TIMEOUT or (self._first_peer_only and self.companion is not None):
+                return "other peer"
+            self.companion = sender
+            self._sequences.clear()
+        return None
 
-    def _is_new(self, message: Any, time: float) -> bool:
+    def _overtaken(self, message: Any, time: float) -> str | None:
         source, sequence = (message.get_srcSystem(), message.get_srcComponent()), message.get_seq()
         newest, when = self._sequences.get(source, (sequence - 1, time))
         ahead = (sequence - newest) % 256
         if time - when <= SEQUENCE_TIMEOUT and (ahead == 0 or ahead >= 256 - WINDOW):
-            self.dropped["old"] += 1
-            return False
+            return "old"
         self._sequences[source] = (sequence, time)
-        return True
+        return None
 
-    def _is_sound(self, message: Any) -> bool:
+    def _unusable(self, message: Any) -> str | None:
         if getattr(message, "target_system", 0) not in (0, SYSTEM) or (
             getattr(message, "target_component", 0) not in (0, COMPONENT)
         ):
-            self.dropped["not for us"] += 1
-            return False
+            return "not for us"
         disguised = self._params_bytewise and message.get_type() == "PARAM_SET" and message.param_type != 9
-        if not disguised and not all(_finite(getattr(message, name)) for name in message.get_fieldnames()):
-            self.dropped["not finite"] += 1
-            return False
-        return True
+        finite = disguised or all(_finite(getattr(message, name)) for name in message.get_fieldnames())
+        return None if finite else "not finite"
 
 
 def _finite(value: object) -> bool:

@@ -15,9 +15,8 @@ from typing import TextIO
 from wordwing.errors import WordwingError
 from wordwing.flight.options import MOCAP
 from wordwing.flight.served.autopilot import TICK
-from wordwing.flight.served.camera import stream_camera
+from wordwing.flight.served.camera import VideoServer, bind_socket, stream_camera
 from wordwing.flight.served.vehicle import ServedLab
-from wordwing.flight.served.video import VideoServer, bind_socket
 
 MOCAP_PORT = int(MOCAP.rpartition(":")[2])
 """Where a guardian listens to motion capture by default."""

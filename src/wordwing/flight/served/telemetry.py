@@ -62,6 +62,9 @@ RATES: dict[int, float] = {
 }
 """Default rates, Hz; 0 is only on request."""
 
+POSITIONS = (mavlink.MAVLINK_MSG_ID_LOCAL_POSITION_NED, mavlink.MAVLINK_MSG_ID_ODOMETRY)
+"""Messages that are sent only while there is a position."""
+
 FASTEST = 100.0
 """Hz."""
 
@@ -72,10 +75,7 @@ class Telemetry:
     def __init__(
         self, autopilot: ServedAutopilot, config: LabConfig, arena: Arena, faults: FaultSchedule, seed: int
     ) -> None:
-        self._autopilot = autopilot
-        self._config = config
-        self._arena = arena
-        self._faults = faults
+        self._autopilot, self._config, self._arena, self._faults = autopilot, config, arena, faults
         self._rng = np.random.default_rng([seed, 14])
         self._height_bias = MOST_HEIGHT_BIAS * self._rng.random()
         self._variance = 0.0
@@ -104,10 +104,8 @@ class Telemetry:
         """Execute SET_MESSAGE_INTERVAL: -1 is never, 0 the default; returns whether there is such a message."""
         if kind not in self._makers:
             return False
-        if microseconds < 0:
-            self._rates[kind] = 0.0
-        else:
-            self._rates[kind] = min(1e6 / microseconds, FASTEST) if microseconds > 0 else RATES[kind]
+        rate = 1e6 / microseconds if microseconds > 0 else RATES[kind]
+        self._rates[kind] = min(rate, FASTEST) if microseconds >= 0 else 0.0
         self._due[kind] = self._autopilot.time
         return True
 
@@ -127,14 +125,13 @@ class Telemetry:
 
     def make(self, kind: int) -> Any | None:
         """One message by its number; None if it is not known or there is nothing to send."""
-        maker = self._makers.get(kind)
-        return None if maker is None else maker()
+        silent = kind not in self._makers or (kind in POSITIONS and not self._position_sent)
+        return None if silent else self._makers[kind]()
 
     def _heartbeat(self) -> Any:
         autopilot = self._autopilot
-        status = mavlink.MAV_STATE_STANDBY
-        if autopilot.armed:
-            status = mavlink.MAV_STATE_CRITICAL if autopilot.failsafe else mavlink.MAV_STATE_ACTIVE
+        armed_status = mavlink.MAV_STATE_CRITICAL if autopilot.failsafe else mavlink.MAV_STATE_ACTIVE
+        status = armed_status if autopilot.armed else mavlink.MAV_STATE_STANDBY
         base = CUSTOM | (ARMED if autopilot.armed else 0)
         return mavlink.MAVLink_heartbeat_message(
             mavlink.MAV_TYPE_QUADROTOR, autopilot.profile.stack.autopilot, base, autopilot.mode.custom, status, 3
@@ -168,9 +165,7 @@ class Telemetry:
             -1, -1, -1, round(self._autopilot.battery),
         )  # fmt: skip
 
-    def _local_position(self) -> Any | None:
-        if not self._position_sent:
-            return None
+    def _local_position(self) -> Any:
         position = world_to_ned(self._position()).tolist()
         velocity = world_to_ned(self._velocity()).tolist()
         return mavlink.MAVLink_local_position_ned_message(self._milliseconds, *position, *velocity)
@@ -180,9 +175,7 @@ class Telemetry:
         angles = [float(angle) for angle in euler_from_quaternion(quaternion)]
         return mavlink.MAVLink_attitude_message(self._milliseconds, *angles, *self._rates_frd())
 
-    def _odometry(self) -> Any | None:
-        if not self._position_sent:
-            return None
+    def _odometry(self) -> Any:
         quaternion = self._quaternion()
         turned = quaternion * quaternion.new_tensor([1.0, -1.0, -1.0, -1.0])
         velocity = flu_to_frd(quaternion_rotate(turned, self._velocity())).tolist()
@@ -195,14 +188,13 @@ class Telemetry:
 
     def _extended_sys_state(self) -> Any:
         autopilot = self._autopilot
-        state = mavlink.MAV_LANDED_STATE_ON_GROUND
-        if autopilot.airborne:
-            state = mavlink.MAV_LANDED_STATE_IN_AIR
-            if autopilot.climbing:
-                state = mavlink.MAV_LANDED_STATE_TAKEOFF
-            elif autopilot.landing:
-                state = mavlink.MAV_LANDED_STATE_LANDING
-        return mavlink.MAVLink_extended_sys_state_message(0, state)
+        states = (
+            (not autopilot.airborne, mavlink.MAV_LANDED_STATE_ON_GROUND),
+            (autopilot.climbing, mavlink.MAV_LANDED_STATE_TAKEOFF),
+            (autopilot.landing, mavlink.MAV_LANDED_STATE_LANDING),
+            (True, mavlink.MAV_LANDED_STATE_IN_AIR),
+        )
+        return mavlink.MAVLink_extended_sys_state_message(0, next(state for holds, state in states if holds))
 
     def _ekf_status(self) -> Any:
         flags = EKF_FLAGS if self._autopilot.position_valid else EKF_FLAGS_BLIND

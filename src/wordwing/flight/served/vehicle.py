@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -90,19 +89,6 @@ def write_setup(arena: Path, frame: Arena, config: LabConfig, layout: Layout) ->
     return ["--arena", str(arena), "--calibration", str(camera), "--layout", str(plan)]
 
 
-@dataclass(frozen=True)
-class ReceivedCommand:
-    """A COMMAND_LONG that was received."""
-
-    time: float
-    number: int
-    """MAV_CMD."""
-    parameters: tuple[float, ...]
-    """Seven."""
-    answer: int
-    """MAV_RESULT."""
-
-
 class ServedLab:
     """One drone in one lab that speaks MAVLink. It stands on the floor, disarmed, and waits for a companion."""
 
@@ -168,8 +154,8 @@ class ServedLab:
         self._downlink = LossyChannel(self._faults, "out", seed)
         self._pending_seconds = 0.0
         self._external_mocap_at = -math.inf if external_mocap else None
-        self.commands: list[ReceivedCommand] = []
-        """All commands so far."""
+        self.commands: list[tuple[float, Any, int]] = []
+        """All commands so far: times, COMMAND_LONG messages, and the MAV_RESULTs that answered them."""
 
     def receive(self, datagram: bytes, sender: Hashable = None) -> None:
         """Receive a datagram from a sender, now."""
@@ -301,26 +287,26 @@ class ServedLab:
                 self._handle_message(message)
 
     def _handle_message(self, message: Any) -> None:
-        kind = message.get_type()
-        if kind == "HEARTBEAT":
-            self.autopilot.heartbeat(message.get_srcSystem(), message.type)
-        elif kind == "SET_POSITION_TARGET_LOCAL_NED":
-            self.autopilot.receive_setpoint(self._parse_setpoint(message))
-        elif kind == "COMMAND_LONG":
-            self._command(message)
-        elif kind == "TIMESYNC" and message.tc1 == 0:
-            boot = round(1e9 * (self.time - self.autopilot.booted))
-            self._send(mavlink.MAVLink_timesync_message(max(1, boot), message.ts1))
-        elif kind == "PARAM_REQUEST_READ":
-            names = self.parameters.names()
-            by_index = 0 <= message.param_index < len(names)
-            self._send_parameter(names[message.param_index] if by_index else message.param_id)
-        elif kind == "PARAM_REQUEST_LIST":
-            for name in self.parameters.names():
-                self._send_parameter(name)
-        elif kind == "PARAM_SET":
-            self.parameters.write(message.param_id, message.param_value, message.param_type)
-            self._send_parameter(message.param_id)  # the value now, whether or not it was changed
+        names = self.parameters.names()
+        match message.get_type():
+            case "HEARTBEAT":
+                self.autopilot.heartbeat(message.get_srcSystem(), message.type)
+            case "SET_POSITION_TARGET_LOCAL_NED":
+                self.autopilot.receive_setpoint(self._parse_setpoint(message))
+            case "COMMAND_LONG":
+                self._command(message)
+            case "TIMESYNC" if message.tc1 == 0:
+                boot = round(1e9 * (self.time - self.autopilot.booted))
+                self._send(mavlink.MAVLink_timesync_message(max(1, boot), message.ts1))
+            case "PARAM_REQUEST_READ":
+                by_index = 0 <= message.param_index < len(names)
+                self._send_parameter(names[message.param_index] if by_index else message.param_id)
+            case "PARAM_REQUEST_LIST":
+                for name in names:
+                    self._send_parameter(name)
+            case "PARAM_SET":
+                self.parameters.write(message.param_id, message.param_value, message.param_type)
+                self._send_parameter(message.param_id)  # the value now, whether or not it was changed
 
     def _parse_setpoint(self, message: Any) -> VelocitySetpoint | None:
         """A setpoint in our frames; None for a frame or a type mask that is not flown."""
@@ -343,7 +329,7 @@ class ServedLab:
     def _command(self, message: Any) -> None:
         values = tuple(getattr(message, f"param{number}") for number in range(1, 8))
         answer = self._execute(message.command, values)
-        self.commands.append(ReceivedCommand(self.time, message.command, values, answer))
+        self.commands.append((self.time, message, answer))
         self._send(
             mavlink.MAVLink_command_ack_message(
                 message.command, answer, 255, 0, message.get_srcSystem(), message.get_srcComponent()
@@ -356,26 +342,24 @@ class ServedLab:
 
     def _execute(self, command: int, values: tuple[float, ...]) -> int:
         autopilot = self.autopilot
-        if command == mavlink.MAV_CMD_DO_SET_MODE:
-            custom = math.isclose(values[0] % 2, 1)
-            return autopilot.set_mode(self.profile.mode_of(values[1], values[2]) if custom else None)
-        if command == mavlink.MAV_CMD_COMPONENT_ARM_DISARM:
-            force = values[1] == FORCE
-            return autopilot.arm(force=force) if values[0] == 1 else autopilot.disarm(force=force)
-        if command == mavlink.MAV_CMD_NAV_TAKEOFF:
-            return autopilot.take_off(values[6])
-        if command == mavlink.MAV_CMD_NAV_LAND:
-            return autopilot.set_mode(self.profile.mode("LAND"))
-        if command == mavlink.MAV_CMD_SET_MESSAGE_INTERVAL:
-            return ACCEPTED if self._telemetry.set_interval(int(values[0]), values[1]) else FAILED
-        if command == mavlink.MAV_CMD_REQUEST_MESSAGE:
-            return ACCEPTED if self._telemetry.knows(int(values[0])) else FAILED
+        match command:
+            case mavlink.MAV_CMD_DO_SET_MODE:
+                custom = math.isclose(values[0] % 2, 1)
+                return autopilot.set_mode(self.profile.mode_of(values[1], values[2]) if custom else None)
+            case mavlink.MAV_CMD_COMPONENT_ARM_DISARM:
+                change = autopilot.arm if values[0] == 1 else autopilot.disarm
+                return change(force=values[1] == FORCE)
+            case mavlink.MAV_CMD_NAV_TAKEOFF:
+                return autopilot.take_off(values[6])
+            case mavlink.MAV_CMD_NAV_LAND:
+                return autopilot.set_mode(self.profile.mode("LAND"))
+            case mavlink.MAV_CMD_SET_MESSAGE_INTERVAL:
+                return ACCEPTED if self._telemetry.set_interval(int(values[0]), values[1]) else FAILED
+            case mavlink.MAV_CMD_REQUEST_MESSAGE:
+                return ACCEPTED if self._telemetry.knows(int(values[0])) else FAILED
         return UNSUPPORTED
 
     def _send_parameter(self, name: str) -> None:
-        found = self.parameters.read(name)
-        if found is None:
-            return
-        value, kind = found
         names = self.parameters.names()
-        self._send(mavlink.MAVLink_param_value_message(name.encode(), value, kind, len(names), names.index(name)))
+        if (found := self.parameters.read(name)) is not None:
+            self._send(mavlink.MAVLink_param_value_message(name.encode(), *found, len(names), names.index(name)))

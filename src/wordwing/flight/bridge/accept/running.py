@@ -15,9 +15,18 @@ import numpy as np
 
 from wordwing.errors import WordwingError, did_you_mean
 from wordwing.files import read_text, unwritable
-from wordwing.flight.bridge.accept.judging import Result, duration, elapsed, greatest_xy, inside, point_at
 from wordwing.flight.bridge.accept.scenarios import SCENARIOS, Scenario, StartCondition
-from wordwing.flight.bridge.accept.trial import AcceptConfig, Trial, TrialError
+from wordwing.flight.bridge.accept.trial import (
+    AcceptConfig,
+    Result,
+    Trial,
+    TrialError,
+    duration,
+    elapsed,
+    greatest_xy,
+    inside,
+    point_at,
+)
 from wordwing.flight.served.autopilot_profile import AutopilotName
 from wordwing.flight.served.vehicle import sample_start
 from wordwing.release import release

@@ -9,8 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from wordwing.flight.bridge.accept.judging import (
+from wordwing.flight.bridge.accept.script import Step
+from wordwing.flight.bridge.accept.trial import (
     Result,
+    Trial,
+    TrialError,
     duration,
     elapsed,
     greatest_xy,
@@ -22,8 +25,6 @@ from wordwing.flight.bridge.accept.judging import (
     to_fence,
     within,
 )
-from wordwing.flight.bridge.accept.script import Step
-from wordwing.flight.bridge.accept.trial import Trial, TrialError
 from wordwing.flight.served.autopilot_profile import AutopilotName
 from wordwing.flight.served.faults import Fault, FrozenCamera, MocapDrift, MocapFreeze, MocapJump, PoseDropout
 from wordwing.frames import ARENA_HALF
@@ -259,14 +260,6 @@ def lands_after(
     return Scenario(name, fly, (row,), parameters=parameters or {}, only=only)
 
 
-def _kill(trial: Trial, _now: float, *, guardian: bool) -> None:
-    trial.pilot.kill(children=guardian)
-
-
-def _stop_camera(trial: Trial, now: float, *, still: bool) -> None:
-    trial.bridge.inject(FrozenCamera(now, still=still))
-
-
 def taken_over(trial: Trial, brake: bool = False) -> Iterable[Result]:
     """The safety pilot moves the mode switch, to ArduPilot's BRAKE if asked, and flies from then on."""
     begin = _cruise(trial)
@@ -387,19 +380,27 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario("fence", full_speed_at_a_fence, ("full speed at a fence",), lambda: StartCondition((-1.2, 0.2, 0.0))),
     Scenario("ctrl-c", ctrl_c, ("Ctrl-C",)),
-    lands_after("pilot-killed", "pilot SIGKILL", partial(_kill, guardian=False), 0.3, 2.0),
-    lands_after("all-killed", "pilot and guardian killed", partial(_kill, guardian=True), None, 4.0),
+    lands_after("pilot-killed", "pilot SIGKILL", lambda trial, _now: trial.pilot.kill(children=False), 0.3, 2.0),
+    lands_after(
+        "all-killed", "pilot and guardian killed", lambda trial, _now: trial.pilot.kill(children=True), None, 4.0
+    ),
     lands_after(  # any system from 245 to 255 counts as a ground station, and another one sends heartbeats beside us
         "all-killed-gcs",
         "the same, MAV_GCS_SYSID_HI 255 before",
-        partial(_kill, guardian=True),
+        lambda trial, _now: trial.pilot.kill(children=True),
         None,
         4.0,
         parameters={"MAV_GCS_SYSID_HI": 255},
         only="ardupilot",
     ),
-    lands_after("camera-frozen", "camera frozen", partial(_stop_camera, still=True), 1.5, 6.0),
-    lands_after("camera-silent", "camera silent", partial(_stop_camera, still=False), 1.5, 6.0),
+    lands_after("camera-frozen", "camera frozen", lambda trial, now: trial.bridge.inject(FrozenCamera(now)), 1.5, 6.0),
+    lands_after(
+        "camera-silent",
+        "camera silent",
+        lambda trial, now: trial.bridge.inject(FrozenCamera(now, still=False)),
+        1.5,
+        6.0,
+    ),
     Scenario("takeover", taken_over, ("pilot takes over",)),
     Scenario("takeover-brake", partial(taken_over, brake=True), ("pilot takes over (BRAKE)",), only="ardupilot"),
     *(flight.scenario() for flight in MOCAP_FAULT_FLIGHTS),
