@@ -201,6 +201,12 @@ def replacing(path: str | Path, durable: bool = True) -> Iterator[Path]:
                 _sync_folder(path.parent)
 
 
+def write_text(path: str | Path, text: str) -> None:
+    """Write a file in UTF-8, whole or not at all."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, "utf-8")
+
+
 @contextmanager
 def replacing_folder(folder: str | Path) -> Iterator[Path]:
     """A temporary folder beside `folder` to fill; it takes the place of `folder` when the block ends well.

@@ -109,10 +109,9 @@ def plain_console() -> Console:
 
 
 def _write(path: Path, document: Any) -> None:
-    from wordwing.files import replacing
+    from wordwing.files import write_text
 
-    with replacing(path) as temporary:
-        temporary.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    write_text(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     print(path)
 
 

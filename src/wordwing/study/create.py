@@ -21,7 +21,7 @@ from wordwing.execution.metrics import measure
 from wordwing.files import replacing
 from wordwing.pool import shared
 from wordwing.release import VERSION
-from wordwing.study.animation import animate, draw_background, legend, webp
+from wordwing.study.animation import animate, draw_background, legend, still
 from wordwing.study.database import StudySettings, new_database
 from wordwing.study.questions import Practice
 from wordwing.study.store import TOKEN_BYTES
@@ -93,7 +93,7 @@ def plan(folders: Sequence[Path], options: StudyOptions) -> StudyPlan:
     spare = sorted(set(usable) - set(kept))
     settings = StudySettings(
         systems=tuple(systems),
-        **_origin(first)._asdict(),
+        **Origin.of(first.provenance)._asdict(),
         raters=options.raters,
         items_per_rater=options.items_per_rater,
         seed=options.seed,
@@ -164,7 +164,7 @@ def draw_flights(flown: Sequence[Execution]) -> tuple[bytes, list[tuple[bytes, b
     """The legend of one instruction, and video and last frame of each of its flights."""
     layout = flown[0].task.layout
     background = draw_background(layout)
-    return webp(legend(layout)), [animate(episode, background) for episode in flown]
+    return still(legend(layout)), [animate(episode, background) for episode in flown]
 
 
 def _read(files: Sequence[Path]) -> dict[tuple[str, str], Execution]:
@@ -177,9 +177,10 @@ def _read(files: Sequence[Path]) -> dict[tuple[str, str], Execution]:
             if key in found:
                 raise WordwingError(f"{file}: {key[0]} flew {key[1]} twice; name each evaluation once")
             first = next(iter(firsts.values()), episode)
-            if _origin(episode) != _origin(first):
+            origin, others = Origin.of(episode.provenance), Origin.of(first.provenance)
+            if origin != others:
                 raise WordwingError(
-                    f"{file}: these flights are of {_origin(episode).title}, others of {_origin(first).title}; "
+                    f"{file}: these flights are of {origin.title}, others of {others.title}; "
                     "a study compares systems on one corpus, split and domain"
                 )
             same = firsts.setdefault(key[1], episode)
@@ -189,11 +190,6 @@ def _read(files: Sequence[Path]) -> dict[tuple[str, str], Execution]:
     if not found:
         raise WordwingError(f"{files[0]}: there are no flights in it yet; wordwing evaluate flies them")
     return found
-
-
-def _origin(episode: Execution) -> Origin:
-    flight = episode.provenance
-    return Origin(flight.corpus, flight.text, flight.split, flight.domain)
 
 
 def _key(episode: Execution) -> tuple[str, str]:

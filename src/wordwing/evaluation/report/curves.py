@@ -276,14 +276,15 @@ def distances(log: ProcessLog) -> list[Curve]:
         return []
     gap, low, high = (log.series(f"dev/emd_gap{end}")[1] for end in ("", "_low", "_high"))
     average = mean + gap
-    curves = [Curve("AVERAGE", minutes, average, GREY, ":")]
-    curves.append(Curve("policy", minutes, mean, INK, band=(average - high, average - low)))
     corpora = log.corpora("dev/", "_emd")
-    if len(corpora) > 1:
-        curves += log.curves(*((name, f"dev/{name}_emd", colour, "--") for name, colour in corpora))
-    return curves
+    return [
+        Curve("AVERAGE", minutes, average, GREY, ":"),
+        Curve("policy", minutes, mean, INK, band=(average - high, average - low)),
+        *log.curves(*((name, f"dev/{name}_emd", colour, "--") for name, colour in corpora if len(corpora) > 1)),
+    ]
 
 
+@plain_style({"font.size": 10, "axes.edgecolor": "0.6", "xtick.color": "0.3", "ytick.color": "0.3"})
 def draw_curves(folder: Path) -> Figure:
     """All panels of a run's folder, of a `wordwing train` that is under way or finished."""
     run = TrainingRun.read(folder)
@@ -291,20 +292,19 @@ def draw_curves(folder: Path) -> Figure:
     flown, _length = run.b.series("charts/episodic_length")
     phases = ["grey strip: stage 2 is cloned"] * bool(len(cloned)) + ["dotted: Process B begins"] * bool(len(flown))
     caption = f"{run.amounts}  ({'; '.join(phases)})" if phases else run.amounts
-    with plain_style({"font.size": 10, "axes.edgecolor": "0.6", "xtick.color": "0.3", "ytick.color": "0.3"}):
-        figure = Figure(SIZE, DPI, facecolor=shade(PAPER), layout=ConstrainedLayoutEngine(h_pad=0.1, w_pad=0.08))
-        grid = figure.subplots(3, 3)
-        figure.suptitle(f"{run.heading}\n", fontsize=15, fontweight="bold", x=0.01, ha="left", parse_math=False)
-        figure.text(0.01, 0.955, caption, fontsize=10.5, color="0.3", ha="left", va="center")
-        for axes, panel in zip(grid.flat, panels(run), strict=True):
-            _draw_panel(axes, panel)
-            if len(cloned):
-                axes.axvspan(cloned[0], cloned[-1], color="0.9", linewidth=0, zorder=0)
-            if len(flown):
-                axes.axvline(flown[0], color="0.45", linewidth=1, linestyle=(0, (1, 2)), zorder=1)
-            axes.set_xlim(0, max(1.02 * run.minutes, 1e-3))
-        for axes in grid[-1]:
-            axes.set_xlabel("minutes")
+    figure = Figure(SIZE, DPI, facecolor=shade(PAPER), layout=ConstrainedLayoutEngine(h_pad=0.1, w_pad=0.08))
+    grid = figure.subplots(3, 3)
+    figure.suptitle(f"{run.heading}\n", fontsize=15, fontweight="bold", x=0.01, ha="left", parse_math=False)
+    figure.text(0.01, 0.955, caption, fontsize=10.5, color="0.3", ha="left", va="center")
+    for axes, panel in zip(grid.flat, panels(run), strict=True):
+        _draw_panel(axes, panel)
+        if len(cloned):
+            axes.axvspan(cloned[0], cloned[-1], color="0.9", linewidth=0, zorder=0)
+        if len(flown):
+            axes.axvline(flown[0], color="0.45", linewidth=1, linestyle=(0, (1, 2)), zorder=1)
+        axes.set_xlim(0, max(1.02 * run.minutes, 1e-3))
+    for axes in grid[-1]:
+        axes.set_xlabel("minutes")
     return figure
 
 
