@@ -273,12 +273,8 @@ def check_replaceable(folder: str | Path, names: Collection[str], mark: str, wha
         mark: The one of them that must be.
         what: What such a folder is called.
     """
-    try:
-        found = sorted(os.listdir(folder))
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise unwritable(folder, error) from None
+    with _writing(folder):
+        found = sorted(os.listdir(folder)) if os.path.exists(folder) else []
     foreign = [name for name in found if name not in names]
     if foreign or (found and mark not in found):
         raise WordwingError(

@@ -87,8 +87,7 @@ def opened(folder: Path | None, corpus: str | None, seed: int = 0) -> Dataset:
         from wordwing.data.dataset import Dataset
 
         return Dataset(folder)
-    from wordwing.data.corpora import corpus as by_name
-    from wordwing.data.corpora import corpus_folder
+    from wordwing.data.corpora import corpus as by_name, corpus_folder
     from wordwing.data.generating import SIZES, paragraph_count
 
     assert corpus is not None
