@@ -18,11 +18,9 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from wordwing.cli import main as wordwing
 from wordwing.studio.resources import load_policies
-from wordwing.studio.server import StudioConfig
-from wordwing.studio.server import make_server as studio_server
+from wordwing.studio.server import StudioConfig, make_server as studio_server
 from wordwing.study.questions import Answers
-from wordwing.study.server import Service
-from wordwing.study.server import make_server as study_server
+from wordwing.study.server import Service, make_server as study_server
 from wordwing.study.store import Study
 
 PORT = 8137

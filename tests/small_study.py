@@ -24,7 +24,7 @@ def tiny_media() -> tuple[bytes, tuple[bytes, bytes]]:
     """Legend, video and still that a browser can show, whatever they are of."""
     from PIL import Image, ImageDraw
 
-    from wordwing.study.animation import webp
+    from wordwing.study.animation import still
     from wordwing.viz.animation import write_video
 
     drawn = []
@@ -34,7 +34,7 @@ def tiny_media() -> tuple[bytes, tuple[bytes, bytes]]:
     with TemporaryDirectory() as folder:
         write_video(drawn, Path(folder) / "video.mp4")
         video = (Path(folder) / "video.mp4").read_bytes()
-    return webp(Image.new("RGB", (80, 24), (200, 200, 190))), (video, webp(drawn[-1]))
+    return still(Image.new("RGB", (80, 24), (200, 200, 190))), (video, still(drawn[-1]))
 
 
 def tiny(flown: list) -> tuple[bytes, list[tuple[bytes, bytes]]]:

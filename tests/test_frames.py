@@ -117,13 +117,6 @@ def test_an_attitude_in_ned_turns_frd_vectors_as_ours_turns_flu_vectors(rng):
     assert torch.allclose(frames.ned_to_world(through_ned), frames.quaternion_rotate(q, v), atol=1e-12)
 
 
-def test_angles_in_ned_are_those_of_the_attitude_in_ned(rng):
-    for roll, pitch, yaw in rng.uniform(-1.4, 1.4, (20, 3)):
-        ours = Rotation.from_euler("ZYX", [yaw, pitch, roll]).as_quat(scalar_first=True)
-        in_ned = scipy_rotation(frames.quaternion_to_ned(torch.from_numpy(ours)).numpy()).as_euler("ZYX")[::-1]
-        assert frames.euler_to_ned(roll, pitch, yaw) == pytest.approx(tuple(in_ned))
-
-
 def test_turning_left_is_a_negative_yaw_rate_in_ned():
     assert frames.yaw_rate_to_ned(torch.tensor(0.3)).item() == pytest.approx(-0.3)
 
@@ -167,12 +160,6 @@ def test_a_frame_with_y_up_is_px4s_swap_of_axes():
     world = frames.y_up_to_world(torch.tensor([1.0, 2.0, 3.0]))
     assert world.tolist() == [1.0, -3.0, 2.0]
     assert frames.world_to_ned(world).tolist() == [1.0, 3.0, -2.0]
-
-
-def test_a_turn_to_the_left_is_one_also_with_y_up():
-    half = math.radians(30) / 2
-    about_y = torch.tensor([math.cos(half), 0.0, math.sin(half), 0.0])  # counter-clockwise about the axis that is up
-    assert frames.quaternion_from_y_up(about_y).tolist() == pytest.approx([math.cos(half), 0.0, 0.0, math.sin(half)])
 
 
 def test_a_pose_of_wrong_shape_is_refused():

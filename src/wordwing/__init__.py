@@ -11,8 +11,7 @@ __version__: str
 
 if TYPE_CHECKING:
     from wordwing.data.dataset import Dataset
-    from wordwing.evaluation.demo import draw_beliefs
-    from wordwing.evaluation.demo import fly_sentence as fly
+    from wordwing.evaluation.demo import draw_beliefs, fly_sentence as fly
     from wordwing.evaluation.evaluate import evaluate_policies as evaluate
     from wordwing.execution.execution import Execution
     from wordwing.execution.verdict import verdict

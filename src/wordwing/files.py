@@ -201,6 +201,12 @@ def replacing(path: str | Path, durable: bool = True) -> Iterator[Path]:
                 _sync_folder(path.parent)
 
 
+def write_text(path: str | Path, text: str) -> None:
+    """Write a file in UTF-8, whole or not at all."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, "utf-8")
+
+
 @contextmanager
 def replacing_folder(folder: str | Path) -> Iterator[Path]:
     """A temporary folder beside `folder` to fill; it takes the place of `folder` when the block ends well.
@@ -267,12 +273,8 @@ def check_replaceable(folder: str | Path, names: Collection[str], mark: str, wha
         mark: The one of them that must be.
         what: What such a folder is called.
     """
-    try:
-        found = sorted(os.listdir(folder))
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise unwritable(folder, error) from None
+    with _writing(folder):
+        found = sorted(os.listdir(folder)) if os.path.exists(folder) else []
     foreign = [name for name in found if name not in names]
     if foreign or (found and mark not in found):
         raise WordwingError(

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from wordwing.constants import ARENA_HALF as ARENA_HALF
-from wordwing.constants import ARENA_SIZE as ARENA_SIZE
+from wordwing.constants import ARENA_HALF as ARENA_HALF, ARENA_SIZE as ARENA_SIZE
 
 
 def wrap_angle(angle: Tensor) -> Tensor:
@@ -192,11 +191,6 @@ def quaternion_to_ned(quaternion: Tensor) -> Tensor:
     return quaternion * quaternion.new_tensor([1.0, 1.0, -1.0, -1.0])
 
 
-def euler_to_ned(roll: float, pitch: float, yaw: float) -> tuple[float, float, float]:
-    """Angles of a FLU body in a z-up frame to those of an FRD body in NED, radians; an involution."""
-    return roll, -pitch, -yaw
-
-
 CONFIG_UNITS = 1000.0
 """Edge of the arena in the units of the LANI and drif layout files."""
 
@@ -251,8 +245,3 @@ def y_up_to_world(vector: Tensor) -> Tensor:
     """Vectors [..., 3] of a frame with y up (x forward, z right), as OptiTrack's, to x forward, y left, z up."""
     x, y, z = vector.unbind(-1)
     return torch.stack([x, -z, y], dim=-1)
-
-
-def quaternion_from_y_up(quaternion: Tensor) -> Tensor:
-    """Quaternions [..., 4] (w, x, y, z) of bodies and frames with y up to those with z up."""
-    return torch.cat([quaternion[..., :1], y_up_to_world(quaternion[..., 1:])], dim=-1)

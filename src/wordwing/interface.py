@@ -15,10 +15,12 @@ from typing import Any, Literal, Protocol, Self
 import torch
 from torch import Tensor
 
-from wordwing.constants import CONTROL_PERIOD as CONTROL_PERIOD
-from wordwing.constants import FLIGHT_HEIGHT as FLIGHT_HEIGHT
-from wordwing.constants import MAX_FORWARD as MAX_FORWARD
-from wordwing.constants import MAX_YAW_RATE as MAX_YAW_RATE
+from wordwing.constants import (
+    CONTROL_PERIOD as CONTROL_PERIOD,
+    FLIGHT_HEIGHT as FLIGHT_HEIGHT,
+    MAX_FORWARD as MAX_FORWARD,
+    MAX_YAW_RATE as MAX_YAW_RATE,
+)
 from wordwing.errors import WordwingError
 from wordwing.frames import Pose
 from wordwing.interrupts import ABORTED_FLIGHT
@@ -98,11 +100,9 @@ class Policy(Protocol):
             start: [N] start poses, world frame.
             gold_paths: N paths [P, 2], world frame, only for a policy that needs them.
         """
-        ...
 
     def act(self, observation: Observation) -> Action:
         """Decide for all N drones; what it says for one that has stopped is ignored."""
-        ...
 
 
 class Environment(Protocol):
@@ -113,20 +113,16 @@ class Environment(Protocol):
 
         A vehicle that is connected already hovers at its start: it only observes.
         """
-        ...
 
     def observe(self) -> Observation:
         """Images and pose estimates of all N drones now."""
-        ...
 
     def step(self, setpoint: Setpoint, *, safety: bool = True) -> Setpoint:
         """Fly setpoints [N] for one control period; returns what was flown, after limits and safety."""
-        ...
 
     @property
     def seconds_inside_landmarks(self) -> Tensor | None:
         """[N] how long each drone has flown through landmarks; None where that is not known."""
-        ...
 
 
 class FlightOverError(WordwingError):

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from wordwing.commands.statistics import judge as judge_command
-from wordwing.commands.statistics import opened
+from wordwing.commands.statistics import judge as judge_command, opened
 from wordwing.data.dataset import Dataset, Source, write_dataset
 from wordwing.data.judge_rates import Rate, judge_rates, mirror, mirrored_scores
 from wordwing.data.schema import Paragraph, Segment

@@ -10,8 +10,7 @@ from tiny_training import learned, same, tiny
 from wordwing.errors import WordwingError
 from wordwing.learning.algorithm1 import ProcessA
 from wordwing.learning.algorithm2 import ProcessB
-from wordwing.learning.runtime import updates as runtime_updates
-from wordwing.learning.runtime import worker
+from wordwing.learning.runtime import updates as runtime_updates, worker
 from wordwing.learning.runtime.checkpoints import load_state, save_state
 from wordwing.learning.runtime.logs import read_scalars
 from wordwing.learning.runtime.messages import DirectLink, FolderLink, Parameters

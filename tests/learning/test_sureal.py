@@ -37,8 +37,7 @@ from wordwing.learning.algorithm1 import Supervised
 from wordwing.learning.algorithm2 import PPO, ProcessB
 from wordwing.learning.recipes.config import RENAMED
 from wordwing.learning.rollouts import Collector
-from wordwing.learning.runtime import checkpoints as state
-from wordwing.learning.runtime import processes
+from wordwing.learning.runtime import checkpoints as state, processes
 from wordwing.learning.runtime.checkpoints import load_state
 from wordwing.learning.runtime.messages import FolderLink, Heartbeat, Parameters, Rollouts, clear_exchange
 from wordwing.learning.runtime.runs import opened

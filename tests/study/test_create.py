@@ -18,7 +18,7 @@ from wordwing.commands import study as command
 from wordwing.errors import WordwingError
 from wordwing.execution.episodes import episode_line
 from wordwing.study import create
-from wordwing.study.create import StudyOptions, create_study, plan
+from wordwing.study.create import create_study, plan
 from wordwing.study.questions import Answers
 from wordwing.study.store import Study
 
@@ -46,7 +46,7 @@ def flights(systems="stop average oracle", names=range(6), **changes):
 def test_only_instructions_that_all_systems_flew_are_rated(tmp_path):
     one = evaluation(tmp_path / "one", flights("stop", range(0, 5)))
     other = evaluation(tmp_path / "other", flights("oracle", range(2, 7)))
-    made = plan([one, other], StudyOptions(practice=0))
+    made = plan([one, other], practice=0)
     assert {(entry.provenance.system, entry.provenance.id) for entry in made.items} == {
         (system, f"p{name}/0") for system in ("stop", "oracle") for name in (2, 3, 4)
     }
@@ -55,7 +55,7 @@ def test_only_instructions_that_all_systems_flew_are_rated(tmp_path):
 
 def test_flights_to_practise_on_are_good_and_bad_ones_of_instructions_that_are_not_rated(tmp_path):
     folder = evaluation(tmp_path / "x", flights(names=range(9)))
-    made = plan([folder], StudyOptions(("stop", "average"), limit=4, practice=3))
+    made = plan([folder], systems=("stop", "average"), limit=4, practice=3)
     assert made.instructions == 4
     assert made.held_out == 0
     rated = {entry.provenance.id for entry in made.items}
@@ -63,43 +63,43 @@ def test_flights_to_practise_on_are_good_and_bad_ones_of_instructions_that_are_n
     assert [entry.provenance.system for entry in practised] == ["oracle", "average", "oracle"]
     assert len({entry.provenance.id for entry in practised} | rated) == 7
     assert [facts.distance for _entry, facts in made.practice] == pytest.approx([0.0, 2.5, 0.0])
-    again = plan([folder], StudyOptions(("stop", "average"), limit=4, practice=3))
+    again = plan([folder], systems=("stop", "average"), limit=4, practice=3)
     assert [entry.provenance.id for entry in again.items] == [entry.provenance.id for entry in made.items]
-    other = plan([folder], StudyOptions(("stop", "average"), limit=4, practice=3, seed=1))
+    other = plan([folder], systems=("stop", "average"), limit=4, practice=3, seed=1)
     assert {entry.provenance.id for entry in other.items} != rated
 
 
 def test_instructions_are_held_out_for_practice_where_there_are_no_others(tmp_path):
     folder = evaluation(tmp_path / "x", flights(names=range(5)))
-    made = plan([folder], StudyOptions(practice=2))
+    made = plan([folder], practice=2)
     assert (made.instructions, made.held_out, len(made.practice)) == (3, 2, 2)
     assert not {entry.provenance.id for entry in made.items} & {entry.provenance.id for entry, _facts in made.practice}
     with pytest.raises(WordwingError, match="only 5 instructions, which leaves none to rate"):
-        plan([folder], StudyOptions(practice=5))
+        plan([folder], practice=5)
 
 
 @pytest.mark.parametrize(
     ("episodes", "wishes", "sentence"),
     [
-        (flights(instruction=None, text="human"), StudyOptions(), "may not be passed on"),
-        (flights(), StudyOptions(("oracel",)), '"oracel" did not fly; did you mean "oracle"'),
-        (flights(), StudyOptions(("stop", "stop")), "stop is named twice"),
-        (flights(), StudyOptions(segments=(2,)), "no instruction of 2 segments"),
-        (flights("stop") + flights("oracle", range(6, 9)), StudyOptions(), "that all of stop, oracle flew"),
-        (flights() + flights("stop", [0]), StudyOptions(), "stop flew p0/0 twice"),
-        (flights() + flights("late", domain="lab"), StudyOptions(), "one corpus, split and domain"),
-        (flights() + flights("late", instruction="other"), StudyOptions(), "another instruction there"),
-        (flights(instruction="x" * 2001), StudyOptions(), "more than 2,000 characters"),
-        ([], StudyOptions(), "no flights in it yet"),
+        (flights(instruction=None, text="human"), {}, "may not be passed on"),
+        (flights(), {"systems": ("oracel",)}, '"oracel" did not fly; did you mean "oracle"'),
+        (flights(), {"systems": ("stop", "stop")}, "stop is named twice"),
+        (flights(), {"segments": (2,)}, "no instruction of 2 segments"),
+        (flights("stop") + flights("oracle", range(6, 9)), {}, "that all of stop, oracle flew"),
+        (flights() + flights("stop", [0]), {}, "stop flew p0/0 twice"),
+        (flights() + flights("late", domain="lab"), {}, "one corpus, split and domain"),
+        (flights() + flights("late", instruction="other"), {}, "another instruction there"),
+        (flights(instruction="x" * 2001), {}, "more than 2,000 characters"),
+        ([], {}, "no flights in it yet"),
     ],
 )
 def test_what_cannot_be_a_study_is_refused_with_the_reason(tmp_path, episodes, wishes, sentence):
     with pytest.raises(WordwingError, match=sentence):
-        plan([evaluation(tmp_path / "x", episodes)], wishes)
+        plan([evaluation(tmp_path / "x", episodes)], **wishes)
 
 
 def test_a_study_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
-    made = plan([evaluation(tmp_path / "x", flights())], StudyOptions(practice=1))
+    made = plan([evaluation(tmp_path / "x", flights())], practice=1)
     out = tmp_path / "there" / "study.db"
 
     def fail(flown):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from wordwing.commands.common import check_limit, check_positive, check_seed
+from wordwing.commands.common import check_counts, check_positive, check_seed
 
 
 def sim(
@@ -107,8 +107,8 @@ def learn(
     """
     from wordwing.bench.learn import LearnBenchmark, bench_learn
 
-    check_positive("seconds", seconds)
-    bench_learn(LearnBenchmark(device, seconds, compile, corpus, check_limit(limit), check_seed(seed), recipe))
+    check_counts(limit=limit, seed=seed)
+    bench_learn(LearnBenchmark(device, check_positive("seconds", seconds), compile, corpus, limit, seed, recipe))
 
 
 def flight(

@@ -20,30 +20,24 @@ IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
 PACKAGES = {"studio": ("fastapi", "uvicorn", "websockets"), "flight": ("pymavlink",)}
 """What the extras of wordwing install."""
 
+FROM_ZERO = ("seed", "processes", "hold_out", "practice", "videos")
+"""Options that may be 0; 0 processes stand for one on each core."""
+
 T = TypeVar("T")
-N = TypeVar("N", int, int | None)
 
 
-def check_at_least(name: str, value: N, least: int) -> N:
-    """A count that must not be smaller than `least`; None, where it is allowed, means all."""
-    if value is not None and value < least:
-        raise WordwingError(f"--{name} is {value}; it must be {least} or more")
-    return value
+def check_counts(**counts: int | None) -> None:
+    """Whole numbers from 1, where None means all, and those of `FROM_ZERO` from 0."""
+    for name, count in counts.items():
+        least = 0 if name in FROM_ZERO else 1
+        if count is not None and count < least:
+            raise WordwingError(f"--{name.replace('_', '-')} is {count}; it must be {least} or more")
 
 
 def check_seed(seed: int) -> int:
     """Seeds are whole numbers from 0."""
-    return check_at_least("seed", seed, 0)
-
-
-def check_limit(limit: int | None) -> int | None:
-    """How many at most; None is all."""
-    return check_at_least("limit", limit, 1)
-
-
-def check_processes(processes: int) -> int:
-    """How many processes share the work; 0 stands for one on each core."""
-    return check_at_least("processes", processes, 0)
+    check_counts(seed=seed)
+    return seed
 
 
 def check_range(name: str, value: float, least: int, most: int, unit: str = "") -> None:

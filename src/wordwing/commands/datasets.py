@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from wordwing.commands.common import bar, check_at_least, check_limit, check_processes, check_seed, track
+from wordwing.commands.common import bar, check_counts, track
 from wordwing.commands.statistics import opened
 from wordwing.errors import WordwingError
 
@@ -39,11 +39,10 @@ def build(
         share: Part of the paper's number of paragraphs to generate, for trials; needs --out.
         processes: How many share the work; 0 takes one for each core.
     """
-    from wordwing.data.corpora import HouseJob, Job, corpus_folder
-    from wordwing.data.corpora import build as build_corpora
+    from wordwing.data.corpora import HouseJob, Job, build as build_corpora, corpus_folder
     from wordwing.data.generating import paragraph_count
 
-    check_seed(seed)
+    check_counts(seed=seed, processes=processes)
     if not 0 < share <= 1:
         raise WordwingError(f"--share is {share}; it must be more than 0 and at most 1")
     if share < 1 and out is None:
@@ -52,7 +51,6 @@ def build(
         raise WordwingError(f"--house is {house}; there is no such folder")
     if not corpora and house is None:
         raise WordwingError("there is nothing to build; name --corpora, --house or both")
-    check_processes(processes)
 
     def folder(name: str) -> Path:
         return corpus_folder(name, seed) if out is None else out / name
@@ -99,9 +97,7 @@ def demonstrate(
         processes: How many share the work in the lab; 0 takes one for each core.
         out: Folder for the files; by default the folder demonstrations in the dataset's.
     """
-    check_seed(seed)
-    check_limit(limit)
-    check_processes(processes)
+    check_counts(seed=seed, limit=limit, processes=processes)
     from wordwing.data.dataset import DERIVED
 
     dataset = opened(folder, corpus, seed)
@@ -175,8 +171,7 @@ def human_nav(
     """
     from wordwing.data.importers.houses import import_human_nav
 
-    check_seed(seed)
-    check_at_least("hold-out", hold_out, 0)
+    check_counts(seed=seed, hold_out=hold_out)
     _summary(import_human_nav(folder, out, seed, hold_out, skip_unknown, track))
 
 
@@ -197,8 +192,7 @@ def alfred(
     """
     from wordwing.data.importers.houses import import_alfred
 
-    check_seed(seed)
-    check_at_least("hold-out", hold_out, 0)
+    check_counts(seed=seed, hold_out=hold_out)
     _summary(import_alfred(folder, out, seed, hold_out, track))
 
 
@@ -235,7 +229,7 @@ def lani(
     """
     from wordwing.data.importers.lani import import_lani
 
-    check_seed(seed)
+    check_counts(seed=seed)
     _summary(import_lani(folder, out, seed, valid_only, part, annotations, resources, track))
 
 
@@ -260,7 +254,7 @@ def drif(
     """
     from wordwing.data.importers.lani import import_drif
 
-    check_seed(seed)
+    check_counts(seed=seed)
     _summary(import_drif(folder, out, seed, valid_only, part, annotations, track))
 
 

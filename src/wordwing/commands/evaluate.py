@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from wordwing.commands.common import bar, check_limit, check_processes, check_seed
+from wordwing.commands.common import bar, check_counts
 from wordwing.commands.statistics import opened, plain_console, plain_table
 from wordwing.errors import WordwingError
 
@@ -59,9 +59,7 @@ def evaluate(
             with this autopilot imitated; for --domain lab.
         out: Folder for the results; by default out/evaluate/CORPUS-SPLIT-DOMAIN.
     """
-    check_seed(seed)
-    check_limit(limit)
-    check_processes(processes)
+    check_counts(seed=seed, limit=limit, processes=processes)
     if not systems:
         raise WordwingError("who is to fly? Name systems: wordwing evaluate average oracle")
     if not segments or not set(segments) <= {1, 2}:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from wordwing.commands.common import bar, check_at_least, track
+from wordwing.commands.common import bar, check_counts, track
 from wordwing.errors import WordwingError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def report(
     """
     if not folders:
         raise WordwingError("report on what? Name folders of evaluations: wordwing report out/evaluate/cage-dev-sim")
-    check_at_least("videos", videos, 0)
+    check_counts(videos=videos)
     from wordwing.evaluation.report import writing
 
     given = writing.sort_folders(folders)

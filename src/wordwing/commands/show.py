@@ -28,8 +28,7 @@ def landmarks(out: Path = Path("out/landmarks")) -> None:
     """
     from wordwing.viz.drawing import save
     from wordwing.viz.sheets import lab_portraits, landmark_sheet
-    from wordwing.world.catalogue import catalogue
-    from wordwing.world.catalogue import landmarks as of_corpus
+    from wordwing.world.catalogue import catalogue, landmarks as of_corpus
 
     for corpus in ("field", "house"):
         entries = of_corpus(corpus)

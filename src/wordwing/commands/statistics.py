@@ -87,8 +87,7 @@ def opened(folder: Path | None, corpus: str | None, seed: int = 0) -> Dataset:
         from wordwing.data.dataset import Dataset
 
         return Dataset(folder)
-    from wordwing.data.corpora import corpus as by_name
-    from wordwing.data.corpora import corpus_folder
+    from wordwing.data.corpora import corpus as by_name, corpus_folder
     from wordwing.data.generating import SIZES, paragraph_count
 
     assert corpus is not None
@@ -109,10 +108,9 @@ def plain_console() -> Console:
 
 
 def _write(path: Path, document: Any) -> None:
-    from wordwing.files import replacing
+    from wordwing.files import write_text
 
-    with replacing(path) as temporary:
-        temporary.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    write_text(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     print(path)
 
 

@@ -9,15 +9,7 @@ from typing import Annotated
 
 import tyro
 
-from wordwing.commands.common import (
-    bar,
-    check_at_least,
-    check_limit,
-    check_packages,
-    check_port,
-    check_processes,
-    check_seed,
-)
+from wordwing.commands.common import bar, check_counts, check_packages, check_port
 from wordwing.commands.studio import address, check_free
 from wordwing.errors import WordwingError
 
@@ -56,17 +48,13 @@ def create(
         processes: How many share the drawing; 0 takes one for each core.
         out: The file to write; nothing may be there.
     """
-    from wordwing.study.create import StudyOptions, check_new, create_study, plan
+    from wordwing.study.create import check_new, create_study, plan
 
     if not 1 <= raters <= MOST_RATERS:
         raise WordwingError(f"--raters is {raters}; it must be from 1 to {MOST_RATERS:,}")
-    check_at_least("items-per-rater", items_per_rater, 1)
-    check_at_least("practice", practice, 0)
-    check_limit(limit)
-    check_processes(processes)
+    check_counts(items_per_rater=items_per_rater, practice=practice, limit=limit, processes=processes, seed=seed)
     check_new(out)
-    options = StudyOptions(tuple(systems), raters, items_per_rater, tuple(segments), limit, practice, check_seed(seed))
-    made = plan(episodes, options)
+    made = plan(episodes, systems, raters, items_per_rater, segments, limit, practice, seed)
     flights = len(made.items) + len(made.practice)
     shared_by = 1 if flights <= FEW else processes or os.cpu_count() or 1
     with bar("drawing", flights, "flights") as tick:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -44,7 +44,7 @@ MAX_CHARACTERS = 2000
 """Of an instruction."""
 
 
-class _CorpusTasks(Sequence[Task]):
+class _CorpusTasks:
     """The tasks of a split of a corpus, made when they are asked for."""
 
     def __init__(self, name: str, split: str | None) -> None:
@@ -61,13 +61,7 @@ class _CorpusTasks(Sequence[Task]):
     def __len__(self) -> int:
         return len(self._instructions)
 
-    @overload
-    def __getitem__(self, index: int) -> Task: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Task]: ...
-    def __getitem__(self, index: int | slice) -> Task | Sequence[Task]:
-        if isinstance(index, slice):
-            return [self._dataset.task(entry) for entry in self._instructions[index]]
+    def __getitem__(self, index: int) -> Task:
         return self._dataset.task(self._instructions[index])
 
 

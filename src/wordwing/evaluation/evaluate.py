@@ -41,7 +41,7 @@ from wordwing.execution.episodes import (
 from wordwing.execution.execution import Provenance
 from wordwing.execution.metrics import Metrics, measure
 from wordwing.execution.runner import Runner
-from wordwing.files import locked, read_json, replacing
+from wordwing.files import locked, read_json, write_text
 from wordwing.interface import Domain, Environment, Policy
 from wordwing.pool import shared
 from wordwing.release import VERSION
@@ -65,6 +65,8 @@ BLIND_WORLDS = 256
 
 LAB_FLIGHTS = 2
 """Of a batch in the lab, where a flight takes seconds."""
+
+KILLED = "a process that flew was killed; what has been flown is kept, and the same command goes on"
 
 Tick = Callable[[System, list[Metrics]], None]
 
@@ -179,13 +181,13 @@ def evaluate(
         again = {(batch.system.name, entry.id) for batch in waiting for entry in batch.instructions}
         if again & flown.keys():  # half a batch is flown again, so that it comes out as if it had never been cut
             keep_lines(file, [line for key, line in flown.items() if key not in again])
-        for batch, flights in _fly(waiting, config):
+        processes = config.processes if config.domain == "lab" else 1
+        for batch, flights in shared(fly_batch, waiting, processes, KILLED):
             append_lines(file, "".join(line for line, _metrics in flights))
             tick(batch.system, [metrics for _line, metrics in flights])
         sort_lines(file, names, ids)
         summary = summarise(flight_table(flight_row(*parse_metrics(line, where)) for where, line in read_lines(file)))
-        with replacing(folder / SUMMARY) as temporary:
-            temporary.write_text(summary.to_json(), "utf-8")
+        write_text(folder / SUMMARY, summary.to_json())
     return summary
 
 
@@ -196,16 +198,6 @@ def batches(system: System, config: EvaluationConfig, instructions: Sequence[Ins
         size = WORLDS[config.device] if system.looks else BLIND_WORLDS
     for begin in range(0, len(instructions), size):
         yield FlightBatch(system, config, tuple(instructions[begin : begin + size]))
-
-
-def _fly(
-    waiting: Sequence[FlightBatch], config: EvaluationConfig
-) -> Iterator[tuple[FlightBatch, list[tuple[str, Metrics]]]]:
-    if config.domain == "lab":
-        killed = "a process that flew was killed; what has been flown is kept, and the same command goes on"
-        yield from shared(fly_batch, waiting, config.processes, killed)
-    else:
-        yield from ((batch, fly_batch(batch)) for batch in waiting)
 
 
 def fly_batch(batch: FlightBatch) -> list[tuple[str, Metrics]]:
@@ -273,6 +265,5 @@ def _keep_config(path: Path, config: EvaluationConfig, systems: Sequence[System]
         document["systems"] = {**before, **document["systems"]}
     elif (path.parent / EPISODES).exists():
         raise WordwingError(f"{path.parent}: there are flights in it but no {EVALUATION}; take another --out")
-    with replacing(path) as temporary:
-        temporary.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    write_text(path, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     return list(document["systems"])

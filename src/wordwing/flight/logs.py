@@ -29,9 +29,7 @@ from torch import Tensor
 from wordwing.errors import WordwingError
 from wordwing.files import read_image, read_lines, unwritable
 from wordwing.flight.arena import Arena
-from wordwing.flight.guardian.event_log import EVENTS as EVENTS
-from wordwing.flight.guardian.event_log import TLOG as TLOG
-from wordwing.flight.guardian.event_log import EventLog
+from wordwing.flight.guardian.event_log import EVENTS as EVENTS, TLOG as TLOG, EventLog
 from wordwing.flight.matching import MatchedObservation
 from wordwing.interface import Setpoint
 from wordwing.world.layout import Layout

@@ -10,8 +10,7 @@ from typing import Annotated, Any, get_type_hints
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
-from safetensors import SafetensorError
-from safetensors import torch as safetensors
+from safetensors import SafetensorError, torch as safetensors
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 

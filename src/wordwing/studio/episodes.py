@@ -18,7 +18,7 @@ import torch
 
 from wordwing.errors import WordwingError
 from wordwing.execution.execution import Execution
-from wordwing.files import replacing
+from wordwing.files import write_text
 from wordwing.frames import euler_from_quaternion
 from wordwing.interface import CONTROL_PERIOD
 from wordwing.studio.live import Ending, LiveFlight, Start
@@ -98,8 +98,7 @@ class Episodes:
     def _write(self, text: str) -> str:
         name = new_name()
         path = self.folder / f"{name}.json"
-        with replacing(path) as temporary:
-            temporary.write_text(text, "utf-8")
+        write_text(path, text)
         os.utime(path, (self._clock(),) * 2)
         return name
 

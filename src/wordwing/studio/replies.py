@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import io
 import json
 import math
 import struct
@@ -26,7 +25,7 @@ from wordwing.studio.messages import VERSION, start_json
 from wordwing.studio.resources import DEFAULT, NamedPolicies
 from wordwing.viz.belief_maps import Bytes, FeatureColours, cells_of, shown_cells
 from wordwing.viz.belief_panels import OUTSIDE, UNOBSERVED
-from wordwing.viz.drawing import MAP_EXTENT
+from wordwing.viz.drawing import MAP_EXTENT, webp
 from wordwing.viz.overhead import overheads
 from wordwing.world.catalogue import catalogue
 from wordwing.world.layout import MAX_LANDMARKS, Layout
@@ -94,9 +93,8 @@ def welcome(policies: NamedPolicies, limit: int) -> dict[str, Any]:
 def placed(start: Start) -> dict[str, Any]:
     """Where everything is now, with the layout from above, x up and y left, as an address that a page can show."""
     [ground] = overheads([start.layout], OVERHEAD)
-    file = io.BytesIO()
-    Image.fromarray(ground).save(file, "WEBP", quality=82, method=2)
-    overhead = f"data:image/webp;base64,{base64.b64encode(file.getvalue()).decode()}"
+    image = base64.b64encode(webp(Image.fromarray(ground), quality=82, method=2)).decode()
+    overhead = f"data:image/webp;base64,{image}"
     return {"type": "placed", **start_json(start), "overhead": overhead, "extent": MAP_EXTENT}
 
 

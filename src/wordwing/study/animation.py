@@ -6,7 +6,6 @@ names. The demonstration is not shown. The same flight gives the same bytes.
 
 from __future__ import annotations
 
-import io
 import math
 import tempfile
 from collections.abc import Iterator
@@ -24,8 +23,8 @@ from wordwing.interface import FLIGHT_HEIGHT
 from wordwing.sim.render import RenderConfig, Renderer
 from wordwing.sim.scene import SimScene
 from wordwing.viz.animation import draw_flown, headings, lit, write_video
-from wordwing.viz.drawing import INK, MAP_EXTENT, PAPER, font, map_pixels
-from wordwing.viz.overhead import overheads
+from wordwing.viz.drawing import INK, MAP_EXTENT, PAPER, font, map_pixels, webp
+from wordwing.viz.overhead import WHITE, overheads
 from wordwing.world.fences import FENCES
 from wordwing.world.layout import Layout, Placement
 
@@ -50,8 +49,6 @@ COLUMNS, TILE = 5, (150, 105)
 NEARBY, TOP = 1.5, 0.19
 """From how far objects are shown, metres; from farther those that would reach higher above the camera, a metre away,
 than this."""
-
-WHITE = (255, 255, 255)
 
 
 @dataclass(frozen=True)
@@ -103,7 +100,7 @@ def animate(flight: Execution, background: Background) -> tuple[bytes, bytes]:
     drawn = list(frames(flight, background))
     with tempfile.TemporaryDirectory() as folder:
         write_video(drawn, Path(folder) / "video.mp4")
-        return (Path(folder) / "video.mp4").read_bytes(), webp(drawn[-1])
+        return (Path(folder) / "video.mp4").read_bytes(), still(drawn[-1])
 
 
 def legend(layout: Layout) -> Image.Image:
@@ -166,11 +163,9 @@ def _crowding(
     return covered + 10 * (edge + sum(max(2 * BADGE - math.dist(place, other), 0) for other in badges))
 
 
-def webp(image: Image.Image) -> bytes:
+def still(image: Image.Image) -> bytes:
     """An image as a small file."""
-    out = io.BytesIO()
-    image.save(out, "WEBP", quality=88, method=4)
-    return out.getvalue()
+    return webp(image, quality=88, method=4)
 
 
 def _borders(draw: ImageDraw.ImageDraw, size: int) -> None:

@@ -21,7 +21,7 @@ from wordwing.execution.metrics import measure
 from wordwing.files import replacing
 from wordwing.pool import shared
 from wordwing.release import VERSION
-from wordwing.study.animation import animate, draw_background, legend, webp
+from wordwing.study.animation import animate, draw_background, legend, still
 from wordwing.study.database import StudySettings, new_database
 from wordwing.study.questions import Practice
 from wordwing.study.store import TOKEN_BYTES
@@ -42,68 +42,68 @@ class StudyPlan:
     """How many instructions all systems flew that are only practised on, since there were no others."""
 
 
-@dataclass(frozen=True)
-class StudyOptions:
-    """What the maker of a study can choose."""
-
-    systems: tuple[str, ...] = ()
-    """Empty for all that flew."""
-    raters: int = 5
-    items_per_rater: int | None = None
-    segments: tuple[int, ...] = (1, 2)
-    limit: int | None = None
-    """How many instructions at most."""
-    practice: int = 3
-    seed: int = 0
-
-
-def plan(folders: Sequence[Path], options: StudyOptions) -> StudyPlan:
+def plan(
+    folders: Sequence[Path],
+    systems: Sequence[str] = (),
+    raters: int = 5,
+    items_per_rater: int | None = None,
+    segments: Sequence[int] = (1, 2),
+    limit: int | None = None,
+    practice: int = 3,
+    seed: int = 0,
+) -> StudyPlan:
     """Choose flights from evaluations; every mistake in what was asked for is one sentence.
 
     Args:
         folders: Of `wordwing evaluate`, all of one corpus, split and domain.
-        options: What to choose.
+        systems: Whose flights; empty for all that flew.
+        raters: Judgements that each item needs.
+        items_per_rater: How many items a rater is given; None for all.
+        segments: How many segments instructions have.
+        limit: How many instructions at most.
+        practice: How many flights are practised on.
+        seed: Chooses practice items, instructions and orders.
     """
     if not folders:
         raise WordwingError("a study of what? Name folders of evaluations: --episodes out/evaluate/cage-test-lab")
     flights = _read([find_episodes(folder) for folder in folders])
     first = next(iter(flights.values()))
-    systems = _systems({system for system, _id in flights}, options.systems)
+    systems = _systems({system for system, _id in flights}, systems)
     by_instruction: dict[str, dict[str, Execution]] = defaultdict(dict)
     for (system, name), episode in flights.items():
-        if episode.provenance.segments in options.segments:
+        if episode.provenance.segments in segments:
             by_instruction[name][system] = episode
     common = [name for name, flown in sorted(by_instruction.items()) if all(system in flown for system in systems)]
     if not common:
-        segments = " or ".join(map(str, options.segments))
-        raise WordwingError(f"there is no instruction of {segments} segments that all of {', '.join(systems)} flew")
+        counts = " or ".join(map(str, segments))
+        raise WordwingError(f"there is no instruction of {counts} segments that all of {', '.join(systems)} flew")
     for episode in (by_instruction[name][systems[0]] for name in common):
         if why := _unusable(episode):
             raise WordwingError(f"{folders[0]}: the sentence of {episode.provenance.id} {why}")
-    rng = np.random.default_rng(options.seed)
-    chosen = [common[place] for place in rng.permutation(len(common))][: options.limit]
+    rng = np.random.default_rng(seed)
+    chosen = [common[place] for place in rng.permutation(len(common))][:limit]
     usable = [name for name, flown in by_instruction.items() if not all(map(_unusable, flown.values()))]
-    held_out = max(options.practice - len(set(usable) - set(chosen)), 0)
+    held_out = max(practice - len(set(usable) - set(chosen)), 0)
     if held_out >= len(chosen):
         raise WordwingError(
             f"all of the systems flew only {len(common)} instructions, which leaves none to rate beside "
-            f"{options.practice} to practise on; choose fewer with --practice"
+            f"{practice} to practise on; choose fewer with --practice"
         )
     kept = sorted(chosen[: len(chosen) - held_out])
     spare = sorted(set(usable) - set(kept))
     settings = StudySettings(
         systems=tuple(systems),
-        **_origin(first)._asdict(),
-        raters=options.raters,
-        items_per_rater=options.items_per_rater,
-        seed=options.seed,
+        **Origin.of(first.provenance)._asdict(),
+        raters=raters,
+        items_per_rater=items_per_rater,
+        seed=seed,
         version=VERSION,
         salt=secrets.token_hex(32),
     )
     return StudyPlan(
         settings,
         tuple(by_instruction[name][system] for name in kept for system in systems),
-        tuple(_practice([by_instruction[name] for name in spare], options.practice, rng)),
+        tuple(_practice([by_instruction[name] for name in spare], practice, rng)),
         len(kept),
         held_out,
     )
@@ -164,7 +164,7 @@ def draw_flights(flown: Sequence[Execution]) -> tuple[bytes, list[tuple[bytes, b
     """The legend of one instruction, and video and last frame of each of its flights."""
     layout = flown[0].task.layout
     background = draw_background(layout)
-    return webp(legend(layout)), [animate(episode, background) for episode in flown]
+    return still(legend(layout)), [animate(episode, background) for episode in flown]
 
 
 def _read(files: Sequence[Path]) -> dict[tuple[str, str], Execution]:
@@ -177,9 +177,10 @@ def _read(files: Sequence[Path]) -> dict[tuple[str, str], Execution]:
             if key in found:
                 raise WordwingError(f"{file}: {key[0]} flew {key[1]} twice; name each evaluation once")
             first = next(iter(firsts.values()), episode)
-            if _origin(episode) != _origin(first):
+            origin, others = Origin.of(episode.provenance), Origin.of(first.provenance)
+            if origin != others:
                 raise WordwingError(
-                    f"{file}: these flights are of {_origin(episode).title}, others of {_origin(first).title}; "
+                    f"{file}: these flights are of {origin.title}, others of {others.title}; "
                     "a study compares systems on one corpus, split and domain"
                 )
             same = firsts.setdefault(key[1], episode)
@@ -189,11 +190,6 @@ def _read(files: Sequence[Path]) -> dict[tuple[str, str], Execution]:
     if not found:
         raise WordwingError(f"{files[0]}: there are no flights in it yet; wordwing evaluate flies them")
     return found
-
-
-def _origin(episode: Execution) -> Origin:
-    flight = episode.provenance
-    return Origin(flight.corpus, flight.text, flight.split, flight.domain)
 
 
 def _key(episode: Execution) -> tuple[str, str]:

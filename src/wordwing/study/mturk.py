@@ -17,12 +17,13 @@ from html import escape
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
+import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from pydantic import BaseModel, BeforeValidator, Field
 
 from wordwing.errors import WordwingError, shown
-from wordwing.files import check_replaceable, read_text, replacing, replacing_folder, safe_name
+from wordwing.files import check_replaceable, read_text, replacing, replacing_folder, safe_name, write_text
 from wordwing.study.questions import GUIDELINES, INTRODUCTION, KEYS, MAX_SECONDS, QUESTIONS, TASK, UNCLEAR, Answers
 from wordwing.study.store import Study
 from wordwing.validation import parse
@@ -69,14 +70,10 @@ def export_batch(study: Study, file: Path, url: str = "") -> int:
                 (temporary / name).write_bytes(content)
                 row[kind] = base + name
             rows.append(row)
-    out = io.StringIO()
-    writer = csv.DictWriter(out, COLUMNS, quoting=csv.QUOTE_ALL)
-    writer.writeheader()
-    writer.writerows(rows)
+    table = pd.DataFrame(rows, columns=COLUMNS)
     with replacing(file) as temporary:
-        temporary.write_text(out.getvalue(), "ascii", newline="")
-    with replacing(file.with_suffix(".html")) as temporary:
-        temporary.write_text(template(), "ascii")
+        table.to_csv(temporary, index=False, quoting=csv.QUOTE_ALL, lineterminator="\r\n", encoding="ascii")
+    write_text(file.with_suffix(".html"), template())
     return len(rows)
 
 

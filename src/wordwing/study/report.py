@@ -181,10 +181,9 @@ def tables(found: Findings) -> list[Table]:
 
 def _overview(found: Findings) -> Table:
     settings = found.settings
-    origin = Origin(settings.corpus, settings.text, settings.split, settings.domain)
     per_item = len(found.instructions) * len(settings.systems)
     rows = (
-        ("flights", origin.title),
+        ("flights", Origin.of(settings).title),
         ("systems", ", ".join(map(title, settings.systems))),
         ("instructions", f"{len(found.instructions)}, of which {len(found.excluded)} excluded as unclear"),
         ("items", f"{per_item}, each to be judged by {settings.raters}"),

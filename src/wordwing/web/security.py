@@ -10,10 +10,11 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from starlette.requests import cookie_parser
 
 from wordwing.web.limits import Limits, network_of
 
@@ -206,12 +207,8 @@ class Guard:
 
     def _has_cookie(self, scope: Scope) -> bool:
         """Whether the cookie is ours."""
-        try:
-            cookies = SimpleCookie("; ".join(_headers(scope, b"cookie")))
-        except CookieError:
-            return False
-        mine = cookies.get(self._cookie)
-        return mine is not None and same(mine.value, self._session)
+        cookies = cookie_parser("; ".join(_headers(scope, b"cookie")))
+        return same(cookies.get(self._cookie, ""), self._session)
 
     async def _welcome(self, scope: Scope, send: Send) -> None:
         """The token becomes a cookie and leaves the address."""

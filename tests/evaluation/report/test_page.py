@@ -19,7 +19,7 @@ from wordwing.evaluation.report.captions import Chart, charts_of
 from wordwing.evaluation.report.charts import gap_chart
 from wordwing.evaluation.report.gallery import Choice, Example, ExampleFlight
 from wordwing.evaluation.report.labels import Origin
-from wordwing.evaluation.report.page import Curves, Page, flown_rows, inline_svg, render
+from wordwing.evaluation.report.page import Page, flown_rows, inline_svg, render
 from wordwing.evaluation.report.summary import flight_table, summarise
 from wordwing.evaluation.report.tables import TEMPLATES, Section, Table
 
@@ -62,7 +62,7 @@ def whole() -> Page:
         [0, 7],
         [Table("t", "One <b>", (), ("a", "b"), (Section("", (("x", "1"),)),))],
         {SIM.title: charts_of(SIM, flights, summary), "again": [Chart("x", "X", "c", "a", SVG)]},
-        [Curves("run", b"PNG")],
+        [("run", b"PNG")],
         [example("fly on", SIM, flown("mine", False, "videos/01 x.mp4"), flown("oracle"))],
     )
 
@@ -198,7 +198,7 @@ def test_nothing_that_comes_from_lines_is_markup():
         EVIL,
         flown_rows(flights, [origin]),
         charts={EVIL: charts_of(origin, flights, summarise(flights))},
-        curves=[Curves(EVIL, b"")],
+        curves=[(EVIL, b"")],
         gallery=[
             Example(choice, EVIL, (flown(EVIL, video=f'videos/{EVIL}".mp4'),)),
             Example(choice, None, (flown(EVIL),)),

@@ -101,26 +101,25 @@ def _judged(origin: Origin, flights: pd.DataFrame, segments: int) -> Chart | Non
     )
     if origin.corpus == "cage" and segments == 2:
         theirs = "; ".join(
-            f"{system} {shares.path:g} % and {shares.goal:g} %" for system, shares in HUMAN_BEST_SCORES.items()
+            f"{system} {shares['path']:g} % and {shares['goal']:g} %" for system, shares in HUMAN_BEST_SCORES.items()
         )
         caption += f" People gave the paper's physical drone a 5 for path and goal: {theirs} of the time."
     best = (own["judge_path"] >= 0.8).groupby(own["system"], sort=False).mean()
-    said = ", ".join(f"{title(system)} {100 * share:.0f} %" for system, share in best.items())
     return Chart(
         slug(*origin, f"judge-{segments}"),
         f"Scores of the automatic judge, {segments_title(segments)}",
         caption,
-        f"Share of flights with the judge's best path score: {said}.",
+        f"Share of flights with the judge's best path score: {_listed(100 * best, '{:.0f} %')}.",
         judge_chart(own),
     )
 
 
 def _distances(origin: Origin, flights: pd.DataFrame) -> Chart:
-    said = []
-    for segments, own in flights.groupby("segments"):
-        medians = own.groupby("system", sort=False)["distance"].median()
-        listed = ", ".join(f"{title(system)} {metres:.2f} m" for system, metres in medians.items())
-        said.append(f"{segments_title(segments)}: {listed}")
+    medians = {
+        segments_title(segments): own.groupby("system", sort=False)["distance"].median()
+        for segments, own in flights.groupby("segments")
+    }
+    said = [f"{heading}: {_listed(metres, '{:.2f} m')}" for heading, metres in medians.items()]
     return Chart(
         slug(*origin, "distance"),
         "How near is near enough?",
@@ -133,5 +132,9 @@ def _distances(origin: Origin, flights: pd.DataFrame) -> Chart:
 
 def _means(estimates: pd.DataFrame) -> str:
     """Shares of systems in words: "STOP 3 %, ORACLE 97 %"."""
-    known = estimates[estimates["mean"].notna()]
-    return ", ".join(f"{title(row.system)} {100 * row.mean:.0f} %" for row in known.itertuples())
+    return _listed(100 * estimates.set_index("system")["mean"].dropna(), "{:.0f} %")
+
+
+def _listed(values: pd.Series[float], form: str) -> str:
+    """A number for each system in words, in a form like "{:.0f} %"."""
+    return ", ".join(f"{title(system)} {form.format(value)}" for system, value in values.items())

@@ -93,6 +93,7 @@ _CHART: dict[str, Any] = {
 }
 
 
+@plain_style(_CHART)
 def visibility_chart(means: pd.DataFrame) -> str:
     """Success and EMD where the goal is ahead at the start and where it is not, by number of segments.
 
@@ -101,27 +102,25 @@ def visibility_chart(means: pd.DataFrame) -> str:
     """
     systems, counts = (list(means[column].unique()) for column in ("system", "segments"))
     panels = (("success", 100.0, "success, %"), ("emd", 1.0, "EMD, m (less is better)"))
-    with plain_style(_CHART):
-        figure = _figure(2 * (0.24 * len(systems) + 0.62) + 0.35)
-        grid = figure.subplots(2, len(counts), squeeze=False, sharex="row", sharey=True)
-        for column, count in enumerate(counts):
-            own = means[means["segments"] == count]
-            for axes, (metric, scale, label) in zip(grid[:, column], panels, strict=True):
-                found = own[own["metric"] == metric]
-                _dots(axes, systems, [found[found["goal"] == goal] for goal in GOALS], scale)
-                axes.set_xlabel(label)
-            flights = own[own["metric"] == "success"]
-            spans = [f"{_span(flights['n'][flights['goal'] == goal].tolist())} {goal}" for goal in GOALS]
-            grid[0, column].set_title(f"{segments_title(count)}\n{', '.join(spans)}")
-        for axes in grid[0]:
-            axes.set_xlim(-3, 103)
-        for axes in grid[1]:
-            axes.set_xlim(left=0)
-        handles = [_legend_marker(label, *look) for label, look in zip(GOALS.values(), _LOOKS, strict=True)]
-        figure.legend(handles=handles, loc="outside lower center", ncols=2)
-        return _svg(figure)
+    figure = _figure(2 * (0.24 * len(systems) + 0.62) + 0.35)
+    grid = figure.subplots(2, len(counts), squeeze=False, sharex="row", sharey=True)
+    for column, count in enumerate(counts):
+        own = means[means["segments"] == count]
+        for axes, (metric, scale, label) in zip(grid[:, column], panels, strict=True):
+            found = own[own["metric"] == metric]
+            _dots(axes, systems, [found[found["goal"] == goal] for goal in GOALS], scale)
+            axes.set_xlabel(label)
+        flights = own[own["metric"] == "success"]
+        spans = [f"{_span(flights['n'][flights['goal'] == goal].tolist())} {goal}" for goal in GOALS]
+        grid[0, column].set_title(f"{segments_title(count)}\n{', '.join(spans)}")
+    grid[0, 0].set_xlim(-3, 103)  # and the others of its row, which share it
+    grid[1, 0].set_xlim(left=0)
+    handles = [_legend_marker(label, *look) for label, look in zip(GOALS.values(), _LOOKS, strict=True)]
+    figure.legend(handles=handles, loc="outside lower center", ncols=2)
+    return _svg(figure)
 
 
+@plain_style(_CHART)
 def gap_chart(shares: pd.DataFrame, papers: pd.DataFrame) -> str:
     """How much of the way from AVERAGE to ORACLE each system goes; ours full, the paper's hollow.
 
@@ -131,32 +130,28 @@ def gap_chart(shares: pd.DataFrame, papers: pd.DataFrame) -> str:
     """
     systems, counts = (list(shares[column].unique()) for column in ("system", "segments"))
     papers = papers[papers["system"].isin(systems)]
-    with plain_style(_CHART):
-        figure = _figure(0.34 * len(systems) + 1.15)
-        [grid] = figure.subplots(1, len(counts), squeeze=False, sharex=True, sharey=True)
-        for axes, count in zip(grid, counts, strict=True):
-            ours, theirs = (table[table["segments"] == count] for table in (shares, papers))
-            _dots(axes, systems, [ours[ours["metric"] == metric] for metric in GAP_METRICS], 100.0)
-            for place, (metric, (colour, marker)) in enumerate(zip(GAP_METRICS, _LOOKS, strict=True)):
-                own = theirs[theirs["metric"] == metric]
-                rows = [systems.index(system) + _offset(place) for system in own["system"]]
-                hollow = {"mfc": "white", "mec": shade(colour), "ms": 5.5, "mew": 1.3, "ls": "none"}
-                axes.plot((100 * own["mean"]).tolist(), rows, marker, **hollow)
-            for at, name in ((0, "AVERAGE"), (100, "ORACLE")):
-                axes.axvline(at, color="0.45", linewidth=1, zorder=1)
-                axes.text(at, 1.0, name, transform=axes.get_xaxis_transform(), ha="center", va="bottom", color="0.35")
-            axes.set_title(segments_title(count), pad=14)
-            axes.set_xlabel("% of the gap closed")
-        low, high = gap_limits(shares, papers)
-        for axes in grid:
-            axes.set_xlim(low, high)
-        handles = [
-            _legend_marker(f"{name}, {whose}", *look, full=full)
-            for whose, full in (("ours", True), *([("the paper's", False)] if len(papers) else []))
-            for name, look in zip(("success", "EMD"), _LOOKS, strict=True)
-        ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=4)
-        return _svg(figure)
+    figure = _figure(0.34 * len(systems) + 1.15)
+    [grid] = figure.subplots(1, len(counts), squeeze=False, sharex=True, sharey=True)
+    for axes, count in zip(grid, counts, strict=True):
+        ours, theirs = (table[table["segments"] == count] for table in (shares, papers))
+        _dots(axes, systems, [ours[ours["metric"] == metric] for metric in GAP_METRICS], 100.0)
+        for place, (metric, (colour, marker)) in enumerate(zip(GAP_METRICS, _LOOKS, strict=True)):
+            own = theirs[theirs["metric"] == metric]
+            rows = [systems.index(system) + _offset(place) for system in own["system"]]
+            hollow = {"mfc": "white", "mec": shade(colour), "ms": 5.5, "mew": 1.3, "ls": "none"}
+            axes.plot((100 * own["mean"]).tolist(), rows, marker, **hollow)
+        for at, name in ((0, "AVERAGE"), (100, "ORACLE")):
+            axes.axvline(at, color="0.45", linewidth=1, zorder=1)
+            axes.text(at, 1.0, name, transform=axes.get_xaxis_transform(), ha="center", va="bottom", color="0.35")
+        axes.set_title(segments_title(count), pad=14)
+        axes.set(xlabel="% of the gap closed", xlim=gap_limits(shares, papers))
+    handles = [
+        _legend_marker(f"{name}, {whose}", *look, full=full)
+        for whose, full in (("ours", True), *([("the paper's", False)] if len(papers) else []))
+        for name, look in zip(("success", "EMD"), _LOOKS, strict=True)
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=4)
+    return _svg(figure)
 
 
 def gap_limits(shares: pd.DataFrame, papers: pd.DataFrame) -> tuple[float, float]:
@@ -188,6 +183,7 @@ def judge_chart(flights: pd.DataFrame) -> str:
     return likert_chart(panels, "% of flights")
 
 
+@plain_style(_CHART)
 def likert_chart(panels: Mapping[str, Mapping[str, NDArray[np.float64]]], across: str) -> str:
     """How often each score is given, as the paper draws people's scores.
 
@@ -198,26 +194,23 @@ def likert_chart(panels: Mapping[str, Mapping[str, NDArray[np.float64]]], across
         across: What is written below: "% of flights".
     """
     labels = list(next(iter(panels.values())))
-    with plain_style(_CHART):
-        figure = _figure(0.38 * len(labels) + 1.05)
-        [grid] = figure.subplots(1, len(panels), squeeze=False, sharex=True, sharey=True)
-        for axes, (heading, rows) in zip(grid, panels.items(), strict=True):
-            for row, label in enumerate(labels):
-                _likert(axes, row, rows[label])
-            axes.set_title(heading)
-            axes.axvline(0, color="0.3", linewidth=0.8, zorder=0)  # not across the numbers
-            axes.set_xlim(-100, 118)
-            axes.set_xticks([-100, -50, 0, 50, 100])
-            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _at: f"{abs(value):.0f}"))
-            axes.set_xlabel(across)
-            axes.text(118, -0.72, "mean", ha="right", color="0.35")
-            _rows(axes, labels)
-        words = ("1 (worst)", "2", "3", "4", "5 (best)")
-        handles = [Patch(color=shade(colour), label=word) for colour, word in zip(LIKERT, words, strict=True)]
-        figure.legend(handles=handles, loc="outside lower center", ncols=5, handlelength=1.2)
-        return _svg(figure)
+    figure = _figure(0.38 * len(labels) + 1.05)
+    [grid] = figure.subplots(1, len(panels), squeeze=False, sharex=True, sharey=True)
+    for axes, (heading, rows) in zip(grid, panels.items(), strict=True):
+        for row, label in enumerate(labels):
+            _likert(axes, row, rows[label])
+        axes.axvline(0, color="0.3", linewidth=0.8, zorder=0)  # not across the numbers
+        axes.set(title=heading, xlabel=across, xlim=(-100, 118), xticks=[-100, -50, 0, 50, 100])
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _at: f"{abs(value):.0f}"))
+        axes.text(118, -0.72, "mean", ha="right", color="0.35")
+        _rows(axes, labels)
+    words = ("1 (worst)", "2", "3", "4", "5 (best)")
+    handles = [Patch(color=shade(colour), label=word) for colour, word in zip(LIKERT, words, strict=True)]
+    figure.legend(handles=handles, loc="outside lower center", ncols=5, handlelength=1.2)
+    return _svg(figure)
 
 
+@plain_style(_CHART)
 def distance_chart(flights: pd.DataFrame) -> str:
     """Share of flights that rest within a distance of the goal, for each distance.
 
@@ -230,30 +223,27 @@ def distance_chart(flights: pd.DataFrame) -> str:
     columns = max(1, min(5, int(WIDTH / (0.55 + 0.065 * max(map(len, titles))))))  # inches, a letter's too
     reaches = np.arange(0, round(100 * FARTHEST) + 1) / 100  # every centimetre, however many flights there are
     counts = flights.groupby("segments")
-    with plain_style(_CHART):
-        figure = _figure(3.0 + 0.2 * ((len(systems) - 1) // columns))
-        [grid] = figure.subplots(1, len(counts), squeeze=False, sharey=True)
-        for axes, (count, own) in zip(grid, counts, strict=True):
-            axes.axvline(SUCCESS_DISTANCE, color="0.45", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
-            mark = {"transform": axes.get_xaxis_transform(), "ha": "left", "va": "bottom", "color": "0.35"}
-            axes.text(SUCCESS_DISTANCE - 0.02, 1.0, f"{SUCCESS_DISTANCE} m: success", **mark)
-            distances = {system: found["distance"].tolist() for system, found in own.groupby("system", sort=False)}
-            for system in filter(distances.__contains__, systems):
-                colour, style = looks[system]
-                shares = 100 * shares_within(distances[system], reaches)
-                axes.plot(reaches, shares, style, color=shade(colour), linewidth=1.6)
-            axes.grid(axis="y")
-            axes.set_xlim(0, FARTHEST)
-            axes.set_ylim(0, 102)
-            axes.set_title(f"{segments_title(count)}, n = {_span([*map(len, distances.values())])}", pad=14)
-            axes.set_xlabel("distance from the goal at rest, m")
-        grid[0].set_ylabel("% of flights within it")
-        handles = [
-            Line2D([], [], color=shade(colour), linestyle=style, linewidth=1.8, label=label)
-            for label, (colour, style) in zip(titles, looks.values(), strict=True)
-        ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), columns))
-        return _svg(figure)
+    figure = _figure(3.0 + 0.2 * ((len(systems) - 1) // columns))
+    [grid] = figure.subplots(1, len(counts), squeeze=False, sharey=True)
+    for axes, (count, own) in zip(grid, counts, strict=True):
+        axes.axvline(SUCCESS_DISTANCE, color="0.45", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+        mark = {"transform": axes.get_xaxis_transform(), "ha": "left", "va": "bottom", "color": "0.35"}
+        axes.text(SUCCESS_DISTANCE - 0.02, 1.0, f"{SUCCESS_DISTANCE} m: success", **mark)
+        distances = {system: found["distance"].tolist() for system, found in own.groupby("system", sort=False)}
+        for system in filter(distances.__contains__, systems):
+            colour, style = looks[system]
+            shares = 100 * shares_within(distances[system], reaches)
+            axes.plot(reaches, shares, style, color=shade(colour), linewidth=1.6)
+        axes.grid(axis="y")
+        axes.set_title(f"{segments_title(count)}, n = {_span([*map(len, distances.values())])}", pad=14)
+        axes.set(xlim=(0, FARTHEST), ylim=(0, 102), xlabel="distance from the goal at rest, m")
+    grid[0].set_ylabel("% of flights within it")
+    handles = [
+        Line2D([], [], color=shade(colour), linestyle=style, linewidth=1.8, label=label)
+        for label, (colour, style) in zip(titles, looks.values(), strict=True)
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), columns))
+    return _svg(figure)
 
 
 def shares_within(distances: Sequence[float], reaches: NDArray[np.float64]) -> NDArray[np.float64]:

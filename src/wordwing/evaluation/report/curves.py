@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
+from pydantic import AliasPath, BaseModel, Field
 
 from wordwing.errors import WordwingError
 from wordwing.evaluation.report.charts import plain_style, shade
@@ -126,23 +127,12 @@ class ProcessLog:
         return [(name, CORPORA.get(name) or next(spare)) for name in found]
 
 
-@dataclass(frozen=True)
-class _Data:
-    corpora: list[str]
-    first: str
-
-
-@dataclass(frozen=True)
-class _Reinforcement:
-    gold_distance: float | None
-
-
-@dataclass(frozen=True)
-class TrainedWith:
+class TrainedWith(BaseModel):
     """What the curves need of run.json."""
 
-    data: _Data
-    reinforcement: _Reinforcement
+    corpora: Annotated[list[str], Field(validation_alias=AliasPath("data", "corpora"))]
+    first: Annotated[str, Field(validation_alias=AliasPath("data", "first"))]
+    gold_distance: Annotated[float | None, Field(validation_alias=AliasPath("reinforcement", "gold_distance"))]
     seed: int
     command: str = "sureal"
 
@@ -175,7 +165,7 @@ class TrainingRun:
     @property
     def heading(self) -> str:
         """Which run it is."""
-        corpora = " and ".join(Path(name).name for name in self.settings.data.corpora)
+        corpora = " and ".join(Path(name).name for name in self.settings.corpora)
         return f"{self.name}: wordwing train {self.settings.command}, {corpora}, seed {self.settings.seed}"
 
     @property
@@ -249,7 +239,7 @@ def lengths(run: TrainingRun) -> list[Curve]:
     """Lengths of flights, beside those of the demonstrations."""
     curves = run.b.curves(("flights", "charts/episodic_length", FLOWN))
     demonstrated, share = (run.a.series(f"executions/{name}")[1] for name in ("length", "demonstrations_left"))
-    if curves and len(share) and share[0] == 1 and run.settings.data.first == "demonstrations":
+    if curves and len(share) and share[0] == 1 and run.settings.first == "demonstrations":
         ends = np.array([0.0, curves[0].minutes[-1]])
         curves.append(Curve("demonstrations, mean", ends, np.full(2, demonstrated[0]), GREY, ":"))
     return curves
@@ -261,7 +251,7 @@ def endings(run: TrainingRun) -> list[Curve]:
     _minutes, left = run.b.series("charts/left_arena")
     if not len(stopped):
         return []
-    otherwise = "out of steps" if run.settings.reinforcement.gold_distance is None else "out of steps, strayed"
+    otherwise = "out of steps" if run.settings.gold_distance is None else "out of steps, strayed"
     return [
         Curve("STOP", minutes, 100 * stopped, BLUISH_GREEN),
         Curve("left the arena", minutes, 100 * left, VERMILLION),
@@ -276,14 +266,15 @@ def distances(log: ProcessLog) -> list[Curve]:
         return []
     gap, low, high = (log.series(f"dev/emd_gap{end}")[1] for end in ("", "_low", "_high"))
     average = mean + gap
-    curves = [Curve("AVERAGE", minutes, average, GREY, ":")]
-    curves.append(Curve("policy", minutes, mean, INK, band=(average - high, average - low)))
     corpora = log.corpora("dev/", "_emd")
-    if len(corpora) > 1:
-        curves += log.curves(*((name, f"dev/{name}_emd", colour, "--") for name, colour in corpora))
-    return curves
+    return [
+        Curve("AVERAGE", minutes, average, GREY, ":"),
+        Curve("policy", minutes, mean, INK, band=(average - high, average - low)),
+        *log.curves(*((name, f"dev/{name}_emd", colour, "--") for name, colour in corpora if len(corpora) > 1)),
+    ]
 
 
+@plain_style({"font.size": 10, "axes.edgecolor": "0.6", "xtick.color": "0.3", "ytick.color": "0.3"})
 def draw_curves(folder: Path) -> Figure:
     """All panels of a run's folder, of a `wordwing train` that is under way or finished."""
     run = TrainingRun.read(folder)
@@ -291,20 +282,19 @@ def draw_curves(folder: Path) -> Figure:
     flown, _length = run.b.series("charts/episodic_length")
     phases = ["grey strip: stage 2 is cloned"] * bool(len(cloned)) + ["dotted: Process B begins"] * bool(len(flown))
     caption = f"{run.amounts}  ({'; '.join(phases)})" if phases else run.amounts
-    with plain_style({"font.size": 10, "axes.edgecolor": "0.6", "xtick.color": "0.3", "ytick.color": "0.3"}):
-        figure = Figure(SIZE, DPI, facecolor=shade(PAPER), layout=ConstrainedLayoutEngine(h_pad=0.1, w_pad=0.08))
-        grid = figure.subplots(3, 3)
-        figure.suptitle(f"{run.heading}\n", fontsize=15, fontweight="bold", x=0.01, ha="left", parse_math=False)
-        figure.text(0.01, 0.955, caption, fontsize=10.5, color="0.3", ha="left", va="center")
-        for axes, panel in zip(grid.flat, panels(run), strict=True):
-            _draw_panel(axes, panel)
-            if len(cloned):
-                axes.axvspan(cloned[0], cloned[-1], color="0.9", linewidth=0, zorder=0)
-            if len(flown):
-                axes.axvline(flown[0], color="0.45", linewidth=1, linestyle=(0, (1, 2)), zorder=1)
-            axes.set_xlim(0, max(1.02 * run.minutes, 1e-3))
-        for axes in grid[-1]:
-            axes.set_xlabel("minutes")
+    figure = Figure(SIZE, DPI, facecolor=shade(PAPER), layout=ConstrainedLayoutEngine(h_pad=0.1, w_pad=0.08))
+    grid = figure.subplots(3, 3)
+    figure.suptitle(f"{run.heading}\n", fontsize=15, fontweight="bold", x=0.01, ha="left", parse_math=False)
+    figure.text(0.01, 0.955, caption, fontsize=10.5, color="0.3", ha="left", va="center")
+    for axes, panel in zip(grid.flat, panels(run), strict=True):
+        _draw_panel(axes, panel)
+        if len(cloned):
+            axes.axvspan(cloned[0], cloned[-1], color="0.9", linewidth=0, zorder=0)
+        if len(flown):
+            axes.axvline(flown[0], color="0.45", linewidth=1, linestyle=(0, (1, 2)), zorder=1)
+        axes.set_xlim(0, max(1.02 * run.minutes, 1e-3))
+    for axes in grid[-1]:
+        axes.set_xlabel("minutes")
     return figure
 
 

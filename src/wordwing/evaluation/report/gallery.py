@@ -6,7 +6,6 @@ flown.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,7 +30,7 @@ from wordwing.lab.camera import LabCamera
 from wordwing.sim.render import Renderer
 from wordwing.sim.scene import SimScene
 from wordwing.viz.animation import MAP_SIZE, flight_frames, write_video
-from wordwing.viz.drawing import FLOWN, GOLD, INK, MAP_EXTENT, REDDISH_PURPLE, drone_outline, map_pixels
+from wordwing.viz.drawing import FLOWN, GOLD, INK, MAP_EXTENT, REDDISH_PURPLE, drone_outline, map_pixels, webp
 from wordwing.viz.overhead import FINE, WHITE, Stroke, draw_map, overheads
 
 IMAGE_SIZE = 340
@@ -148,17 +147,18 @@ def examples(choices: Sequence[Choice], episodes: Iterable[Execution]) -> list[E
     found: dict[tuple[Origin, str], dict[str, Execution]] = {(choice.origin, choice.id): {} for choice in choices}
     for episode in episodes:
         flight = episode.provenance
-        key = Origin(flight.corpus, flight.text, flight.split, flight.domain), flight.id
+        key = Origin.of(flight), flight.id
         if key in found:
             found[key][flight.system] = episode
     shown = []
     for choice in choices:
         by_system = found[choice.origin, choice.id]
         flights = [by_system[name] for name in ordered(by_system)]
-        [ground] = overheads([flights[0].task.layout], IMAGE_SIZE)
-        drawn = [ExampleFlight(episode, measure(episode), webp(draw_flight(episode, ground))) for episode in flights]
         first = flights[0]
-        shown.append(Example(choice, None if first.provenance.withheld else first.task.instruction, tuple(drawn)))
+        [ground] = overheads([first.task.layout], IMAGE_SIZE)
+        images = (webp(draw_flight(episode, ground), quality=78, method=6) for episode in flights)
+        drawn = tuple(map(ExampleFlight, flights, map(measure, flights), images))
+        shown.append(Example(choice, None if first.provenance.withheld else first.task.instruction, drawn))
     return shown
 
 
@@ -196,13 +196,6 @@ def draw_flight(episode: Execution, ground: NDArray[np.uint8]) -> Image.Image:
 
 def _around(centre: Sequence[float] | NDArray[np.float64], radius: float) -> tuple[float, float, float, float]:
     return centre[0] - radius, centre[1] - radius, centre[0] + radius, centre[1] + radius
-
-
-def webp(image: Image.Image) -> bytes:
-    """An image as a small file."""
-    out = io.BytesIO()
-    image.save(out, "WEBP", quality=78, method=6)
-    return out.getvalue()
 
 
 def make_videos(

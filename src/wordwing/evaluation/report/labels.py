@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from wordwing.interface import Domain
 
@@ -41,6 +41,11 @@ class Origin(NamedTuple):
     """Who wrote them: a kind of `language.authors`."""
     split: str
     domain: Domain
+
+    @classmethod
+    def of(cls, described: Any) -> Origin:
+        """That of a flight's provenance or of a study's settings."""
+        return cls(*(getattr(described, field) for field in cls._fields))
 
     @property
     def title(self) -> str:

@@ -34,14 +34,6 @@ class FlownRow:
 
 
 @dataclass(frozen=True)
-class Curves:
-    """Learning curves of a training run."""
-
-    name: str
-    png: bytes
-
-
-@dataclass(frozen=True)
 class Page:
     """What a report shows."""
 
@@ -54,7 +46,8 @@ class Page:
     tables: Sequence[Table] = ()
     charts: Mapping[str, Sequence[Chart]] = field(default_factory=dict)
     """By what they are of."""
-    curves: Sequence[Curves] = ()
+    curves: Sequence[tuple[str, bytes]] = ()
+    """Name and learning curves, a PNG, of each training run."""
     gallery: Sequence[Example] = ()
     more_tables: Sequence[Table] = ()
     """Details, at the end."""
@@ -68,12 +61,15 @@ class Page:
 def flown_rows(flights: pd.DataFrame, origins: Sequence[Origin]) -> list[FlownRow]:
     """Count the flights (`summary.flight_table`), origins in the order given."""
     by_origin = flights.groupby([*Origin._fields])
-    rows = []
-    for origin in origins:
-        own = by_origin.get_group(origin)
-        counts = own.drop_duplicates("id").groupby("segments").size().to_dict()
-        rows.append(FlownRow(origin, tuple(ordered(own["system"])), counts, len(own)))
-    return rows
+    return [
+        FlownRow(
+            origin,
+            tuple(ordered(own["system"])),
+            own.drop_duplicates("id").groupby("segments").size().to_dict(),
+            len(own),
+        )
+        for origin, own in zip(origins, map(by_origin.get_group, origins), strict=True)
+    ]
 
 
 def render(page: Page) -> str:

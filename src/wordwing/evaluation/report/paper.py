@@ -9,9 +9,11 @@ LANI set, `lab` for its physical drone and `sim` for its simulator. Systems are 
 
 from __future__ import annotations
 
-import csv
+import math
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+import pandas as pd
 
 from wordwing.data.subsets import SMALL
 from wordwing.evaluation.report.labels import Origin, learned, title
@@ -28,42 +30,19 @@ class PaperResult(NamedTuple):
     """Flights; None where the percentages do not tell."""
 
 
-class PaperKey(NamedTuple):
-    """What a result of the paper is of."""
-
-    corpus: str
-    domain: str
-    split: str
-    system: str
-    segments: int
-
-
-def _read(file: Path) -> dict[PaperKey, PaperResult]:
-    with file.open(encoding="utf-8", newline="") as lines:
-        return {
-            PaperKey(corpus, domain, split, system, int(segments)): PaperResult(
-                float(success), float(emd), int(n) if n else None
-            )
-            for corpus, domain, split, system, segments, success, emd, n in list(csv.reader(lines))[1:]
-        }
-
-
-PAPER_RESULTS = _read(Path(__file__).with_name("paper.csv"))
-"""All automated results of the paper."""
+PAPER_RESULTS: dict[tuple[Any, ...], PaperResult] = {
+    tuple(key): PaperResult(success, emd, None if math.isnan(n) else int(n))
+    for *key, success, emd, n in pd.read_csv(Path(__file__).with_name("paper.csv")).itertuples(index=False)
+}
+"""All automated results of the paper, by corpus, domain, split, system and number of segments."""
 
 STANDS_FOR = {"cage": "REAL", "field": "LANI"}
 """What the paper calls the instructions that a corpus stands beside."""
 
 
-class BestScores(NamedTuple):
-    """Share of people's judgements with the best of five scores, %: physical drone, two segments."""
-
-    goal: float
-    path: float
-
-
-HUMAN_BEST_SCORES = {"AVERAGE": BestScores(15.8, 15.8), "PVN2-SuReAL": BestScores(39.72, 37.8)}
-"""The other systems' are only in the paper's chart."""
+HUMAN_BEST_SCORES = {"AVERAGE": {"path": 15.8, "goal": 15.8}, "PVN2-SuReAL": {"path": 37.8, "goal": 39.72}}
+"""Share of people's judgements with the best of five scores, %: physical drone, two segments. The other systems' are
+only in the paper's chart."""
 
 
 def paper_result(origin: Origin, system: str, segments: int | Literal["both"]) -> PaperResult | None:
@@ -71,7 +50,7 @@ def paper_result(origin: Origin, system: str, segments: int | Literal["both"]) -
     if segments == "both":
         return None
     split = origin.split.removesuffix(SMALL)
-    return PAPER_RESULTS.get(PaperKey(origin.corpus, origin.domain, split, title(system), segments))
+    return PAPER_RESULTS.get((origin.corpus, origin.domain, split, title(system), segments))
 
 
 def paper_gap(origin: Origin, system: str, segments: int | Literal["both"]) -> tuple[float, float] | None:

@@ -22,13 +22,13 @@ from wordwing.evaluation.report.captions import charts_of
 from wordwing.evaluation.report.curves import save_curves
 from wordwing.evaluation.report.gallery import VIDEOS, Position, choose, examples, make_videos
 from wordwing.evaluation.report.labels import SUMMARY
-from wordwing.evaluation.report.page import Curves, Page, flown_rows, render
+from wordwing.evaluation.report.page import Page, flown_rows, render
 from wordwing.evaluation.report.results import MAIN_TABLES, report_tables, to_csv
 from wordwing.evaluation.report.summary import flight_row, flight_table, summarise
 from wordwing.evaluation.report.tables import render_table
 from wordwing.execution.episodes import EPISODES, find_episodes, read_episodes
 from wordwing.execution.metrics import measure
-from wordwing.files import check_replaceable, replacing, replacing_folder
+from wordwing.files import check_replaceable, replacing_folder, write_text
 from wordwing.release import VERSION
 
 FILES = ("tables.md", "tables.tex", "metrics.csv", "report.html", "charts", "videos")
@@ -83,8 +83,7 @@ def measure_again(folders: ReportFolders, tick: Callable[[int], None] = lambda f
         tables.append(flight_table(rows))
         # A compressed file, or one in a folder that is not ours to write to, is an archive, which stays as it is.
         if file.name == EPISODES and os.access(file.parent, os.W_OK):
-            with replacing(file.with_name(SUMMARY)) as temporary:
-                temporary.write_text(summarise(tables[-1]).to_json(), "utf-8")
+            write_text(file.with_name(SUMMARY), summarise(tables[-1]).to_json())
     return pd.concat(tables, ignore_index=True) if tables else flight_table([])
 
 
@@ -106,7 +105,7 @@ def write_report(
         for number, run in enumerate(folders.runs, start=1):
             image = folder / ("curves.png" if len(folders.runs) == 1 else f"curves-{number}.png")
             save_curves(run, image)
-            curves.append(Curves(run.resolve().name, image.read_bytes()))
+            curves.append((run.resolve().name, image.read_bytes()))
         page = Page("wordwing: training", VERSION, curves=curves)
         if len(flights):
             page = _evaluated(page, flights, folders, folder, videos, progress)

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors import torch as safetensors
+from safetensors import SafetensorError, torch as safetensors
 from torch import Tensor, nn
 from torch.optim import Optimizer
 

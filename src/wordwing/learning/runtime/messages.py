@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from safetensors import SafetensorError
-from safetensors import torch as safetensors
+from safetensors import SafetensorError, torch as safetensors
 from torch import Tensor
 
 from wordwing.errors import WordwingError
