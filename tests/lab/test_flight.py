@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation, Slerp
 
+from wordwing.lab.autopilot import Guidance
 from wordwing.lab.flight import LabFlight, LabFlightConfig
 from wordwing.lab.wind import WindConfig
 
@@ -132,7 +133,8 @@ def test_the_same_seed_and_setpoints_fly_the_same_path_to_the_bit():
             flight.advance(0.3, forward, yaw_rate)
             poses.append([*flight.position, *flight.state.quaternion, *flight.velocity])
         flight.land()
-        flight.takeoff()
+        flight.start_motors()
+        flight.follow(3.0, Guidance(height=0.7))
         return np.array([*poses, [*flight.position, *flight.state.quaternion, *flight.velocity]])
 
     flight = flight_in(0.5)
@@ -168,10 +170,14 @@ def test_once_landed_it_stays_where_it_is(calm):
 def test_it_takes_off_from_the_floor(calm):
     calm.reset((0.0, 0.0), 0.3, 0, flying=False)
     assert not calm.motors_on
-    calm.takeoff(0.9)
+    calm.start_motors()
+    calm.follow(5.0, Guidance(height=0.9))
     assert calm.position == pytest.approx([0.0, 0.0, 0.9], abs=0.05)
-    heights = [flight.position[2] for flight in watch(calm, 3.0, 0.0, 0.0)]
-    assert heights == pytest.approx([0.9] * len(heights), abs=0.05)
+    heights = []
+    for _ in range(300):
+        calm.follow(0.01, Guidance(height=0.9))
+        heights.append(calm.position[2])
+    assert heights == pytest.approx([0.9] * 300, abs=0.05)
     assert calm.yaw == pytest.approx(0.3, abs=1e-3)
     assert calm.motors_on
 

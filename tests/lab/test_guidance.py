@@ -104,5 +104,5 @@ def test_past_velocities_and_rates_are_remembered(calm):
         calm.advance(0.002, 0.7, 1.0)
         seen[step] = (calm.velocity, calm.body_rates)
     for step in (30, 100, 150):
-        assert np.array_equal(calm.velocity_at(step * 0.002), seen[step][0])
-        assert np.array_equal(calm.body_rates_at(step * 0.002), seen[step][1])
+        assert np.array_equal(calm.state_at(step * 0.002).velocity, seen[step][0])
+        assert np.array_equal(calm.state_at(step * 0.002).body_rates, seen[step][1])

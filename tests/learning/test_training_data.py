@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from wordwing.errors import WordwingError
-from wordwing.learning.training_data import example_set, read_instructions, vocabulary_of
+from wordwing.learning.training_data import read_instructions, vocabulary_of
 from wordwing.world.catalogue import catalogue
 
 
@@ -148,12 +148,6 @@ def test_a_limit_takes_the_first_instructions_and_counts_choose_their_length(dat
     assert {one.segments for one in read_instructions(dataset, "train", counts=(2,))} == {2}
     with pytest.raises(WordwingError, match="the split dev has no instructions to learn from"):
         read_instructions(dataset, "dev", limit=0)
-
-
-def test_somebody_is_told_of_every_instruction_that_was_read(data):
-    told = []
-    example_set(data.datasets[2:], data.training[2:], data.vocabulary, tick=told.append)
-    assert sum(told) == len(data.training[2]) == 5
 
 
 def test_dev_instructions_are_a_sample_of_the_dev_split_and_always_the_same(data):

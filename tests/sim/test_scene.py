@@ -47,5 +47,5 @@ def test_a_world_is_wet_only_while_its_layout_has_lakes(rng):
         ([dry, dry], [3, 0], [0, 1, 0, 0]),
     ):
         scene.place(PackedLayouts.pack(layouts), torch.tensor(worlds))
-        assert scene.wet.tolist() == expected
-    assert cells_of(scene.lakes[1]) == set(wet.lakes)
+        assert scene.tensors["wet"].tolist() == expected
+    assert cells_of(scene.tensors["lakes"][1]) == set(wet.lakes)

@@ -74,8 +74,7 @@ class PackedExecutions:
 
     def __getitem__(self, index: Tensor) -> Self:
         """Executions `index` [M], copied."""
-        setpoints = None if self.setpoints is None else self.setpoints[index]
-        stopped = None if self.stopped is None else self.stopped[index]
+        setpoints, stopped = (None if part is None else part[index] for part in (self.setpoints, self.stopped))
         return type(self)(self.poses[index], self.lengths[index], setpoints, stopped)
 
     def to(self, device: torch.device | str) -> Self:

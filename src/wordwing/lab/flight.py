@@ -26,7 +26,7 @@ REST = 0.3
 """How long a landed drone waits before it stops its motors, and how long they run down, seconds."""
 
 PATIENCE = 30.0
-"""How long to wait for the end of a take-off or a landing, seconds."""
+"""How long to wait for the end of a landing, seconds."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class _Moment(NamedTuple):
 
 
 class LabFlight:
-    """One drone in the lab. Simulated time passes in `advance`, `follow`, `takeoff` and `land` only.
+    """One drone in the lab. Simulated time passes in `advance`, `follow` and `land` only.
 
     The same seed and the same calls give a bit-identical flight.
     """
@@ -80,7 +80,6 @@ class LabFlight:
         self._airframe.reset((x, y, height), yaw, flying=flying)
         self._autopilot.reset()
         self._wind.reset(seed)
-        self._height = height
         self._motors_on = flying
         self._steps = 0
         self.gust = None
@@ -99,7 +98,7 @@ class LabFlight:
         self._autopilot.reset()
 
     def advance(self, seconds: float, forward: float, yaw_rate: float) -> None:
-        """Fly one setpoint for a while, at the height of the take-off; landed, only let time pass.
+        """Fly one setpoint for a while, at the configured height; landed, only let time pass.
 
         Args:
             seconds: Rounded to whole timesteps.
@@ -108,7 +107,7 @@ class LabFlight:
         """
         if not all(map(math.isfinite, (seconds, forward, yaw_rate))):
             raise ValueError(f"cannot fly {forward} m/s and {yaw_rate} rad/s for {seconds} s")
-        self.follow(seconds, Guidance(forward=forward, yaw_rate=yaw_rate, height=self._height))
+        self.follow(seconds, Guidance(forward=forward, yaw_rate=yaw_rate, height=self.config.height))
 
     def follow(self, seconds: float, guidance: Guidance) -> None:
         """Fly a setpoint of the autopilot for a while, rounded to whole timesteps; motors off, only let time pass."""
@@ -125,29 +124,12 @@ class LabFlight:
         """Stop the motors at once; in the air the drone falls."""
         self._motors_on = False
 
-    def takeoff(self, height: float | None = None) -> None:
-        """Climb, from the floor or from where the drone flies, and return when it hovers.
-
-        Args:
-            height: Metres; the configured one if left out.
-        """
-        self.start_motors()
-        self._height = self.config.height if height is None else height
-        guidance = Guidance(height=self._height)
-        for _ in range(round(PATIENCE / self._timestep)):
-            self._step(guidance)
-            state = self.state
-            if abs(state.position[2] - self._height) < STILL and abs(state.velocity[2]) < STILL:
-                return
-        raise RuntimeError(f"no hover at {self._height} m within {PATIENCE} s")
-
     def land(self) -> None:
         """Sink at the autopilot's landing speed until on the floor, then stop the motors."""
         if not self._motors_on:
             return
-        self._height = BELOW_THE_FLOOR
         still = 0
-        guidance = Guidance(height=self._height)
+        guidance = Guidance(height=BELOW_THE_FLOOR)
         for _ in range(round(PATIENCE / self._timestep)):
             self._step(guidance)
             still = still + 1 if self.at_rest_on_floor else 0
@@ -179,18 +161,10 @@ class LabFlight:
         quaternion = _blend(before.state.quaternion, after.state.quaternion, part)
         return position, quaternion / np.linalg.norm(quaternion)
 
-    def velocity_at(self, time: float) -> NDArray[np.float64]:
-        """[3] m/s, world, at a moment within its memory, of the nearest timestep."""
-        return np.array(self._moment(time).state.velocity)
-
-    def body_rates_at(self, time: float) -> NDArray[np.float64]:
-        """[3] rad/s about the body axes, like `velocity_at`."""
-        return np.array(self._moment(time).state.body_rates)
-
-    def _moment(self, time: float) -> _Moment:
-        last = self._moments[-1]
-        back = round((last.time - time) / self._timestep)
-        return self._moments[max(len(self._moments) - 1 - max(back, 0), 0)]
+    def state_at(self, time: float) -> BodyState:
+        """Where the drone was and how it moved at a moment within its memory, of the nearest timestep."""
+        back = max(round((self.time - time) / self._timestep), 0)
+        return self._moments[max(len(self._moments) - 1 - back, 0)].state
 
     def _step(self, guidance: Guidance) -> None:
         commands = self._autopilot.follow(self._estimate, guidance) if self._motors_on else (0.0, 0.0, 0.0, 0.0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,40 +62,36 @@ def _near_whole(x: Grey, width: float) -> Grey:
     return (np.abs(x - np.round(x)) < width).astype(np.float64)
 
 
-def _amount(pattern: str, rng: np.random.Generator) -> Grey:
-    """[64, 64] how much of the second colour shows; row 0 is the top."""
-    row, column = np.mgrid[:SIZE, :SIZE] / SIZE
-    across, up = REPEATS[pattern]
-    u, v = across * column, up * row
-    if pattern == "planks":
-        return np.maximum(_near_whole(u, 0.08), 0.8 * smooth_noise(rng, (2, 16)))
-    if pattern == "grain":
-        return 0.9 * smooth_noise(rng, (2, 12))
-    if pattern in ("bricks", "shingles"):
-        joints = np.maximum(_near_whole(u + 0.5 * (np.floor(v) % 2), 0.06), _near_whole(v, 0.11))
-        return np.maximum(joints, 0.5 * smooth_noise(rng, (6, 4)))
-    if pattern == "leaves":
-        return (smooth_noise(rng, (9, 9)) > 0.55) * (0.6 + 0.4 * smooth_noise(rng, (20, 20)))
-    if pattern == "bands":
-        return (v < 0.5).astype(np.float64)
-    if pattern == "checker":
-        return (np.floor(u) + np.floor(v)) % 2
-    if pattern == "spots":
-        # Like the five of a die: one spot in the middle, a quarter of one in each corner.
-        even = np.hypot(u - np.round(u / 2) * 2, v - np.round(v / 2) * 2)
-        odd = np.hypot(u - 1, v - 1)
-        return (np.minimum(even, odd) < 0.45).astype(np.float64)
-    if pattern == "ribs":
-        return 0.5 + 0.5 * np.cos(2 * np.pi * u)
-    if pattern == "weave":
-        return 0.5 + 0.25 * np.sin(2 * np.pi * u) + 0.25 * np.sin(2 * np.pi * v)
-    if pattern == "camouflage":
-        return (smooth_noise(rng, (3, 3)) > 0.5).astype(np.float64)
-    if pattern == "metal":
-        return smooth_noise(rng, (24, 2))
-    if pattern == "rust":
-        return np.clip(2 * smooth_noise(rng, (4, 4)) - 0.6, 0, 1)
-    return 0.6 * smooth_noise(rng, (5, 5)) + 0.4 * smooth_noise(rng, (20, 20))
+def _masonry(rng: np.random.Generator, u: Grey, v: Grey) -> Grey:
+    """Rows of blocks, every other row shifted by half a block."""
+    joints = np.maximum(_near_whole(u + 0.5 * (np.floor(v) % 2), 0.06), _near_whole(v, 0.11))
+    return np.maximum(joints, 0.5 * smooth_noise(rng, (6, 4)))
+
+
+def _spots(rng: np.random.Generator, u: Grey, v: Grey) -> Grey:
+    """Like the five of a die: one spot in the middle, a quarter of one in each corner."""
+    even = np.hypot(u - np.round(u / 2) * 2, v - np.round(v / 2) * 2)
+    odd = np.hypot(u - 1, v - 1)
+    return (np.minimum(even, odd) < 0.45).astype(np.float64)
+
+
+AMOUNTS: dict[str, Callable[[np.random.Generator, Grey, Grey], Grey]] = {
+    "planks": lambda rng, u, v: np.maximum(_near_whole(u, 0.08), 0.8 * smooth_noise(rng, (2, 16))),
+    "grain": lambda rng, u, v: 0.9 * smooth_noise(rng, (2, 12)),
+    "bricks": _masonry,
+    "shingles": _masonry,
+    "stone": lambda rng, u, v: 0.6 * smooth_noise(rng, (5, 5)) + 0.4 * smooth_noise(rng, (20, 20)),
+    "leaves": lambda rng, u, v: (smooth_noise(rng, (9, 9)) > 0.55) * (0.6 + 0.4 * smooth_noise(rng, (20, 20))),
+    "bands": lambda rng, u, v: (v < 0.5).astype(np.float64),
+    "checker": lambda rng, u, v: (np.floor(u) + np.floor(v)) % 2,
+    "spots": _spots,
+    "ribs": lambda rng, u, v: 0.5 + 0.5 * np.cos(2 * np.pi * u),
+    "weave": lambda rng, u, v: 0.5 + 0.25 * np.sin(2 * np.pi * u) + 0.25 * np.sin(2 * np.pi * v),
+    "camouflage": lambda rng, u, v: (smooth_noise(rng, (3, 3)) > 0.5).astype(np.float64),
+    "metal": lambda rng, u, v: smooth_noise(rng, (24, 2)),
+    "rust": lambda rng, u, v: np.clip(2 * smooth_noise(rng, (4, 4)) - 0.6, 0, 1),
+}
+"""How much of the second colour shows, [64, 64] in [0, 1], at repeats u across and v up; row 0 is the top."""
 
 
 def bitmap(material: Material, rgb: NDArray[np.float64] | None = None) -> NDArray[np.uint8]:
@@ -103,7 +100,9 @@ def bitmap(material: Material, rgb: NDArray[np.float64] | None = None) -> NDArra
     A pattern whose second colour stands for itself needs the geom's colour `rgb` here, and a white geom.
     """
     rng = np.random.default_rng(zlib.crc32(f"lab {material.name}".encode()))
-    amount = _amount(material.pattern, rng)[..., None]
+    row, column = np.mgrid[:SIZE, :SIZE] / SIZE
+    across, up = REPEATS[material.pattern]
+    amount = AMOUNTS[material.pattern](rng, across * column, up * row)[..., None]
     first = np.ones(3) if rgb is None else np.asarray(rgb)
     second = np.asarray(material.second)
     grime = 1 - 0.18 * smooth_noise(rng, (3, 3))[..., None]  # dirt
@@ -117,10 +116,8 @@ def needs_colour(material: Material) -> bool:
 
 def tiling(material: Material, kind: int, size: NDArray[np.float64]) -> tuple[float, float]:
     """How often the bitmap goes across and up a geom of a MuJoCo type and size."""
-    counts = []
-    for held, rate, length in zip(REPEATS[material.pattern], material.repeat, _spans(kind, size), strict=True):
-        counts.append(max(1.0, rate * length) / held)  # at least one whole repeat
-    across, up = counts
+    lengths = zip(REPEATS[material.pattern], material.repeat, _spans(kind, size), strict=True)
+    across, up = (max(1.0, rate * length) / held for held, rate, length in lengths)  # at least one whole repeat
     if kind != BOX:
         across = max(1, round(across))  # or the seam would show
     return across, up

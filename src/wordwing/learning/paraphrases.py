@@ -7,8 +7,9 @@ instruction has a mirror image, written by a person or not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import torch
@@ -18,9 +19,8 @@ from wordwing.data.dataset import Dataset
 from wordwing.data.schema import Instruction, Paragraph
 from wordwing.language.tokenizer import UNKNOWN, Vocabulary, mirrored, tokenize
 from wordwing.language.writing.writer import Persona, Writer
-from wordwing.learning.training_data import DataConfig, Say, TrainingData
+from wordwing.learning.training_data import DataConfig, Say, TrainingData, kinds_among
 from wordwing.model.text import Tokens
-from wordwing.world.catalogue import catalogue
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,8 @@ def paraphrase(
         wordings: Texts of each instruction whose meaning is known.
         seed: Of the writer.
     """
-    kinds = {entry.name: index for index, entry in enumerate(catalogue())}
     words: list[list[str]] = []
-    mentioned: list[list[int]] = []
+    mentioned: list[Collection[str]] = []
     counts: list[int] = []
     for number, (dataset, part) in enumerate(zip(datasets, instructions, strict=True)):
         others = _reworded(dataset, wordings - 1, np.random.default_rng([seed, number])) if wordings > 1 else {}
@@ -85,15 +84,12 @@ def paraphrase(
             counts.append(len(texts))
             for text in texts:
                 words.append(tokenize(text))
-                mentioned.append([kinds[name] for name in dataset.alignment.mentioned(text)])
-    table = torch.zeros(len(words), len(kinds), dtype=torch.bool)
-    rows = torch.arange(len(words)).repeat_interleave(torch.tensor([len(row) for row in mentioned]))
-    table[rows, torch.tensor([kind for row in mentioned for kind in row], dtype=torch.int64)] = True
+                mentioned.append(dataset.alignment.mentioned(text))
     count = torch.tensor(counts, device=device)
     return Paraphrases(
         tokens=_encoded(words, vocabulary, device),
         mirrored=_encoded([mirrored(row) for row in words], vocabulary, device),
-        mentioned=table.to(device),
+        mentioned=kinds_among(mentioned).to(device),
         first=count.cumsum(0) - count,
         count=count,
     )
@@ -141,15 +137,7 @@ def _encoded(words: Sequence[Sequence[str]], vocabulary: Vocabulary, device: tor
     if len(vocabulary) > torch.iinfo(torch.int16).max:
         raise ValueError(f"{len(vocabulary)} words are too many for two bytes")
     unknown = vocabulary.index[UNKNOWN]
-    known: dict[str, int] = {}  # typing mistakes take long to repair
-    rows = []
-    for text in words:
-        for word in text:
-            if word not in known:
-                known[word] = vocabulary.index.get(vocabulary.repair(word), unknown)
-        rows.append([known[word] for word in text] or [unknown])
-    lengths = [len(row) for row in rows]
-    table = np.zeros((len(rows), max(lengths)), np.int16)
-    for number, row in enumerate(rows):
-        table[number, : len(row)] = row
-    return Tokens(torch.from_numpy(table).to(device), torch.tensor(lengths, device=device))
+    # Once for each word: typing mistakes take long to repair.
+    known = {word: vocabulary.index.get(vocabulary.repair(word), unknown) for word in {*chain(*words)}}
+    rows = [[known[word] for word in text] or [unknown] for text in words]
+    return Tokens.of(rows, device, torch.int16)

@@ -5,7 +5,7 @@ An example is an instruction without its execution; `executions` has those. Noth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, Literal
@@ -27,7 +27,6 @@ from wordwing.model.layers import each
 from wordwing.model.text import Tokens
 from wordwing.sim.scene import PackedLayouts
 from wordwing.world.catalogue import catalogue
-from wordwing.world.layout import Layout
 from wordwing.world.paths import Floats, path_length, points_along
 
 
@@ -149,7 +148,6 @@ def example_set(
     instructions: Sequence[Sequence[Instruction]],
     vocabulary: Vocabulary,
     device: torch.device | str = "cpu",
-    tick: Callable[[int], None] = lambda count: None,
 ) -> ExampleSet:
     """Put instructions of some datasets on a device.
 
@@ -158,26 +156,13 @@ def example_set(
         instructions: Those of each dataset.
         vocabulary: The words that are known.
         device: Where to.
-        tick: Told how many have been read since it was last told.
     """
-    kinds = {entry.name: index for index, entry in enumerate(catalogue())}
-    layouts: list[Layout] = []
-    known: dict[tuple[object, ...], int] = {}
-    layout, mentioned, steps, corpus = [], [], [], []
-    for number, (dataset, part) in enumerate(zip(datasets, instructions, strict=True)):
-        alignment = dataset.alignment
-        for one in part:
-            key = (number, one.layout, one.window)
-            if key not in known:
-                known[key] = len(layouts)
-                layouts.append(dataset.layout(one.layout, one.window))
-            row = np.zeros(len(kinds), bool)
-            row[[kinds[name] for name in alignment.mentioned(one.segment.instruction)]] = True
-            layout.append(known[key])
-            mentioned.append(row)
-            steps.append(dataset.steps)
-            corpus.append(number)
-            tick(1)
+    parts = list(zip(datasets, instructions, strict=True))
+    places = [(dataset, one.layout, one.window) for dataset, part in parts for one in part]
+    numbers = {place: number for number, place in enumerate(dict.fromkeys(places))}
+    layouts = [dataset.layout(name, window) for dataset, name, window in numbers]
+    mentioned = [dataset.alignment.mentioned(one.segment.instruction) for dataset, part in parts for one in part]
+    counts = torch.tensor([len(part) for part in instructions], device=device)
     segments = [one.segment for part in instructions for one in part]
     xy = torch.tensor([segment.start_xy for segment in segments], dtype=torch.float32)
     yaw = torch.tensor([segment.start_yaw for segment in segments], dtype=torch.float32)
@@ -185,13 +170,22 @@ def example_set(
         tokens=Tokens.encode([segment.instruction for segment in segments], vocabulary, device),
         start=Pose.level(xy, yaw, FLIGHT_HEIGHT).to(device),
         points=even_points([segment.path for segment in segments]).to(device),
-        layout=torch.tensor(layout, device=device),
-        mentioned=torch.from_numpy(np.stack(mentioned)).to(device),
-        steps=torch.tensor(steps, device=device),
-        corpus=torch.tensor(corpus, device=device),
+        layout=torch.tensor([numbers[place] for place in places], device=device),
+        mentioned=kinds_among(mentioned).to(device),
+        steps=torch.tensor([dataset.steps for dataset in datasets], device=device).repeat_interleave(counts),
+        corpus=torch.arange(len(datasets), device=device).repeat_interleave(counts),
     )
     ids = tuple(tuple(one.id for one in part) for part in instructions)
     return ExampleSet(examples, PackedLayouts.pack(layouts, device), ids, tuple(dataset.name for dataset in datasets))
+
+
+def kinds_among(names: Sequence[Collection[str]]) -> Tensor:
+    """[N, 89] bool: which kinds of landmarks, in the catalogue's order, are among the names of each text."""
+    order = {entry.name: index for index, entry in enumerate(catalogue())}
+    table = np.zeros((len(names), len(order)), bool)
+    for row, found in zip(table, names, strict=True):
+        row[[order[name] for name in found]] = True
+    return torch.from_numpy(table)
 
 
 Say = Callable[[str], None]

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
 
 from wordwing.errors import WordwingError
-from wordwing.language.tokenizer import PAD, UNKNOWN, Vocabulary, tokenize
+from wordwing.language.tokenizer import UNKNOWN, Vocabulary, tokenize
 
 MAX_WORDS = 200
 """Longest instruction, words; the longest that people wrote has 91."""
@@ -43,11 +44,12 @@ class Tokens:
         for text in instructions:  # before the slow search for typing mistakes
             if (count := len(tokenize(text))) > MAX_WORDS:
                 raise WordwingError(f"the instruction has {count} words; {MAX_WORDS} are the most that are read")
-        rows = [vocabulary.encode(text) or [vocabulary.index[UNKNOWN]] for text in instructions]
-        longest = max(len(row) for row in rows)
-        words = torch.full((len(rows), longest), vocabulary.index[PAD])
-        for number, row in enumerate(rows):
-            words[number, : len(row)] = torch.tensor(row)
+        return cls.of([vocabulary.encode(text) or [vocabulary.index[UNKNOWN]] for text in instructions], device)
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[int]], device: torch.device | str, kind: torch.dtype = torch.int64) -> Tokens:
+        """Word indices of each text, as a kind of integers."""
+        words = pad_sequence([torch.tensor(row, dtype=kind) for row in rows], batch_first=True)
         return cls(words.to(device), torch.tensor([len(row) for row in rows]).to(device))
 
     @property

@@ -62,22 +62,8 @@ class Average:
         return Action(Setpoint(forward, yaw_rate), stop)
 
 
-class Stop:
+class Stop(Average):
     """Stops at once, whatever it is told."""
 
-    needs_gold_path = False
-
-    def reset(
-        self,
-        instructions: Sequence[str],
-        start: Pose,
-        gold_paths: Sequence[Tensor] | None = None,
-    ) -> None:
-        """Nothing to remember."""
-
-    def act(self, observation: Observation) -> Action:
-        """STOP for all N drones."""
-        device = observation.time.device
-        count = len(observation.time)
-        stop = torch.ones(count, dtype=torch.bool, device=device)
-        return Action(Setpoint.zero(count, device), stop)
+    def __init__(self) -> None:
+        super().__init__(0.0, 0.0, steps=0)

@@ -52,7 +52,7 @@ class Oracle:
             raise ValueError("ORACLE flies along demonstrations: give it one path for each drone")
         device = start.position.device
         paths = [path.to(device, torch.float32).reshape(-1, 2) for path in gold_paths]
-        longest = max(len(path) for path in paths)
+        longest = max(2, *map(len, paths))
         # Repeating the last point pads a path without changing its shape.
         padded = [torch.cat([path, path[-1:].expand(longest - len(path), 2)]) for path in paths]
         self._path = torch.stack(padded)  # [N, P, 2]
@@ -76,8 +76,6 @@ class Oracle:
 
     def _progress(self, position: Tensor) -> Tensor:
         """[N] arc length of the point of each path nearest to the drone, between the last one and a window ahead."""
-        if self._path.shape[1] == 1:
-            return self._done
         a, b = self._path[:, :-1], self._path[:, 1:]  # [N, P-1, 2]
         begin, end = self._along[:, :-1], self._along[:, 1:]  # [N, P-1]
         first, last = self._done[:, None], self._done[:, None] + self.config.window
@@ -95,8 +93,6 @@ class Oracle:
 
     def _point(self, along: Tensor) -> Tensor:
         """[N, 2] points at arc lengths [N], the end beyond it."""
-        if self._path.shape[1] == 1:
-            return self._path[:, 0]
         along = torch.minimum(along, self._along[:, -1])
         after = torch.searchsorted(self._along, along[:, None]).clamp(1, self._path.shape[1] - 1)
         before = after - 1

@@ -9,7 +9,8 @@ drone's flight does not depend on how many others there are, to the last bit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, fields
+from typing import Any
 
 import torch
 import warp as wp
@@ -17,56 +18,14 @@ from torch import Tensor
 
 from wordwing.errors import WordwingError
 from wordwing.frames import Pose
-from wordwing.interface import CONTROL_PERIOD, FLIGHT_HEIGHT, Setpoint
-from wordwing.sim.kernels.drone import GRAVITY, DroneParameters, Fleet, advance, come_to_rest, restrain
+from wordwing.interface import CONTROL_PERIOD, Setpoint
+from wordwing.sim.kernels.drone import GRAVITY, Drone, DroneParameters, advance, come_to_rest, restrain
+from wordwing.sim.kernels.drone import DynamicsConfig as DynamicsConfig
 from wordwing.sim.kernels.raycast import Geoms, Worlds
-from wordwing.sim.launch import launch, warp_device, warp_struct
+from wordwing.sim.launch import launch, struct_array
 
 SUBSTEP = 0.01
 """Integration step, seconds."""
-
-
-@dataclass(frozen=True)
-class DynamicsConfig:
-    """The quadrotor and its velocity controller.
-
-    Sources: (A) fitted to the step responses of ArduCopter 4.8 with indoor parameters; (P) a default of PX4; (L) the
-    lab's Intel Aero class airframe.
-    """
-
-    max_acceleration: float = 1.0
-    """Limit of the target speed's acceleration, m/s² (A)."""
-    max_jerk: float = 3.0
-    """Limit of its jerk, m/s³ (A)."""
-    speed_shaping: float = 2.0
-    """How fast the target closes the gap to a setpoint that speeds up, 1/s (A)."""
-    brake_shaping: float = 4.0
-    """How fast it closes the gap to a setpoint that slows down, 1/s (A)."""
-    velocity_gain: float = 3.0
-    """Velocity loop, 1/s (A)."""
-    height_gain: float = 1.5
-    """Altitude hold, 1/s (P: MPC_Z_P is 1)."""
-    climb_gain: float = 4.0
-    """Climb-rate loop, 1/s (P: MPC_Z_VEL_P_ACC)."""
-    max_climb: float = 0.5
-    """Limit of the climb rate, m/s (A: WP_SPD_UP as flown)."""
-    max_climb_acceleration: float = 3.0
-    """Limit of the climb-rate loop, m/s² (P: MPC_ACC_DOWN_MAX)."""
-    max_tilt: float = 0.35
-    """Tilt limit, rad (L)."""
-    attitude_gain: float = 6.5
-    """Attitude loop, 1/s (P: MC_ROLL_P)."""
-    rate_lag: float = 0.05
-    """Time constant of the body rates, s (L)."""
-    thrust_lag: float = 0.04
-    """Time constant of the motors, s (L)."""
-    yaw_acceleration: float = 3.0
-    """Slew limit of the yaw rate's target, rad/s² (A)."""
-    drag: float = 0.25
-    """Deceleration for each m/s of airspeed, 1/s (L)."""
-    height: float = FLIGHT_HEIGHT
-    """Altitude that is held, metres."""
-
 
 RESPONSE_PARAMETERS = (
     "max_acceleration",
@@ -100,66 +59,40 @@ class FleetState:
     """The states of N drones as torch tensors that Warp kernels read and write in place."""
 
     def __init__(self, count: int, device: torch.device, config: DynamicsConfig) -> None:
-        self.device = device
-        self.config = config
-        self.position = torch.zeros(count, 3, device=device)
-        self.velocity = torch.zeros(count, 3, device=device)
-        self.attitude = torch.zeros(count, 4, device=device)
-        self.rates = torch.zeros(count, 3, device=device)
-        self.thrust = torch.zeros(count, device=device)
-        self.target = torch.zeros(count, 2, device=device)
-        self.yaw_target = torch.zeros(count, device=device)
-        self.hits = torch.zeros(count, dtype=torch.int32, device=device)
-        self._fleet = warp_struct(
-            Fleet,
-            position=self.position,
-            velocity=self.velocity,
-            attitude=self.attitude,
-            rates=self.rates,
-            thrust=self.thrust,
-            target=self.target,
-            yaw_target=self.yaw_target,
+        self.device, self.config = device, config
+        self._states = torch.zeros(count, 17, device=device)  # of a `Drone` each, as an array of structs lies in memory
+        self.position, self.velocity, self.attitude, self.rates, thrust, self.target, yaw_target = self._states.split(
+            (3, 3, 4, 3, 1, 2, 1), dim=1
         )
+        self.thrust, self.yaw_target = thrust[:, 0], yaw_target[:, 0]
+        self.hits = torch.zeros(count, dtype=torch.int32, device=device)
+        usual = torch.tensor(astuple(config), device=device)
+        self._values = usual.repeat(count, 1)  # [N, fields of the config], as such an array lies there, too
         names = [entry.name for entry in fields(config)]
-        usual = torch.tensor([getattr(config, name) for name in names], dtype=torch.float32, device=device)
-        self._values = usual.repeat(count, 1)  # [N, fields of the config], as an array of structs lies in memory
         self._response = torch.tensor([names.index(name) for name in RESPONSE_PARAMETERS], device=device)
         self._usual = usual[self._response]
-        self._parameters = wp.array(
-            ptr=self._values.data_ptr(), dtype=DroneParameters, shape=(count,), device=warp_device(device)
-        )
+        self._drones, self._parameters = struct_array(Drone, self._states), struct_array(DroneParameters, self._values)
 
     def tensors(self) -> tuple[Tensor, ...]:
         """The tensors of the state; kernels share their memory."""
-        return (
-            self.position,
-            self.velocity,
-            self.attitude,
-            self.rates,
-            self.thrust,
-            self.target,
-            self.yaw_target,
-            self.hits,
-        )
+        return self._states, self.hits
 
     def reset(self, poses: Pose, which: Tensor) -> None:
         """Let the drones with indices `which` [M] hover at rest at level poses [M], world frame."""
-        self.position[which] = poses.position.to(self.device, torch.float32)
-        self.attitude[which] = poses.quaternion.to(self.device, torch.float32)
-        for moving in (self.velocity, self.rates, self.target, self.yaw_target, self.hits):
-            moving[which] = 0
-        self.thrust[which] = float(GRAVITY)
+        self._states[which] = self._hovering(poses)
+        self.hits[which] = 0
 
     def begin(self, poses: Pose, which: Tensor) -> None:
         """Let the drones `which` [N] bool hover at rest at level poses [N], world frame; the others fly on."""
-        rows = which[:, None]
-        self.position.copy_(torch.where(rows, poses.position, self.position))
-        self.attitude.copy_(torch.where(rows, poses.quaternion, self.attitude))
-        for moving in (self.velocity, self.rates, self.target):
-            moving.masked_fill_(rows, 0)
-        for moving in (self.yaw_target, self.hits):
-            moving.masked_fill_(which, 0)
-        self.thrust.masked_fill_(which, float(GRAVITY))
+        self._states.copy_(torch.where(which[:, None], self._hovering(poses), self._states))
+        self.hits.masked_fill_(which, 0)
+
+    def _hovering(self, poses: Pose) -> Tensor:
+        """[M, 17] the states of drones that hover at rest at level poses [M]."""
+        position, quaternion = (part.to(self.device, torch.float32) for part in (poses.position, poses.quaternion))
+        still = torch.zeros_like(position)
+        thrust = torch.full_like(position[:, :1], float(GRAVITY))
+        return torch.cat([position, still, quaternion, still, thrust, still], dim=1)
 
     def vary(self, which: Tensor, factors: Tensor) -> None:
         """Randomise how the drones `which` [N] bool respond to setpoints from now on.
@@ -174,23 +107,13 @@ class FleetState:
     def rest(self) -> Tensor:
         """[N, 2] where the drones would come to rest if they were told to stop now, metres, world frame."""
         rest = torch.empty_like(self.position[:, :2])
-        inputs = (self._fleet, self._parameters, round(REST / SUBSTEP), SUBSTEP, wp.from_torch(rest, dtype=wp.vec2))
-        launch(come_to_rest, len(rest), inputs, self.device)
+        self._launch(come_to_rest, round(REST / SUBSTEP), SUBSTEP, wp.from_torch(rest, dtype=wp.vec2))
         return rest
 
     def advance(self, setpoint: Setpoint, seconds: float, worlds: Worlds, geoms: Geoms) -> None:
         """Fly all drones for a time under setpoints [N]."""
-        inputs = (
-            self._fleet,
-            self._parameters,
-            worlds,
-            geoms,
-            *self._arrays(setpoint),
-            round(seconds / SUBSTEP),
-            SUBSTEP,
-            wp.from_torch(self.hits),
-        )
-        launch(advance, len(self.position), inputs, self.device)
+        steps = (round(seconds / SUBSTEP), SUBSTEP)
+        self._launch(advance, worlds, geoms, *self._arrays(setpoint), *steps, wp.from_torch(self.hits))
 
     def restrain(self, setpoint: Setpoint, bounds: float | Tensor, safety: SafetyConfig | None = None) -> Setpoint:
         """The safety rule of the paper (Quadcopter Safety) for setpoints [N].
@@ -209,20 +132,20 @@ class FleetState:
         kept = bounds if isinstance(bounds, Tensor) else torch.full_like(self.position[:, :2], bounds)
         if kept.shape != (len(self.thrust), 2):
             raise WordwingError(f"{len(self.thrust)} drones need as many pairs of bounds, not {list(kept.shape)}")
-        inputs = (
-            self._fleet,
-            self._parameters,
+        self._launch(
+            restrain,
             *self._arrays(setpoint),
             wp.from_torch((kept - safety.margin).contiguous(), dtype=wp.vec2),
-            round(safety.horizon / SUBSTEP),
-            round(CONTROL_PERIOD / SUBSTEP),
-            round(safety.braking / SUBSTEP),
+            *(round(seconds / SUBSTEP) for seconds in (safety.horizon, CONTROL_PERIOD, safety.braking)),
             safety.choices,
             SUBSTEP,
             wp.from_torch(safe),
         )
-        launch(restrain, len(self.position), inputs, self.device)
         return Setpoint(safe, setpoint.yaw_rate)
+
+    def _launch(self, kernel: wp.Kernel, *inputs: Any) -> None:
+        """Run a kernel for each drone."""
+        launch(kernel, len(self.hits), (self._drones, self._parameters, *inputs), self.device)
 
     def _arrays(self, setpoint: Setpoint) -> tuple[wp.array, wp.array]:
         """The setpoints as kernels read them; a batch of another size would be read beyond its end."""

@@ -51,6 +51,11 @@ def warp_struct(kind: Any, /, **fields: Any) -> Any:
     return made
 
 
+def struct_array(kind: Any, rows: Tensor) -> wp.array:
+    """A Warp array of N structs whose numbers are the rows of a contiguous tensor [N, numbers] and share its memory."""
+    return wp.array(ptr=rows.data_ptr(), dtype=kind, shape=(len(rows),), device=warp_device(rows.device))
+
+
 def launch(
     kernel: wp.Kernel,
     dim: int | Sequence[int],

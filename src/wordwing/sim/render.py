@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 import warp as wp
@@ -50,19 +51,10 @@ class Renderer:
 
     def first_person(self, camera_poses: Pose) -> Tensor:
         """Camera images from camera poses [N] in the world: [N, height, width, 3] uint8 on the device."""
-        n, height, width = len(camera_poses), self.camera.config.height, self.camera.config.width
-        out = torch.empty((n, height, width, 3), dtype=torch.uint8, device=self.scene.device)
-        inputs = (
-            self.scene.worlds,
-            self.scene.geoms,
-            self._light,
-            self._fences,
-            *self._pose_arrays(camera_poses),
-            self.camera.focal,
-            self.config.samples,
-            wp.from_torch(out),
-        )
-        launch(draw_first_person, (n, height, width), inputs, self.scene.device)
+        shape = (len(camera_poses), self.camera.config.height, self.camera.config.width)
+        out = torch.empty((*shape, 3), dtype=torch.uint8, device=self.scene.device)
+        view = (*self._pose_arrays(camera_poses), self.camera.focal, self.config.samples)
+        self._launch(draw_first_person, shape, self._light, self._fences, *view, wp.from_torch(out))
         return out
 
     def probe(self, camera_poses: Pose) -> tuple[Tensor, Tensor]:
@@ -75,24 +67,17 @@ class Renderer:
         shape = (len(camera_poses), self.camera.config.height, self.camera.config.width)
         distance = torch.empty(shape, device=self.scene.device)
         segmentation = torch.empty(shape, dtype=torch.int32, device=self.scene.device)
-        inputs = (
-            self.scene.worlds,
-            self.scene.geoms,
-            self._light.half,
-            self._light.fence_height,
-            *self._pose_arrays(camera_poses),
-            self.camera.focal,
-            wp.from_torch(distance),
-            wp.from_torch(segmentation),
+        view = (*self._pose_arrays(camera_poses), self.camera.focal)
+        self._launch(
+            probe_first_person, shape, self._light, *view, wp.from_torch(distance), wp.from_torch(segmentation)
         )
-        launch(probe_first_person, shape, inputs, self.scene.device)
         return distance, segmentation
 
     def _pose_arrays(self, poses: Pose) -> tuple[wp.array, wp.array]:
         """Camera poses as kernels read them; more poses than worlds would be drawn from beyond the scene."""
-        if poses.position.shape != (len(self.scene.count), 3):
+        if poses.position.shape != (self.scene.num_worlds, 3):
             raise WordwingError(
-                f"a scene of {len(self.scene.count)} worlds is drawn from as many camera poses, "
+                f"a scene of {self.scene.num_worlds} worlds is drawn from as many camera poses, "
                 f"not from {list(poses.position.shape[:-1])}"
             )
         position = poses.position.to(self.scene.device, torch.float32).contiguous()
@@ -101,20 +86,15 @@ class Renderer:
 
     def overhead(self, size: int = 512, extent: float = 5.0, samples: int = 2) -> Tensor:
         """Maps of all worlds from straight above, [N, size, size, 3] uint8: x up, y left, `extent` metres wide."""
-        n = len(self.scene.count)
-        out = torch.empty((n, size, size, 3), dtype=torch.uint8, device=self.scene.device)
+        shape = (self.scene.num_worlds, size, size)
+        out = torch.empty((*shape, 3), dtype=torch.uint8, device=self.scene.device)
         light = _light(self.config, pixel=0.1 * extent / size)  # the eye is 10 m up
-        inputs = (
-            self.scene.worlds,
-            self.scene.geoms,
-            light,
-            self._fences,
-            extent,
-            samples,
-            wp.from_torch(out),
-        )
-        launch(draw_overhead, (n, size, size), inputs, self.scene.device)
+        self._launch(draw_overhead, shape, light, self._fences, extent, samples, wp.from_torch(out))
         return out
+
+    def _launch(self, kernel: wp.Kernel, shape: tuple[int, ...], *inputs: Any) -> None:
+        """Run a kernel for each of so many pixels of the scene's worlds."""
+        launch(kernel, shape, (self.scene.worlds, self.scene.geoms, *inputs), self.scene.device)
 
 
 def _light(config: RenderConfig, pixel: float) -> Light:

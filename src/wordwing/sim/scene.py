@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import torch
@@ -104,30 +104,22 @@ class SimScene:
     """N worlds of landmarks and lakes on one device, as the kernels read them."""
 
     def __init__(self, num_worlds: int, device: torch.device) -> None:
-        self.device = device
+        self.num_worlds, self.device = num_worlds, device
         self._catalogue = catalogue_on(device)
         self.geoms = self._catalogue.geoms
-        slots = (num_worlds, MAX_LANDMARKS)
-        self.count = torch.zeros(num_worlds, dtype=torch.int32, device=device)
-        self.landmark = torch.zeros(slots, dtype=torch.int64, device=device)
-        self.first = torch.zeros(slots, dtype=torch.int32, device=device)
-        self.last = torch.zeros(slots, dtype=torch.int32, device=device)
-        self.centre = torch.zeros((*slots, 3), device=device)
-        self.turn = torch.zeros((*slots, 2), device=device)
-        self.ball = torch.zeros((*slots, 4), device=device)
-        self.wet = torch.zeros(num_worlds, dtype=torch.int32, device=device)
-        self.lakes = torch.zeros((num_worlds, LAKE_MESH, LAKE_WORDS), dtype=torch.int32, device=device)
-        self.worlds = warp_struct(
-            Worlds,
-            count=self.count,
-            first=self.first,
-            last=self.last,
-            place=self.centre,
-            turn=self.turn,
-            ball=self.ball,
-            wet=self.wet,
-            lakes=self.lakes,
-        )
+        integers, floats = (partial(torch.zeros, dtype=kind, device=device) for kind in (torch.int32, torch.float32))
+        self.tensors = {
+            "count": integers(num_worlds),
+            "first": integers(num_worlds, MAX_LANDMARKS),
+            "last": integers(num_worlds, MAX_LANDMARKS),
+            "place": floats(num_worlds, MAX_LANDMARKS, 3),
+            "turn": floats(num_worlds, MAX_LANDMARKS, 2),
+            "ball": floats(num_worlds, MAX_LANDMARKS, 4),
+            "wet": integers(num_worlds),
+            "lakes": integers(num_worlds, LAKE_MESH, LAKE_WORDS),
+        }
+        """[N, …] each, by the names in `Worlds`."""
+        self.worlds = warp_struct(Worlds, **self.tensors)
 
     @classmethod
     def of(cls, layouts: Sequence[Layout], device: torch.device | str = "cpu") -> SimScene:
@@ -142,16 +134,19 @@ class SimScene:
         cos, sin = layouts.turn.unbind(-1)
         x, y, z, radius = ball.unbind(-1)
         turned = torch.stack([cos * x - sin * y, sin * x + cos * y, z], dim=-1)
-        self.count[worlds] = layouts.count
-        self.landmark[worlds] = layouts.landmark
-        self.first[worlds] = self._catalogue.first[layouts.landmark]
-        self.last[worlds] = self._catalogue.last[layouts.landmark]
-        self.centre[worlds] = layouts.place
-        self.turn[worlds] = layouts.turn
-        self.ball[worlds] = torch.cat([layouts.place + turned, radius[..., None]], dim=-1)
-        self.wet[worlds] = (layouts.lakes != 0).flatten(1).any(dim=-1).int()
+        placed = {
+            "count": layouts.count,
+            "first": self._catalogue.first[layouts.landmark],
+            "last": self._catalogue.last[layouts.landmark],
+            "place": layouts.place,
+            "turn": layouts.turn,
+            "ball": torch.cat([layouts.place + turned, radius[..., None]], dim=-1),
+            "wet": (layouts.lakes != 0).flatten(1).any(dim=-1).int(),
+        }
         if layouts.lakes.shape[1]:  # without any, kernels do not read the worlds' old lakes
-            self.lakes[worlds] = layouts.lakes
+            placed["lakes"] = layouts.lakes
+        for name, rows in placed.items():
+            self.tensors[name][worlds] = rows
 
 
 def _lake_bits(layout: Layout) -> np.ndarray:

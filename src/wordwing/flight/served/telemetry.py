@@ -254,9 +254,12 @@ class Telemetry:
 
     def _velocity(self) -> Tensor:
         """[3] m/s, local frame with z up."""
-        velocity = self._autopilot.flight.velocity_at(self._measured_at) + VELOCITY_NOISE * self._rng.standard_normal(3)
+        state = self._autopilot.flight.state_at(self._measured_at)
+        velocity = np.array(state.velocity) + VELOCITY_NOISE * self._rng.standard_normal(3)
         velocity += self._autopilot.flight.drift or (0.0, 0.0, 0.0)
         return quaternion_rotate(self._arena.frame.quaternion, torch.from_numpy(velocity))
 
     def _rates_frd(self) -> list[float]:
-        return flu_to_frd(torch.from_numpy(self._autopilot.flight.body_rates_at(self._measured_at))).tolist()
+        return flu_to_frd(
+            torch.tensor(self._autopilot.flight.state_at(self._measured_at).body_rates, dtype=torch.float64)
+        ).tolist()

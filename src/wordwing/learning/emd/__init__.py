@@ -25,7 +25,7 @@ from torch.nn import functional
 from wordwing.learning.emd.sinkhorn import LEAST, Side, harden, soften
 from wordwing.model.grid import START_GRID
 from wordwing.model.layers import each
-from wordwing.sim.launch import launch
+from wordwing.sim.launch import launch, warp_struct
 
 Method = Literal["auto", "exact", "batched"]
 
@@ -148,14 +148,15 @@ def _side(place: Tensor, mass: Tensor) -> Side:
     place, mass = place.detach().float().contiguous(), mass.detach().float().contiguous()
     log_mass = torch.where(mass > 0, mass.log(), LEAST)
     order = torch.arange(1, mass.shape[1] + 1, device=mass.device)
-    side = Side()
-    side.place = wp.from_torch(place, wp.vec2)
-    side.mass = wp.from_torch(mass)
-    side.log_mass = wp.from_torch(log_mass)
-    side.count = wp.from_torch(torch.where(mass > 0, order, 0).amax(1).int())
-    side.potential = wp.from_torch(torch.zeros_like(mass))
-    side.score = wp.from_torch(log_mass.clone())
-    return side
+    return warp_struct(
+        Side,
+        place=place,
+        mass=mass,
+        log_mass=log_mass,
+        count=torch.where(mass > 0, order, 0).amax(1).int(),
+        potential=torch.zeros_like(mass),
+        score=log_mass.clone(),
+    )
 
 
 def dirac_emd(position: Tensor, cells: SparseMap) -> Tensor:

@@ -1,9 +1,11 @@
-"""One drone's flight, a substep at a time: controller cascade and rigid body (see `wordwing.sim.dynamics`)."""
+"""One drone's flight, a substep at a time: parameters, controller cascade, rigid body (see `wordwing.sim.dynamics`)."""
+
+from dataclasses import dataclass
 
 import warp as wp
 
-from wordwing.sim.kernels.contact import inside_landmark
-from wordwing.sim.kernels.raycast import Geoms, Worlds
+from wordwing.constants import FLIGHT_HEIGHT
+from wordwing.sim.kernels.raycast import Geoms, Worlds, inside_landmark
 from wordwing.sim.kernels.rotation import rotate, turned, unrotate
 
 wp.set_module_options({"enable_backward": False})
@@ -14,31 +16,55 @@ SLACK = wp.constant(0.002)
 """How much further out a drone beyond the bound may drift while it turns back, metres."""
 
 
-@wp.struct
-class DroneParameters:
-    """`DynamicsConfig` on the device; the fields have its names and order."""
+@dataclass(frozen=True)
+class DynamicsConfig:
+    """The quadrotor and its velocity controller.
 
-    max_acceleration: float
-    max_jerk: float
-    speed_shaping: float
-    brake_shaping: float
-    velocity_gain: float
-    height_gain: float
-    climb_gain: float
-    max_climb: float
-    max_climb_acceleration: float
-    max_tilt: float
-    attitude_gain: float
-    rate_lag: float
-    thrust_lag: float
-    yaw_acceleration: float
-    drag: float
-    height: float
+    Sources: (A) fitted to the step responses of ArduCopter 4.8 with indoor parameters; (P) a default of PX4; (L) the
+    lab's Intel Aero class airframe.
+    """
+
+    max_acceleration: float = 1.0
+    """Limit of the target speed's acceleration, m/s² (A)."""
+    max_jerk: float = 3.0
+    """Limit of its jerk, m/s³ (A)."""
+    speed_shaping: float = 2.0
+    """How fast the target closes the gap to a setpoint that speeds up, 1/s (A)."""
+    brake_shaping: float = 4.0
+    """How fast it closes the gap to a setpoint that slows down, 1/s (A)."""
+    velocity_gain: float = 3.0
+    """Velocity loop, 1/s (A)."""
+    height_gain: float = 1.5
+    """Altitude hold, 1/s (P: MPC_Z_P is 1)."""
+    climb_gain: float = 4.0
+    """Climb-rate loop, 1/s (P: MPC_Z_VEL_P_ACC)."""
+    max_climb: float = 0.5
+    """Limit of the climb rate, m/s (A: WP_SPD_UP as flown)."""
+    max_climb_acceleration: float = 3.0
+    """Limit of the climb-rate loop, m/s² (P: MPC_ACC_DOWN_MAX)."""
+    max_tilt: float = 0.35
+    """Tilt limit, rad (L)."""
+    attitude_gain: float = 6.5
+    """Attitude loop, 1/s (P: MC_ROLL_P)."""
+    rate_lag: float = 0.05
+    """Time constant of the body rates, s (L)."""
+    thrust_lag: float = 0.04
+    """Time constant of the motors, s (L)."""
+    yaw_acceleration: float = 3.0
+    """Slew limit of the yaw rate's target, rad/s² (A)."""
+    drag: float = 0.25
+    """Deceleration for each m/s of airspeed, 1/s (L)."""
+    height: float = FLIGHT_HEIGHT
+    """Altitude that is held, metres."""
+
+
+DroneParameters = wp.struct(DynamicsConfig)
+"""`DynamicsConfig` on the device."""
 
 
 @wp.struct
 class Drone:
-    """The state of one drone."""
+    """The state of one drone; in memory, numbers of 32 bits in this order."""
 
     position: wp.vec3  # world, m
     velocity: wp.vec3  # world, m/s
@@ -47,45 +73,6 @@ class Drone:
     thrust: float  # m/s², along body z
     target: wp.vec2  # speed along the heading, m/s, and its acceleration
     yaw_target: float  # rad/s
-
-
-@wp.struct
-class Fleet:
-    """The states of all drones, [N] each."""
-
-    position: wp.array(dtype=wp.vec3)
-    velocity: wp.array(dtype=wp.vec3)
-    attitude: wp.array(dtype=wp.vec4)
-    rates: wp.array(dtype=wp.vec3)
-    thrust: wp.array(dtype=float)
-    target: wp.array(dtype=wp.vec2)
-    yaw_target: wp.array(dtype=float)
-
-
-@wp.func
-def load(fleet: Fleet, i: int) -> Drone:
-    """One drone out of the fleet."""
-    drone = Drone()
-    drone.position = fleet.position[i]
-    drone.velocity = fleet.velocity[i]
-    drone.attitude = fleet.attitude[i]
-    drone.rates = fleet.rates[i]
-    drone.thrust = fleet.thrust[i]
-    drone.target = fleet.target[i]
-    drone.yaw_target = fleet.yaw_target[i]
-    return drone
-
-
-@wp.func
-def store(fleet: Fleet, i: int, drone: Drone):
-    """One drone back into the fleet."""
-    fleet.position[i] = drone.position
-    fleet.velocity[i] = drone.velocity
-    fleet.attitude[i] = drone.attitude
-    fleet.rates[i] = drone.rates
-    fleet.thrust[i] = drone.thrust
-    fleet.target[i] = drone.target
-    fleet.yaw_target[i] = drone.yaw_target
 
 
 @wp.func
@@ -141,7 +128,7 @@ def fly(parameters: DroneParameters, drone: Drone, forward: float, yaw_rate: flo
 
 @wp.kernel
 def advance(
-    fleet: Fleet,
+    drones: wp.array(dtype=Drone),
     parameters: wp.array(dtype=DroneParameters),
     worlds: Worlds,
     geoms: Geoms,
@@ -153,17 +140,17 @@ def advance(
 ):
     """Fly every drone for some substeps, counting those that it spends inside a landmark."""
     i = wp.tid()
-    drone = load(fleet, i)
+    drone = drones[i]
     for _step in range(substeps):
         drone = fly(parameters[i], drone, forward[i], yaw_rate[i], dt)
         if inside_landmark(worlds, geoms, i, drone.position):
             hits[i] += 1
-    store(fleet, i, drone)
+    drones[i] = drone
 
 
 @wp.kernel
 def come_to_rest(
-    fleet: Fleet,
+    drones: wp.array(dtype=Drone),
     parameters: wp.array(dtype=DroneParameters),
     substeps: int,
     dt: float,
@@ -171,7 +158,7 @@ def come_to_rest(
 ):
     """Where every drone would be if it were told to stop now, some substeps later."""
     i = wp.tid()
-    drone = load(fleet, i)
+    drone = drones[i]
     for _step in range(substeps):
         drone = fly(parameters[i], drone, 0.0, 0.0, dt)
     rest[i] = wp.vec2(drone.position[0], drone.position[1])
@@ -208,7 +195,7 @@ def stays_inside(
 
 @wp.kernel
 def restrain(
-    fleet: Fleet,
+    drones: wp.array(dtype=Drone),
     parameters: wp.array(dtype=DroneParameters),
     forward: wp.array(dtype=float),
     yaw_rate: wp.array(dtype=float),
@@ -222,7 +209,7 @@ def restrain(
 ):
     """The largest forward velocity of `choices` even fractions that keeps a drone inside its bounds along x and y."""
     i = wp.tid()
-    drone = load(fleet, i)
+    drone = drones[i]
     # A drone that is already further out may come back, but not go further still.
     x = wp.max(bounds[i][0], wp.abs(drone.position[0]) + SLACK)
     y = wp.max(bounds[i][1], wp.abs(drone.position[1]) + SLACK)

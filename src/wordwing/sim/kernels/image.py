@@ -4,7 +4,7 @@ import warp as wp
 
 from wordwing.sim.kernels.raycast import GROUND, LANDMARK, Geoms, Worlds, cast
 from wordwing.sim.kernels.rotation import rotate
-from wordwing.sim.kernels.shading import Light, shade
+from wordwing.sim.kernels.shading import Light, fence_side, shade
 
 wp.set_module_options({"enable_backward": False})
 
@@ -76,8 +76,7 @@ def draw_overhead(
             ax = wp.abs(x)
             ay = wp.abs(y)
             if wp.max(ax, ay) > light.half and wp.max(ax, ay) < light.half + 0.06:
-                side = wp.where(ax > ay, wp.where(x > 0.0, 0, 2), wp.where(y > 0.0, 3, 1))
-                rgb += fences[side]
+                rgb += fences[fence_side(x, y)]
             else:
                 o = wp.vec3(x, y, 10.0)
                 hit = cast(worlds, geoms, world, o, d, light.half, light.fence_height)
@@ -94,8 +93,7 @@ def draw_overhead(
 def probe_first_person(
     worlds: Worlds,
     geoms: Geoms,
-    half: float,
-    fence_height: float,
+    light: Light,
     positions: wp.array(dtype=wp.vec3),
     quaternions: wp.array(dtype=wp.vec4),
     focal: float,
@@ -113,6 +111,6 @@ def probe_first_person(
         distance.shape[1],
         focal,
     )
-    hit = cast(worlds, geoms, world, o, d, half, fence_height)
+    hit = cast(worlds, geoms, world, o, d, light.half, light.fence_height)
     distance[world, row, column] = hit.distance
     segmentation[world, row, column] = wp.where(hit.what == LANDMARK, hit.slot, -hit.what)

@@ -3,6 +3,8 @@
 A world is a short list of landmark instances with bounding spheres; the geoms of all landmarks are stored once.
 A ray tests a world's spheres first and then only the geoms of the landmarks it may hit, so its cost does not
 depend on the size of the catalogue. Inside a geom a ray sees the far wall, as MuJoCo's own ray casting does.
+
+Landmarks do not stop a drone, but the time that it spends inside them is counted: `inside_landmark` says where that is.
 """
 
 import warp as wp
@@ -246,18 +248,12 @@ def cast(
     fence_height: float,
 ) -> Hit:
     """The nearest thing along a ray from `o` along unit `d`, world frame."""
-    hit = Hit()
-    hit.what = SKY
-    hit.distance = FAR
-    hit.slot = -1
-    hit.geom = -1
+    hit = Hit(SKY, FAR, -1, -1)
     if d[2] < -1.0e-6:
-        hit.what = GROUND
-        hit.distance = -o[2] / d[2]
+        hit = Hit(GROUND, -o[2] / d[2], -1, -1)
     fence = fence_distance(o, d, half, fence_height)
     if fence < hit.distance:
-        hit.what = FENCE
-        hit.distance = fence
+        hit = Hit(FENCE, fence, -1, -1)
     for slot in range(worlds.count[world]):
         if may_hit(worlds.ball[world, slot], o, d, hit.distance):
             turn = worlds.turn[world, slot]
@@ -266,8 +262,36 @@ def cast(
             for g in range(worlds.first[world, slot], worlds.last[world, slot]):
                 t = ray_geom(geoms, g, lo, ld)
                 if t < hit.distance:
-                    hit.what = LANDMARK
-                    hit.distance = t
-                    hit.slot = slot
-                    hit.geom = g
+                    hit = Hit(LANDMARK, t, slot, g)
     return hit
+
+
+@wp.func
+def inside_geom(geoms: Geoms, g: int, p: wp.vec3) -> bool:
+    """Whether a point in the landmark's frame lies inside geom `g`."""
+    q = (p - geoms.position[g]) * geoms.rotation[g]
+    size = geoms.size[g]
+    kind = geoms.kind[g]
+    if kind == BOX:
+        return wp.abs(q[0]) <= size[0] and wp.abs(q[1]) <= size[1] and wp.abs(q[2]) <= size[2]
+    if kind == CYLINDER:
+        return q[0] * q[0] + q[1] * q[1] <= size[0] * size[0] and wp.abs(q[2]) <= size[1]
+    if kind == CAPSULE:
+        z = q[2] - wp.clamp(q[2], -size[1], size[1])
+        return q[0] * q[0] + q[1] * q[1] + z * z <= size[0] * size[0]
+    scaled = wp.cw_div(q, size)
+    return wp.dot(scaled, scaled) <= 1.0
+
+
+@wp.func
+def inside_landmark(worlds: Worlds, geoms: Geoms, world: int, p: wp.vec3) -> bool:
+    """Whether a point in the world lies inside any landmark."""
+    for slot in range(worlds.count[world]):
+        sphere = worlds.ball[world, slot]
+        away = p - wp.vec3(sphere[0], sphere[1], sphere[2])
+        if wp.dot(away, away) <= sphere[3] * sphere[3]:
+            local = into_landmark(worlds.place[world, slot], worlds.turn[world, slot], p)
+            for g in range(worlds.first[world, slot], worlds.last[world, slot]):
+                if inside_geom(geoms, g, local):
+                    return True
+    return False

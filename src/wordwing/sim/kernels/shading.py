@@ -59,42 +59,24 @@ class Surface:
 @wp.func
 def surface(kind: int, size: wp.vec3, p: wp.vec3) -> Surface:
     """The surface of a geom at a point on it, geom frame."""
-    s = Surface()
-    s.around = 0.0
     if kind == BOX:
         q = wp.vec3(wp.abs(p[0]) / size[0], wp.abs(p[1]) / size[1], wp.abs(p[2]) / size[2])
         if q[0] >= q[1] and q[0] >= q[2]:
-            s.normal = wp.vec3(wp.sign(p[0]), 0.0, 0.0)
-            s.u = p[1]
-            s.v = p[2]
-        elif q[1] >= q[2]:
-            s.normal = wp.vec3(0.0, wp.sign(p[1]), 0.0)
-            s.u = p[0]
-            s.v = p[2]
-        else:
-            s.normal = wp.vec3(0.0, 0.0, wp.sign(p[2]))
-            s.u = p[0]
-            s.v = p[1]
-        return s
-    if kind == CYLINDER:
-        rho = wp.sqrt(p[0] * p[0] + p[1] * p[1])
-        if size[1] - wp.abs(p[2]) < size[0] - rho:
-            s.normal = wp.vec3(0.0, 0.0, wp.sign(p[2]))
-            s.u = p[0]
-            s.v = p[1]
-            return s
-        s.normal = wp.vec3(p[0], p[1], 0.0) / wp.max(rho, 1.0e-9)
-        s.around = TAU * size[0]
-    elif kind == CAPSULE:
-        z = wp.clamp(p[2], -size[1], size[1])
-        s.normal = wp.normalize(wp.vec3(p[0], p[1], p[2] - z))
-        s.around = TAU * size[0]
-    else:
-        s.normal = wp.normalize(wp.cw_div(p, wp.cw_mul(size, size)))
-        s.around = 0.5 * TAU * (size[0] + size[1])
-    s.u = wp.atan2(p[1], p[0]) / TAU * s.around
-    s.v = p[2]
-    return s
+            return Surface(wp.vec3(wp.sign(p[0]), 0.0, 0.0), p[1], p[2], 0.0)
+        if q[1] >= q[2]:
+            return Surface(wp.vec3(0.0, wp.sign(p[1]), 0.0), p[0], p[2], 0.0)
+        return Surface(wp.vec3(0.0, 0.0, wp.sign(p[2])), p[0], p[1], 0.0)
+    rho = wp.sqrt(p[0] * p[0] + p[1] * p[1])
+    if kind == CYLINDER and size[1] - wp.abs(p[2]) < size[0] - rho:
+        return Surface(wp.vec3(0.0, 0.0, wp.sign(p[2])), p[0], p[1], 0.0)
+    normal = wp.vec3(p[0], p[1], 0.0) / wp.max(rho, 1.0e-9)
+    around = TAU * size[0]
+    if kind == CAPSULE:
+        normal = wp.normalize(wp.vec3(p[0], p[1], p[2] - wp.clamp(p[2], -size[1], size[1])))
+    elif kind != CYLINDER:
+        normal = wp.normalize(wp.cw_div(p, wp.cw_mul(size, size)))
+        around = 0.5 * TAU * (size[0] + size[1])
+    return Surface(normal, wp.atan2(p[1], p[0]) / TAU * around, p[2], around)
 
 
 @wp.func
@@ -117,30 +99,17 @@ def sky(light: Light, d: wp.vec3) -> wp.vec3:
 
 
 @wp.func
-def fence_surface(p: wp.vec3, half: float) -> Surface:
+def fence_surface(p: wp.vec3) -> Surface:
     """The inner side of the fence nearest to a point on it."""
-    s = Surface()
-    s.around = 0.0
-    s.v = p[2]
     if wp.abs(p[0]) > wp.abs(p[1]):
-        s.normal = wp.vec3(-wp.sign(p[0]), 0.0, 0.0)
-        s.u = p[1]
-    else:
-        s.normal = wp.vec3(0.0, -wp.sign(p[1]), 0.0)
-        s.u = p[0]
-    return s
+        return Surface(wp.vec3(-wp.sign(p[0]), 0.0, 0.0), p[1], p[2], 0.0)
+    return Surface(wp.vec3(0.0, -wp.sign(p[1]), 0.0), p[0], p[2], 0.0)
 
 
 @wp.func
-def fence_rgb(normal: wp.vec3, fences: wp.array(dtype=wp.vec3)) -> wp.vec3:
-    """The colour of the fence with an inward normal; fences are ordered as in `wordwing.world.fences`."""
-    if normal[0] < -0.5:
-        return fences[0]
-    if normal[1] > 0.5:
-        return fences[1]
-    if normal[0] > 0.5:
-        return fences[2]
-    return fences[3]
+def fence_side(x: float, y: float) -> int:
+    """The number of the fence nearest to a point on it, as they are ordered in `wordwing.world.fences`."""
+    return wp.where(wp.abs(x) > wp.abs(y), wp.where(x > 0.0, 0, 2), wp.where(y > 0.0, 3, 1))
 
 
 @wp.func
@@ -191,9 +160,9 @@ def shade(
         if wp.dot(normal, d) > 0.0:
             normal = -normal
     elif hit.what == FENCE:
-        s = fence_surface(p, light.half)
+        s = fence_surface(p)
         normal = s.normal
-        base = fence_rgb(normal, fences)
+        base = fences[fence_side(p[0], p[1])]
         if light.textures != 0:
             base = textured(PICKETS, wp.vec2(6.0, 5.0), base, 0.6 * base, s, footprint)
     elif hit.what == GROUND:
@@ -201,9 +170,7 @@ def shade(
         if water:
             base = light.water_rgb
         if light.textures != 0:
-            s = Surface()
-            s.u = p[0]
-            s.v = p[1]
+            s = Surface(normal, p[0], p[1], 0.0)
             if water:
                 base = textured(RIPPLES, wp.vec2(6.0, 6.0), base, light.water_second, s, footprint)
                 mirror = 0.08 + 0.5 * wp.pow(1.0 + d[2], 4.0)  # more of the sky the flatter one looks
