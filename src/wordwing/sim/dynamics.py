@@ -19,8 +19,15 @@ from torch import Tensor
 from wordwing.errors import WordwingError
 from wordwing.frames import Pose
 from wordwing.interface import CONTROL_PERIOD, Setpoint
-from wordwing.sim.kernels.drone import GRAVITY, Drone, DroneParameters, advance, come_to_rest, restrain
-from wordwing.sim.kernels.drone import DynamicsConfig as DynamicsConfig
+from wordwing.sim.kernels.drone import (
+    GRAVITY,
+    Drone,
+    DroneParameters,
+    DynamicsConfig as DynamicsConfig,
+    advance,
+    come_to_rest,
+    restrain,
+)
 from wordwing.sim.kernels.raycast import Geoms, Worlds
 from wordwing.sim.launch import launch, struct_array
 
