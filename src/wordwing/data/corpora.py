@@ -32,8 +32,7 @@ def cache_folder() -> Path:
     chosen = os.environ.get("WORDWING_CACHE")
     if chosen:
         return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "wordwing"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "wordwing"
 
 
 def corpus_folder(name: str, seed: int) -> Path:

@@ -154,8 +154,7 @@ def held_out(names: Collection[str], count: int, seed: int) -> set[str]:
     kinds: dict[int, list[str]] = {}
     for name in sorted(names):
         match = numbers[name]
-        kind = int(match[1]) // 100 if match and all(numbers.values()) else 0
-        kinds.setdefault(kind, []).append(name)
+        kinds.setdefault(int(match[1]) // 100 if match and all(numbers.values()) else 0, []).append(name)
     queues = [[group[i] for i in rng.permutation(len(group))] for _, group in sorted(kinds.items())]
     chosen: set[str] = set()
     while len(chosen) < min(count, len(names)):
@@ -248,8 +247,7 @@ class _Windows:
         key = name, tuple(segment.path.tobytes() for segment in segments)
         if key not in self._legs:
             path = joined(segments).path
-            scene = self.scenes[name]
-            self._legs[key] = _Leg(path, about(path, scene), self._unfit(name, segments, path))
+            self._legs[key] = _Leg(path, about(path, self.scenes[name]), self._unfit(name, segments, path))
         return self._legs[key]
 
     def _unfit(self, name: str, segments: tuple[Segment, ...], path: Floats) -> str | None:
@@ -258,8 +256,7 @@ class _Windows:
         length = path_length(path)
         if not MIN_LENGTH - 1e-6 <= length <= MAX_LENGTH + 1e-6:
             return SHORT if length < MIN_LENGTH else LONG
-        through = name in self.blocked and _deepest(self.scenes[name], lines_of(path)) > MAX_DEPTH
-        return THROUGH if through else None
+        return THROUGH if name in self.blocked and _deepest(self.scenes[name], lines_of(path)) > MAX_DEPTH else None
 
 
 def _labels(entries: Sequence[Paragraph]) -> tuple[dict[str, str], tuple[str, ...]]:

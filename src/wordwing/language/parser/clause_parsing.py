@@ -54,14 +54,6 @@ def read(text: str, named: Sequence[Mention]) -> Draft | None:
     return draft and replace(draft, cost=draft.cost + _unsaid(group, draft))
 
 
-def denied(text: str, named: Sequence[Mention]) -> bool:
-    """Whether a group says what no clause has: not to do something, all but something, if, or, twice, or a question.
-
-    "Without leaving your spot", "don't stop until" and the like say what is to be done, and are no denials.
-    """
-    return "denied" in _Group(text, named)
-
-
 def content(text: str, named: Sequence[Mention]) -> float:
     """How much is lost if a group is not understood; a thing that is there is worth 3."""
     group = _Group(text, named)
