@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -177,13 +177,11 @@ def _unseen(walks: Sequence[Paragraph], hold_out: int, seed: int, outcome: RoomC
 
 def _walked(paragraphs: Sequence[Paragraph]) -> dict[str, dict[str, Floats]]:
     """Straight lines [E, 2, 2] that people walked, each once and sorted, by scene: "train" and "all"."""
-    found: dict[str, dict[str, list[Floats]]] = {}
+    found: defaultdict[str, defaultdict[str, list[Floats]]] = defaultdict(lambda: defaultdict(list))
     for entry in paragraphs:
-        rows = found.setdefault(entry.layout, {"all": []})
-        for segment in entry.segments:
-            rows["all"].append(lines_of(segment.path).reshape(-1, 4))
-        if entry.split == "train":
-            rows.setdefault("train", []).extend(rows["all"][-len(entry.segments) :])
+        lines = [lines_of(segment.path).reshape(-1, 4) for segment in entry.segments]
+        for key in ("all", "train") if entry.split == "train" else ("all",):
+            found[entry.layout][key] += lines
     return {
         name: {key: np.unique(np.concatenate(value), axis=0).reshape(-1, 2, 2) for key, value in rows.items()}
         for name, rows in found.items()
