@@ -243,11 +243,9 @@ def read_alfred(folder: str | Path, track: Track = silently) -> Rooms:
 def _collect(steps: list[Any], kinds: dict[str, list[tuple[float, float]]]) -> None:
     """Add the furniture that a plan mentions to what is known of its scene."""
     known = {entry.name for entry in landmarks("house")}
-    for step in steps:
-        for key in ("coordinateReceptacleObjectId", "coordinateObjectId"):
-            if key not in step["planner_action"]:
-                continue
-            name, box = step["planner_action"][key]
+    for action in (step["planner_action"] for step in steps):
+        keys = ("coordinateReceptacleObjectId", "coordinateObjectId")
+        for name, box in (action[key] for key in keys if key in action):
             if name not in known:
                 continue
             x, y = (_number(box[axis]) / 4 for axis in (0, 2))
