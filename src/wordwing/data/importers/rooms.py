@@ -118,23 +118,22 @@ def build(
     )
     unseen = _unseen(walks, hold_out, seed, outcome)
     lines = _walked(walks)
-    scenes: dict[str, Scene] = {}
-    reports = []
-    for name in track(sorted(lines), "rooms"):
-        # A room of the training files is the same whatever other files there are.
-        ground = lines[name].get("train", lines[name]["all"])
-        scenes[name], report = furnish(rooms.furniture[name], ground, f'scene "{name[:60]}"', skip_unknown)
-        reports.append(report)
-    outcome.furniture = Report.total(reports)
+    # A room of the training files is the same whatever other files there are.
+    walked = {name: by_split.get("train", by_split["all"]) for name, by_split in lines.items()}
+    furnished = {
+        name: furnish(rooms.furniture[name], walked[name], f'scene "{name[:60]}"', skip_unknown)
+        for name in track(sorted(lines), "rooms")
+    }
+    scenes = {name: scene for name, (scene, _) in furnished.items()}
+    outcome.furniture = Report.total(report for _, report in furnished.values())
     blocked = {name for name, scene in scenes.items() if _deepest(scene, lines[name]["all"]) > MAX_DEPTH}
     windows = _Windows(scenes, blocked, seed, outcome)
-    entries = []
-    for walk in track(walks, "windows"):
-        # What is kept for tests stays so, whichever room it is in.
-        held = walk.layout in unseen and walk.split in ("train", "dev")
-        entry = windows.place(replace(walk, split="dev-unseen") if held else walk)
-        if entry.windows:
-            entries.append(entry)
+    # What is kept for tests stays so, whichever room it is in.
+    walks = [
+        replace(walk, split="dev-unseen") if walk.layout in unseen and walk.split in ("train", "dev") else walk
+        for walk in walks
+    ]
+    entries = [entry for walk in track(walks, "windows") if (entry := windows.place(walk)).windows]
     if not entries:
         raise WordwingError(f"{out}: nothing was written, because no instruction can be flown")
     if len(entries) < len(rooms.paragraphs):

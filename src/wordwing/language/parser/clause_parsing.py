@@ -350,12 +350,10 @@ def _movement_ahead(group: _Group) -> Draft | None:
 def metres_in(text: str) -> float | None:
     """The distance that is spoken of, metres."""
     one_step = (re.compile(r"\btake (?:one |small |single )?step\b"), UNITS["steps"])
-    for pattern, metres in (*_vague(), one_step):
-        if pattern.search(text):
-            return metres
+    vague = next((metres for pattern, metres in (*_vague(), one_step) if pattern.search(text)), None)
     found = _MEASURE.search(text)
-    if found is None:
-        return None
+    if vague is not None or found is None:
+        return vague
     number = _NUMBERS.index(found[1]) if found[1] in _NUMBERS else float(found[1])
     return number * _METRES[found[2]] or None
 
