@@ -307,11 +307,12 @@ def _import(
             label = _unused(title if number == 1 else f"{title}.{number}", used)
             paragraphs.append(Paragraph(label, entry.split, arena.name, tuple(segments)))
     if not paragraphs:
-        said = "; ".join(notes.sentences())
-        raise WordwingError(f"none of {len(named)} paragraphs has a segment that can be flown: {said}")
+        raise WordwingError(
+            f"none of {len(named)} paragraphs has a segment that can be flown: {'; '.join(notes.sentences())}"
+        )
     notes.facts += [f"{count} paragraphs with paths {origin}" for origin, count in origins.most_common()]
-    used_layouts = {arena.name: arena.layout for arena in arenas.values()}
-    return write_dataset(out, _with_notes(source, paragraphs, notes), used_layouts, paragraphs)
+    layouts = {arena.name: arena.layout for arena in arenas.values()}
+    return write_dataset(out, _with_notes(source, paragraphs, notes), layouts, paragraphs)
 
 
 def _arenas(rows: list[tuple[str, Path]], seed: int, notes: ImportNotes, track: Track) -> dict[Path, ImportedLayout]:
