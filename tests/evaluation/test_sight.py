@@ -57,11 +57,12 @@ def test_a_camera_that_looks_down_sees_beyond_42_degrees_nearby():
 
 
 def test_a_landmark_between_hides_the_goal_and_one_beside_or_behind_it_does_not():
-    barrel = asset("Barrel")
-    assert barrel.height() > 0.3
+    barrel = asset("Barrel").surface_points()
+    assert barrel[:, 2].max() > 0.3
+    footprint = np.hypot(barrel[:, 0], barrel[:, 1]).max()
     for y, hidden in ((0.0, True), (0.5, False)):
         layout = Layout((Placement("Barrel", 0.3, y),))
-        assert goal_in_sight(layout, (-1.5, 0.0), 0.0, (0.3 + barrel.footprint() + 0.2, 0.0)) != hidden
+        assert goal_in_sight(layout, (-1.5, 0.0), 0.0, (0.3 + footprint + 0.2, 0.0)) != hidden
     assert goal_in_sight(Layout((Placement("Barrel", 1.5, 0.0),)), (-1.5, 0.0), 0.0, (0.5, 0.0))
     raised = Layout((Placement("Barrel", -0.8, 0.0, elevation=0.8),))
     assert goal_in_sight(raised, (-1.5, 0.0), 0.0, (0.9, 0.0))

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 
 from wordwing.data.dataset import SCHEMA, Dataset, Source, check_place, write_dataset
@@ -32,8 +33,7 @@ def cache_folder() -> Path:
     chosen = os.environ.get("WORDWING_CACHE")
     if chosen:
         return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "wordwing"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "wordwing"
 
 
 def corpus_folder(name: str, seed: int) -> Path:
@@ -102,12 +102,11 @@ def build(
     """
     for job in jobs:
         check_place(job.folder)
-    pieces: list[_Piece] = [job for job in jobs if isinstance(job, HouseJob)]  # the longest ones first
-    parts: dict[Job, list[tuple[Job, Chunk]]] = {}
-    for job in jobs:
-        if isinstance(job, Job):
-            parts[job] = [(job, chunk) for chunk in chunks(job.name, job.seed, job.share)]
-            pieces += parts[job]
+    parts = {
+        job: [(job, chunk) for chunk in chunks(job.name, job.seed, job.share)] for job in jobs if isinstance(job, Job)
+    }
+    houses = [job for job in jobs if isinstance(job, HouseJob)]
+    pieces: list[_Piece] = [*houses, *chain.from_iterable(parts.values())]  # the longest ones first
     made: dict[_Piece, Made] = {}
     killed = "a process that shared the work was killed, perhaps for lack of memory; try --processes 1"
     for piece, result in shared(_do, pieces, processes or os.cpu_count() or 1, killed):

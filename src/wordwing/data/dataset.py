@@ -308,7 +308,13 @@ def write_dataset(
         _check_windows(entry, type(layouts[entry.layout]), folder)
     place = folder.resolve()  # the working folder may be the one that is replaced
     with replacing_folder(place) as temporary:
-        rows = (_layout_row(name, layout) for name, layout in layouts.items() if name in used)
+        rows = (
+            {"id": name, "scene": layout.to_json()}
+            if isinstance(layout, Scene)
+            else {"id": name, "layout": json.loads(layout.to_json())}
+            for name, layout in layouts.items()
+            if name in used
+        )
         _write_lines(temporary / "layouts.jsonl", rows)
         _write_lines(temporary / "paragraphs.jsonl", (entry.to_json() for entry in entries))
         training = [entry for entry in entries if entry.split == "train"]
@@ -376,12 +382,6 @@ def _meta(source: Source, entries: list[Paragraph]) -> dict[str, Any]:
         "notes": list(source.notes),
         "counts": counts,
     }
-
-
-def _layout_row(name: str, layout: Layout | Scene) -> dict[str, Any]:
-    if isinstance(layout, Scene):
-        return {"id": name, "scene": layout.to_json()}
-    return {"id": name, "layout": json.loads(layout.to_json())}
 
 
 def _write_lines(path: Path, rows: Iterable[dict[str, Any]]) -> None:

@@ -127,17 +127,14 @@ def _config(name: str, layout: Layout) -> dict[str, Any]:
 
 def _curve(segments: tuple[Segment, ...]) -> tuple[Floats, list[list[int]]]:
     """All points of a paragraph's path, and the first and last of each segment."""
-    points: list[Floats] = []
-    spans, count = [], 0
+    points = np.zeros((0, 2))
+    spans = []
     for segment in segments:
-        path = np.asarray(segment.path, float)
-        same = int(bool(points) and np.array_equal(points[-1][-1], path[0]))
-        first = count - same
-        if len(path) > same:
-            points.append(path[same:])
-        count = first + len(path)
-        spans.append([first, count - 1])
-    return np.concatenate(points) if points else np.zeros((0, 2)), spans
+        same = int(len(points) > 0 and np.array_equal(points[-1], segment.path[0]))
+        first = len(points) - same
+        points = np.concatenate([points, segment.path[same:]])
+        spans.append([first, len(points) - 1])
+    return points, spans
 
 
 def _annotation(number: int, paragraph: Paragraph, spans: list[list[int]]) -> dict[str, Any]:

@@ -146,11 +146,9 @@ def _write(
     """What one of several writers finds to say of a path that goes on from some segments; [] if none of them does."""
     rivals = [other for other in paths if other is not path] or paths
     yaw = heading(before[-1].path) if before else None
-    for _ in range(TRIES):
-        segments = write_segments(layout, path, rivals, CUTS[chunk.corpus], chunk.split == "train", rng, yaw)
-        if segments:
-            return segments
-    return []
+    training = chunk.split == "train"
+    tries = (write_segments(layout, path, rivals, CUTS[chunk.corpus], training, rng, yaw) for _ in range(TRIES))
+    return next(filter(None, tries), [])
 
 
 def _walked_layouts(

@@ -89,25 +89,21 @@ def write_segments(
     """
     writer = Writer(layout, Persona.sample(rng), training, rng)
     whole = path_length(path)
-    others = [_stretch(rival, config, rng) for rival in rivals for _ in range(3)]
-    rival_tracks = [Track(points, yaw, layout) for points, yaw in others]
+    others = [_stretch(rival, config, layout, rng) for rival in rivals for _ in range(3)]
     begin, yaw = 0.0, _first_heading(path, config, rng) if yaw is None else yaw
     segments: list[Segment] = []
     while begin < whole:
-        found = None
         for end in _ends(begin, whole, config, rng):
             points = _part(path, begin, end)
-            ahead = [_ahead(path, end, whole, config, layout, rng)] if whole - end > config.length else []
-            sentence = writer.write(Track(points, yaw, layout), [*rival_tracks, *ahead])
+            ahead = [_ahead(path, end, whole, config, layout)] if whole - end > config.length else []
+            sentence = writer.write(Track(points, yaw, layout), [*others, *ahead])
             if sentence is not None:
-                found = end, points, sentence
+                x, y = points[0].tolist()
+                segments.append(Segment(sentence.text, (x, y), yaw, points, sentence.meaning))
+                begin, yaw = end, heading(points)
                 break
-        if found is None:
+        else:
             return []
-        end, points, sentence = found
-        x, y = points[0].tolist()
-        segments.append(Segment(sentence.text, (x, y), yaw, points, sentence.meaning))
-        begin, yaw = end, heading(points)
     return segments
 
 
@@ -167,19 +163,17 @@ def _first_heading(path: Floats, config: CutConfig, rng: np.random.Generator) ->
     return round(math.remainder(math.atan2(offset[1], offset[0]) + rng.normal(0.0, 0.25), 2 * math.pi), 5)
 
 
-def _stretch(path: Floats, config: CutConfig, rng: np.random.Generator) -> tuple[Floats, float]:
+def _stretch(path: Floats, config: CutConfig, layout: Layout, rng: np.random.Generator) -> Track:
     """A random part of another path, as long as a segment, with the heading it is entered with."""
     whole = path_length(path)
     length = min(whole, config.length * rng.uniform(0.7, 1.5))
     begin = rng.uniform(0.0, whole - length)
     before = _part(path, max(begin - HEADING_REACH, 0.0), begin) if begin > STEP else None
     points = _part(path, begin, begin + length)
-    return points, heading(before if before is not None else points[:2])
+    return Track(points, heading(before if before is not None else points[:2]), layout)
 
 
-def _ahead(
-    path: Floats, begin: float, whole: float, config: CutConfig, layout: Layout, rng: np.random.Generator
-) -> Track:
+def _ahead(path: Floats, begin: float, whole: float, config: CutConfig, layout: Layout) -> Track:
     """The way on after a segment's end, which its sentence should not mean."""
     points = _part(path, begin, min(whole, begin + config.length))
     return Track(points, heading(points[:2]), layout)

@@ -181,7 +181,8 @@ def describe(dataset: Dataset, progress: Callable[[Iterator[Paragraph]], Iterabl
         progress: Wraps the paragraphs: a progress bar.
     """
     name, sizes = PAPER.get(dataset.name, (None, {}))
-    rows = {(count, split): Row(count, split) for count in (1, 2) for split in dataset.splits}
+    keys = [(count, split) for count in (1, 2) for split in dataset.splits]
+    rows = {key: Row(*key, paper=sizes.get(key)) for key in keys}
     text = _Text(dataset)
     clauses: Counter[Kind] = Counter()
     aligned = Aligned()
@@ -200,14 +201,12 @@ def describe(dataset: Dataset, progress: Callable[[Iterator[Paragraph]], Iterabl
                 clauses.update({clause.kind for clause in segment.meaning})
                 if paragraph.split == "dev" and paragraph.windows is None:
                     _align(segment, dataset, paragraph.layout, aligned)
-        lengths = [0, 0]
-        for instruction in paragraph.instructions():
+        instructions = list(paragraph.instructions())
+        for instruction in instructions:
             _add(instruction, rows[instruction.segments, paragraph.split])
-            lengths[instruction.segments - 1] += 1
-        for count, found in enumerate(lengths, start=1):
-            rows[count, paragraph.split].paragraphs += found > 0
+        for count in {instruction.segments for instruction in instructions}:
+            rows[count, paragraph.split].paragraphs += 1
     for row in rows.values():
-        row.paper = sizes.get((row.segments, row.split))
         for quantity in ("tokens", "metres", "visible", "reflected"):
             setattr(row, quantity, getattr(row, quantity) / max(row.instructions, 1))
     return Statistics(

@@ -92,13 +92,16 @@ class Written:
         points = np.cumsum(self.path, axis=0) / 1000
         paths = [points[first : last + 1] for first, last in zip((0, *self.ends), self.ends, strict=False)]
         segments = (
-            Segment(sentence, (float(path[0, 0]), float(path[0, 1])), yaw, path, readings=self._readings(number))
+            Segment(
+                sentence,
+                (float(path[0, 0]), float(path[0, 1])),
+                yaw,
+                path,
+                readings=tuple((reading.x, reading.y) for reading in self.readings if reading.segment == number),
+            )
             for number, (sentence, yaw, path) in enumerate(zip(self.sentences, self.yaws, paths, strict=True))
         )
         return Paragraph(self.id, split, self.id, tuple(segments))
-
-    def _readings(self, segment: int) -> tuple[tuple[float, float], ...]:
-        return tuple((reading.x, reading.y) for reading in self.readings if reading.segment == segment)
 
 
 @dataclass(frozen=True)

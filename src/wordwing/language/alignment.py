@@ -13,6 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -75,16 +76,11 @@ def align(examples: Iterable[tuple[Iterable[str], Collection[str]]]) -> Alignmen
     Args:
         examples: For each training instruction its words and the names of the landmarks near its path.
     """
-    total = 0
-    words: Counter[str] = Counter()
-    objects: Counter[str] = Counter()
-    both: Counter[tuple[str, str]] = Counter()
-    for tokens, names in examples:
-        total += 1
-        kinds = set(tokens)
-        words.update(kinds)
-        objects.update(set(names))
-        both.update((word, name) for word in kinds for name in set(names))
+    rows = [(set(tokens), set(names)) for tokens, names in examples]
+    total = len(rows)
+    words = Counter(word for kinds, _ in rows for word in kinds)
+    objects = Counter(name for _, names in rows for name in names)
+    both = Counter(pair for row in rows for pair in product(*row))
     scores: dict[str, dict[str, float]] = {}
     for (word, name), count in both.items():
         pmi = count / total * math.log(count * total / (words[word] * objects[name]))

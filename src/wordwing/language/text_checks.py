@@ -160,5 +160,4 @@ def sample_named_task(
     """
     found = {name: named_landmarks(instruction, name) for name in (CORPORA if corpus is None else (corpus,))}
     chosen = max(found, key=lambda name: len(found[name]))  # of equals the first
-    task = sample_task_in(sample_layout(chosen, rng, found[chosen]), chosen, rng, start)
-    return chosen, task
+    return chosen, sample_task_in(sample_layout(chosen, rng, found[chosen]), chosen, rng, start)

@@ -71,12 +71,7 @@ class Vocabulary:
 
     def encode(self, text: str) -> list[int]:
         """Indices of a text's words, typing mistakes repaired; [] for a text without words."""
-        unknown = self.index[UNKNOWN]
-        return [self.index.get(self.repair(word), unknown) for word in tokenize(text)]
-
-    def unknown(self, text: str) -> list[str]:
-        """The words of a text that mean nothing to the policy, in order, after repair."""
-        return [word for word in tokenize(text) if self.repair(word) not in self.index]
+        return [self.index.get(self.repair(word), self.index[UNKNOWN]) for word in tokenize(text)]
 
     def repair(self, word: str) -> str:
         """The known word that a typing mistake was meant to be, or the word itself.

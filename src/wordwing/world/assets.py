@@ -109,14 +109,6 @@ class Asset:
                 inside |= (x / a) ** 2 + (y / b) ** 2 + (z / c) ** 2 <= 1
         return inside
 
-    def footprint(self) -> float:
-        """Radius of the circle around the origin that holds all geoms seen from above."""
-        return float(np.hypot(*self.surface_points().T[:2]).max())
-
-    def height(self) -> float:
-        """Height of the highest point above the floor."""
-        return float(self.surface_points()[:, 2].max())
-
 
 def rotation_matrix(quaternion: NDArray[np.float64]) -> NDArray[np.float64]:
     """[3, 3] rotation of a (w, x, y, z) quaternion."""

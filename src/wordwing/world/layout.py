@@ -268,8 +268,7 @@ class Layout:
     @classmethod
     def load(cls, path: str | Path) -> Layout:
         """Read and validate a layout file."""
-        text = read_text(path, MAX_BYTES, "layout", "name a layout file")
-        return cls.from_json(text, str(path))
+        return cls.from_json(read_text(path, MAX_BYTES, "layout", "name a layout file"), str(path))
 
     def save(self, path: str | Path) -> None:
         """Write a layout file, all of it or nothing."""

@@ -72,7 +72,9 @@ def _scattered(corpus: Corpus, rng: np.random.Generator, wanted: tuple[str, ...]
             reach = np.array([kind.radius if kind.name == "Container" else CAGE_RADIUS for kind in chosen])
         places = _scatter(reach, edge * CONFIG_UNIT, tries, rng)
         if places is not None:
-            return _layout(chosen, places, radii, rng)
+            yaws = rng.uniform(-math.pi, math.pi, len(chosen)).round(3)
+            rows = zip(chosen, places.tolist(), yaws.tolist(), radii.tolist(), strict=True)
+            return Layout(tuple(Placement(kind.name, x, y, yaw, radius=radius) for kind, (x, y), yaw, radius in rows))
 
 
 def _draw(pool: tuple[Landmark, ...], count: int, rng: np.random.Generator, wanted: tuple[str, ...]) -> list[Landmark]:
@@ -110,21 +112,6 @@ def _scatter(reach: Floats, edge: float, tries: int, rng: np.random.Generator) -
         else:
             return None
     return placed.T
-
-
-def _layout(
-    chosen: list[Landmark],
-    places: Floats,
-    radii: Floats,
-    rng: np.random.Generator,
-) -> Layout:
-    yaws = rng.uniform(-math.pi, math.pi, len(chosen)).round(3)
-    return Layout(
-        tuple(
-            Placement(kind.name, float(x), float(y), float(yaw), radius=float(radius))
-            for kind, (x, y), yaw, radius in zip(chosen, places, yaws, radii, strict=True)
-        )
-    )
 
 
 @dataclass(frozen=True)

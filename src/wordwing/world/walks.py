@@ -19,7 +19,7 @@ import numpy as np
 from wordwing.frames import ARENA_HALF, CONFIG_UNIT
 from wordwing.world.catalogue import Corpus
 from wordwing.world.layout import Layout
-from wordwing.world.paths import Bools, Floats, Ints, lengths
+from wordwing.world.paths import Bools, Floats, Ints, lengths, line_distance, lines_of
 
 TOLERANCE = 0.02
 """How deep a path, the straight lines between its points included, may cut a circle, metres."""
@@ -285,15 +285,8 @@ class _Walkers:
         walk, centre, radius = self.walk(row), self.centre[..., row].T, self.radius[:, row]
         gaps = lengths(walk.points[:, None] - centre) - radius  # [P, L]
         near = (gaps[:, list(walk.visited[1:])] < self.config.spacing).sum(axis=0)
-        return bool((near >= self.config.linger).all()) and _clear(walk.points, centre, radius)
-
-
-def _clear(path: Floats, centre: Floats, radius: Floats) -> bool:
-    """Whether the straight lines through points [P, 2] stay out of circles [L, 2] and [L]."""
-    line = np.diff(path, axis=0)[:, None]  # [P - 1, 1, 2]
-    offset = centre - path[:-1, None]  # [P - 1, L, 2]
-    nearest = ((offset * line).sum(axis=-1) / (line * line).sum(axis=-1)).clip(0.0, 1.0)
-    return bool((lengths(offset - line * nearest[..., None]) > radius - TOLERANCE).all())
+        apart = line_distance(centre, lines_of(walk.points))  # [L] of the straight lines through its points
+        return bool((near >= self.config.linger).all() and (apart > radius - TOLERANCE).all())
 
 
 def _lengths(vectors: Floats) -> Floats:

@@ -148,8 +148,7 @@ def fly_lab(
 
 def single_segments(selection: Selection, limit: int | None = None) -> list[Instruction]:
     """The instructions that `fly_lab` flies, in its order."""
-    singles = [single for paragraph in selection.paragraphs for single in paragraph.instructions((1,))]
-    return singles[:limit]
+    return [single for paragraph in selection.paragraphs for single in paragraph.instructions((1,))][:limit]
 
 
 def _fly_paragraph(work: _Paragraph) -> int:

@@ -168,8 +168,7 @@ def _standing(placed: list[Placement], env: str, notes: ImportNotes) -> tuple[Pl
         lesser = min((int(index) for index in pair), key=lambda index: (kept[index].kind.footprint, -index))
         notes.add("landmarks overlapping others, left out", f"{kept[lesser].name} in {env}")
         del kept[lesser]
-    nudged = sum(distance > 1e-6 for distance in far)
-    notes.add(f"landmarks moved, by {MAX_NUDGE} m at most, to stand", env, nudged)
+    notes.add(f"landmarks moved, by {MAX_NUDGE} m at most, to stand", env, sum(distance > 1e-6 for distance in far))
     return tuple(moved)
 
 

@@ -108,13 +108,14 @@ def read_human_nav(folder: str | Path) -> Rooms:
             if line.isspace():
                 continue
             where = f"{path}: line {number}"
-            entry = _paragraph(line, split, where)
-            if entry.layout not in furniture:
-                raise WordwingError(f'{where}: scene "{entry.layout[:60]}" is not in scenes.json')
-            if entry.id in places:
-                raise WordwingError(f'{where}: a paragraph is called "{entry.id[:60]}" already ({places[entry.id]})')
-            places[entry.id] = where
-            paragraphs.append(entry)
+            row = parse_json(_ParagraphRow, line, where)
+            segments = tuple(_segment(entry, f"{where}: segment {i}") for i, entry in enumerate(row.segments))
+            if row.scene not in furniture:
+                raise WordwingError(f'{where}: scene "{row.scene[:60]}" is not in scenes.json')
+            if row.id in places:
+                raise WordwingError(f'{where}: a paragraph is called "{row.id[:60]}" already ({places[row.id]})')
+            places[row.id] = where
+            paragraphs.append(Paragraph(row.id, split, row.scene, segments))
     return Rooms(furniture, paragraphs)
 
 
@@ -139,12 +140,6 @@ def _scenes(path: Path) -> dict[str, list[tuple[str, float, float]]]:
         raise WordwingError(f"{path}: there is no such file; it says where the furniture of each scene is")
     scenes = parse(_SCENES, read_json(path, MAX_FILE, "file of scenes"), str(path))
     return {name: [(piece.name, piece.x + 0.0, piece.y + 0.0) for piece in pieces] for name, pieces in scenes.items()}
-
-
-def _paragraph(line: bytes, split: str, where: str) -> Paragraph:
-    row = parse_json(_ParagraphRow, line, where)
-    segments = tuple(_segment(entry, f"{where}: segment {i}") for i, entry in enumerate(row.segments))
-    return Paragraph(row.id, split, row.scene, segments)
 
 
 def _segment(row: _SegmentRow, where: str) -> Segment:
@@ -243,11 +238,9 @@ def read_alfred(folder: str | Path, track: Track = silently) -> Rooms:
 def _collect(steps: list[Any], kinds: dict[str, list[tuple[float, float]]]) -> None:
     """Add the furniture that a plan mentions to what is known of its scene."""
     known = {entry.name for entry in landmarks("house")}
-    for step in steps:
-        for key in ("coordinateReceptacleObjectId", "coordinateObjectId"):
-            if key not in step["planner_action"]:
-                continue
-            name, box = step["planner_action"][key]
+    for action in (step["planner_action"] for step in steps):
+        keys = ("coordinateReceptacleObjectId", "coordinateObjectId")
+        for name, box in (action[key] for key in keys if key in action):
             if name not in known:
                 continue
             x, y = (_number(box[axis]) / 4 for axis in (0, 2))

@@ -287,11 +287,10 @@ def _import(
     where = {name: files(entry) for name, entry in named}
     found = [(name, entry) for name, entry in named if where[name].layout.is_file()]
     if not found:
-        example = f"; {where[named[0][0]].layout} would be the first" if named else ""
-        raise WordwingError(f"none of {len(named)} paragraphs has a layout file{example}")
-    missing = [name for name, _ in named if not where[name].layout.is_file()]
-    for name in missing:
-        notes.add("paragraphs without a layout file, left out", name)
+        example = where[named[0][0]].layout
+        raise WordwingError(f"none of {len(named)} paragraphs has a layout file; {example} would be the first")
+    for name, files_of in where.items():
+        notes.add("paragraphs without a layout file, left out", name, not files_of.layout.is_file())
     arenas = _arenas([(entry.env, where[name].layout) for name, entry in found], source.seed or 0, notes, track)
     curves = _curves([where[name] for name, _ in found], notes, track)
     stride = find_stride((entry for _, entry in found), notes)
@@ -308,11 +307,12 @@ def _import(
             label = _unused(title if number == 1 else f"{title}.{number}", used)
             paragraphs.append(Paragraph(label, entry.split, arena.name, tuple(segments)))
     if not paragraphs:
-        said = "; ".join(notes.sentences())
-        raise WordwingError(f"none of {len(named)} paragraphs has a segment that can be flown: {said}")
+        raise WordwingError(
+            f"none of {len(named)} paragraphs has a segment that can be flown: {'; '.join(notes.sentences())}"
+        )
     notes.facts += [f"{count} paragraphs with paths {origin}" for origin, count in origins.most_common()]
-    used_layouts = {arena.name: arena.layout for arena in arenas.values()}
-    return write_dataset(out, _with_notes(source, paragraphs, notes), used_layouts, paragraphs)
+    layouts = {arena.name: arena.layout for arena in arenas.values()}
+    return write_dataset(out, _with_notes(source, paragraphs, notes), layouts, paragraphs)
 
 
 def _arenas(rows: list[tuple[str, Path]], seed: int, notes: ImportNotes, track: Track) -> dict[Path, ImportedLayout]:
@@ -331,8 +331,7 @@ def _arenas(rows: list[tuple[str, Path]], seed: int, notes: ImportNotes, track: 
         own = config.wordwing.layout if config.wordwing else ""
         name = _unused(own if own and own not in names else env, names)
         made[key] = ImportedLayout(name, *to_layout(config, env, seed, notes))
-    repeated = len(keys) - len(made)
-    if repeated:
+    if len(made) < len(keys):
         notes.facts.append(f"{len(keys)} layout files hold {len(made)} different layouts")
     return {path: made[key] for path, key in keys.items()}
 

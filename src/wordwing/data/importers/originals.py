@@ -9,7 +9,9 @@ Some workspaces hold files that were converted from the one to the other, so the
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import numpy as np
@@ -92,15 +94,15 @@ EXAMPLES = 5
 """Most examples named for one kind of oddity."""
 
 
+@dataclass
 class ImportNotes:
     """Facts and counts, in the order in which they first occurred."""
 
-    def __init__(self) -> None:
-        self.facts: list[str] = []
-        """Sentences about the whole."""
-        self.counts: dict[str, int] = {}
-        """How often each oddity was met."""
-        self._examples: dict[str, dict[str, None]] = {}
+    facts: list[str] = field(default_factory=list)
+    """Sentences about the whole."""
+    counts: Counter[str] = field(default_factory=Counter)
+    """How often each oddity was met."""
+    _examples: defaultdict[str, dict[str, None]] = field(default_factory=lambda: defaultdict(dict))
 
     def add(self, what: str, example: str = "", count: int = 1) -> None:
         """Count an oddity.
@@ -111,10 +113,9 @@ class ImportNotes:
             count: How often.
         """
         if count:
-            self.counts[what] = self.counts.get(what, 0) + count
-            examples = self._examples.setdefault(what, {})
-            if example and len(examples) <= EXAMPLES:
-                examples[example] = None
+            self.counts[what] += count
+            if example and len(self._examples[what]) <= EXAMPLES:
+                self._examples[what][example] = None
 
     def sentences(self) -> tuple[str, ...]:
         """Facts, then counts: "unknown landmarks, left out: 3 (Unicorn, Barell)"."""

@@ -121,8 +121,7 @@ def find_stride(entries: Iterable[Entry], notes: ImportNotes) -> float:
         for start, yaw, end, moves in zip(entry.starts, entry.yaws, entry.ends, entry.moves or (), strict=False):
             if "F" in moves:
                 for stride, distances in missed.items():
-                    last = replayed(start, float(yaw), moves, stride * UNITY_METRE)[-1]
-                    distances.append(math.dist(last, end))
+                    distances.append(math.dist(replayed(start, float(yaw), moves, stride * UNITY_METRE)[-1], end))
     if not missed[STRIDES[0]]:
         return STRIDES[0] * UNITY_METRE
     medians = {stride: float(np.median(distances)) for stride, distances in missed.items()}

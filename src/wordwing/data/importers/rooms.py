@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -118,23 +118,22 @@ def build(
     )
     unseen = _unseen(walks, hold_out, seed, outcome)
     lines = _walked(walks)
-    scenes: dict[str, Scene] = {}
-    reports = []
-    for name in track(sorted(lines), "rooms"):
-        # A room of the training files is the same whatever other files there are.
-        ground = lines[name].get("train", lines[name]["all"])
-        scenes[name], report = furnish(rooms.furniture[name], ground, f'scene "{name[:60]}"', skip_unknown)
-        reports.append(report)
-    outcome.furniture = Report.total(reports)
+    # A room of the training files is the same whatever other files there are.
+    walked = {name: by_split.get("train", by_split["all"]) for name, by_split in lines.items()}
+    furnished = {
+        name: furnish(rooms.furniture[name], walked[name], f'scene "{name[:60]}"', skip_unknown)
+        for name in track(sorted(lines), "rooms")
+    }
+    scenes = {name: scene for name, (scene, _) in furnished.items()}
+    outcome.furniture = Report.total(report for _, report in furnished.values())
     blocked = {name for name, scene in scenes.items() if _deepest(scene, lines[name]["all"]) > MAX_DEPTH}
     windows = _Windows(scenes, blocked, seed, outcome)
-    entries = []
-    for walk in track(walks, "windows"):
-        # What is kept for tests stays so, whichever room it is in.
-        held = walk.layout in unseen and walk.split in ("train", "dev")
-        entry = windows.place(replace(walk, split="dev-unseen") if held else walk)
-        if entry.windows:
-            entries.append(entry)
+    # What is kept for tests stays so, whichever room it is in.
+    walks = [
+        replace(walk, split="dev-unseen") if walk.layout in unseen and walk.split in ("train", "dev") else walk
+        for walk in walks
+    ]
+    entries = [entry for walk in track(walks, "windows") if (entry := windows.place(walk)).windows]
     if not entries:
         raise WordwingError(f"{out}: nothing was written, because no instruction can be flown")
     if len(entries) < len(rooms.paragraphs):
@@ -154,8 +153,7 @@ def held_out(names: Collection[str], count: int, seed: int) -> set[str]:
     kinds: dict[int, list[str]] = {}
     for name in sorted(names):
         match = numbers[name]
-        kind = int(match[1]) // 100 if match and all(numbers.values()) else 0
-        kinds.setdefault(kind, []).append(name)
+        kinds.setdefault(int(match[1]) // 100 if match and all(numbers.values()) else 0, []).append(name)
     queues = [[group[i] for i in rng.permutation(len(group))] for _, group in sorted(kinds.items())]
     chosen: set[str] = set()
     while len(chosen) < min(count, len(names)):
@@ -178,13 +176,11 @@ def _unseen(walks: Sequence[Paragraph], hold_out: int, seed: int, outcome: RoomC
 
 def _walked(paragraphs: Sequence[Paragraph]) -> dict[str, dict[str, Floats]]:
     """Straight lines [E, 2, 2] that people walked, each once and sorted, by scene: "train" and "all"."""
-    found: dict[str, dict[str, list[Floats]]] = {}
+    found: defaultdict[str, defaultdict[str, list[Floats]]] = defaultdict(lambda: defaultdict(list))
     for entry in paragraphs:
-        rows = found.setdefault(entry.layout, {"all": []})
-        for segment in entry.segments:
-            rows["all"].append(lines_of(segment.path).reshape(-1, 4))
-        if entry.split == "train":
-            rows.setdefault("train", []).extend(rows["all"][-len(entry.segments) :])
+        lines = [lines_of(segment.path).reshape(-1, 4) for segment in entry.segments]
+        for key in ("all", "train") if entry.split == "train" else ("all",):
+            found[entry.layout][key] += lines
     return {
         name: {key: np.unique(np.concatenate(value), axis=0).reshape(-1, 2, 2) for key, value in rows.items()}
         for name, rows in found.items()
@@ -248,8 +244,7 @@ class _Windows:
         key = name, tuple(segment.path.tobytes() for segment in segments)
         if key not in self._legs:
             path = joined(segments).path
-            scene = self.scenes[name]
-            self._legs[key] = _Leg(path, about(path, scene), self._unfit(name, segments, path))
+            self._legs[key] = _Leg(path, about(path, self.scenes[name]), self._unfit(name, segments, path))
         return self._legs[key]
 
     def _unfit(self, name: str, segments: tuple[Segment, ...], path: Floats) -> str | None:
@@ -258,8 +253,7 @@ class _Windows:
         length = path_length(path)
         if not MIN_LENGTH - 1e-6 <= length <= MAX_LENGTH + 1e-6:
             return SHORT if length < MIN_LENGTH else LONG
-        through = name in self.blocked and _deepest(self.scenes[name], lines_of(path)) > MAX_DEPTH
-        return THROUGH if through else None
+        return THROUGH if name in self.blocked and _deepest(self.scenes[name], lines_of(path)) > MAX_DEPTH else None
 
 
 def _labels(entries: Sequence[Paragraph]) -> tuple[dict[str, str], tuple[str, ...]]:

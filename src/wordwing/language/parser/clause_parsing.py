@@ -54,14 +54,6 @@ def read(text: str, named: Sequence[Mention]) -> Draft | None:
     return draft and replace(draft, cost=draft.cost + _unsaid(group, draft))
 
 
-def denied(text: str, named: Sequence[Mention]) -> bool:
-    """Whether a group says what no clause has: not to do something, all but something, if, or, twice, or a question.
-
-    "Without leaving your spot", "don't stop until" and the like say what is to be done, and are no denials.
-    """
-    return "denied" in _Group(text, named)
-
-
 def content(text: str, named: Sequence[Mention]) -> float:
     """How much is lost if a group is not understood; a thing that is there is worth 3."""
     group = _Group(text, named)
@@ -358,12 +350,10 @@ def _movement_ahead(group: _Group) -> Draft | None:
 def metres_in(text: str) -> float | None:
     """The distance that is spoken of, metres."""
     one_step = (re.compile(r"\btake (?:one |small |single )?step\b"), UNITS["steps"])
-    for pattern, metres in (*_vague(), one_step):
-        if pattern.search(text):
-            return metres
+    vague = next((metres for pattern, metres in (*_vague(), one_step) if pattern.search(text)), None)
     found = _MEASURE.search(text)
-    if found is None:
-        return None
+    if vague is not None or found is None:
+        return vague
     number = _NUMBERS.index(found[1]) if found[1] in _NUMBERS else float(found[1])
     return number * _METRES[found[2]] or None
 

@@ -11,7 +11,7 @@ no clause has both the turn and the side. What a group means `parser.clause_pars
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from wordwing.errors import WordwingError
 from wordwing.language.meaning.clauses import Clause, Kind, Reference
@@ -155,15 +155,16 @@ def _loses(draft: Draft, own: Draft | None) -> bool:
     return own.kind in _COVERED and draft.kind not in _COVERED[own.kind]
 
 
+@dataclass
 class _Chooser:
     """Decides what a name means where it fits several things."""
 
-    def __init__(self, text: Text, layout: Layout, start: tuple[float, float] | None) -> None:
-        self.layout = layout
-        self.near: Reference | tuple[float, float] | None = start
-        self.ambiguous: list[str] = []
-        self._text = text
-        self._chosen: dict[object, Reference] = {}
+    text: Text
+    layout: Layout
+    near: Reference | tuple[float, float] | None
+    """What was spoken of last, or where the drone starts."""
+    ambiguous: list[str] = field(default_factory=list)
+    _chosen: dict[object, Reference] = field(default_factory=dict)
 
     def choose(self, mention: Mention, taken: Sequence[Reference]) -> Reference | None:
         """The thing that is meant and is not one of those taken; None if there is none."""
@@ -175,7 +176,7 @@ class _Chooser:
             return next((entry for entry in mention.others if entry not in taken), None)
         near = next((entry for entry in taken if isinstance(entry, int)), self.near)
         if len(options) > 1:
-            self.ambiguous.append(self._text.typed(mention.first, mention.last))
+            self.ambiguous.append(self.text.typed(mention.first, mention.last))
             if near is not None:
                 options.sort(key=lambda entry: distance(entry, near, self.layout))
         return self._chosen.setdefault(mention.key, options[0]) if known is None else options[0]

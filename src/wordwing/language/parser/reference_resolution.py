@@ -84,8 +84,12 @@ def mentions(words: Sequence[Word], layout: Layout) -> list[Mention]:
     at = 0
     while at < len(words):
         last = next((entry for entry in reversed(found) if not entry.pronoun), None)
-        mention = _pronoun(words, at, last) or _fence(words, at, last)
-        mention = mention or _landmark(words, at, layout) or _something(words, at, layout)
+        mention = (
+            _pronoun(words, at, last)
+            or _fence(words, at, last)
+            or _landmark(words, at, layout)
+            or _something(words, at, layout)
+        )
         if mention is None:
             at += 1
             continue
@@ -134,11 +138,9 @@ def _landmark(words: Sequence[Word], at: int, layout: Layout) -> Mention | None:
 
 def _simpler(absent: Mention, words: Sequence[Word], layout: Layout) -> Mention:
     """A name without its first words: who calls the only tree "the tall tree" means it. Colours are not left out."""
-    for begin in range(absent.first + 1, absent.last + 1):
-        inner = _landmark(words[: absent.last + 1], begin, layout)
-        if inner is not None and inner.candidates and inner.last == absent.last:
-            return replace(inner, first=absent.first)
-    return absent
+    shorter = (_landmark(words[: absent.last + 1], begin, layout) for begin in range(absent.first + 1, absent.last + 1))
+    there = next((inner for inner in shorter if inner and inner.candidates and inner.last == absent.last), absent)
+    return replace(there, first=absent.first)
 
 
 def _kinds(phrase: tuple[str, ...]) -> dict[str, int]:

@@ -60,8 +60,7 @@ def held_out() -> frozenset[tuple[str, str, str]]:
     """(form, kind, template) of those that training never sees: a fifth of each form and kind, chosen by hash."""
     kept: set[tuple[str, str, str]] = set()
     for form in ("do", "until"):
-        kinds = getattr(voice(VOICES[0]), form)
-        for kind in kinds:
+        for kind in getattr(voice(VOICES[0]), form):
             templates = {template for name in VOICES for template in getattr(voice(name), form)[kind]}
             ranked = sorted(templates, key=lambda template: hashlib.sha256(template.encode()).hexdigest())
             kept.update((form, kind, template) for template in ranked[: max(len(ranked) // HELD_OUT, 1)])
@@ -71,8 +70,7 @@ def held_out() -> frozenset[tuple[str, str, str]]:
 @cache
 def templates(name: str, form: str, kind: str, training: bool) -> tuple[str, ...]:
     """The templates of a voice for a kind of clause, without those held out when writing for training."""
-    entries = getattr(voice(name), form)[kind]
-    return tuple(t for t in entries if not (training and (form, kind, t) in held_out()))
+    return tuple(t for t in getattr(voice(name), form)[kind] if not (training and (form, kind, t) in held_out()))
 
 
 def expand(template: str, rng: np.random.Generator) -> str:

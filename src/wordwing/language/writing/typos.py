@@ -58,8 +58,7 @@ def _spoil(word: str, rng: np.random.Generator) -> str:
     if len(core) < 4 or not core.isalpha():
         return word
     at = int(rng.integers(1, len(core) - 1))
-    kind = int(rng.integers(4))
-    return word.replace(core, _spoilt_at(core, at)[kind])
+    return word.replace(core, _spoilt_at(core, at)[int(rng.integers(4))])
 
 
 def mistypings(word: str) -> set[str]:
