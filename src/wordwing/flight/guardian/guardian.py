@@ -19,7 +19,6 @@ from wordwing.flight.guardian.protocol import (
     FINAL,
     GROUND,
     Decision,
-    GuardianEvent,
     GuardianState,
     Hold,
     Land,
@@ -104,9 +103,7 @@ class Guardian:
         now: float = 0.0,
     ) -> None:
         self.limits, self.timeouts = limits or FlightLimits(), timeouts or Timeouts()
-        fence = fence or FenceMargins(
-            arena.margin, arena.side_margin, min(arena.margin, arena.side_margin) / 2, arena.half
-        )
+        fence = fence or FenceMargins(arena.margin, arena.side_margin, min(arena.margin, arena.side_margin) / 2)
         self.dry = dry
         self.phase = Phase.CONNECTING
         self.why = "waiting for an autopilot"
@@ -114,6 +111,8 @@ class Guardian:
         self.estimate = StateEstimate(arena)
         self._may_set_parameters = may_set_parameters
         self._out = Outbox(self.codec)
+        self.events = self._out.events
+        """What has happened: each change of phase with its reason, each command, each setpoint; may be cleared."""
         self._vehicle = VehicleStatus()
         self._watchdogs = Watchdogs(self.limits, self.timeouts, fence)
         self._setpoints = SetpointSender(Safety(self.limits, fence), self._out, now, dry=dry)
@@ -127,11 +126,6 @@ class Guardian:
         self._heartbeat_at = self._asked_at = self._arming_at = -math.inf
         self._took_off_at = math.inf
         self._was_armed = self._rebooted = False
-
-    @property
-    def events(self) -> list[GuardianEvent]:
-        """What has happened: each change of phase with its reason, each command, each setpoint; may be cleared."""
-        return self._out.events
 
     def receive(self, message: Message, now: float) -> None:
         """Take in a message that `Codec.parse` has made of bytes from the link."""

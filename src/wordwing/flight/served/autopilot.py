@@ -69,6 +69,7 @@ class ServedAutopilot:
         self.texts: deque[tuple[int, str]] = deque()
         """Severities and texts of STATUSTEXT messages to send."""
         self.accepted: list[tuple[float, VelocitySetpoint]] = []
+        """Times and setpoints that it has really flown, before its own limits."""
         self.refusal: RefusedArming | None = None
         """The injected fault because of which it refuses to arm."""
         self.battery = 100.0

@@ -62,7 +62,7 @@ class MocapStream:
         position = pose.position.numpy() + self._position_noise * self._rng.standard_normal(3)
         position[:2] += self._faults.measured_offset(time)
         tilt = quaternion_from_euler(*torch.from_numpy(self._attitude_noise * self._rng.standard_normal(3)))
-        local = self._frame.local(Pose(torch.from_numpy(position), pose.quaternion))
+        local = self._frame.frame @ Pose(torch.from_numpy(position), pose.quaternion)
         (x, y, z), (a, b, c, d) = local.position.tolist(), quaternion_multiply(local.quaternion, tilt).tolist()
         self._last = MocapSample(time, (x, y, z), (a, b, c, d))
         return self._last

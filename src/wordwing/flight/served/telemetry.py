@@ -243,13 +243,13 @@ class Telemetry:
         position += self._config.position_noise * self._rng.standard_normal(3)
         position[:2] += self._faults.estimate_offset(now)
         position[2] += self._height_bias
-        return self._arena.local(Pose(torch.from_numpy(position), torch.from_numpy(quaternion))).position
+        return (self._arena.frame @ Pose(torch.from_numpy(position), torch.from_numpy(quaternion))).position
 
     def _quaternion(self) -> Tensor:
         """[4] body (x forward, y left, z up) to local frame with z up."""
         position, quaternion = self._autopilot.flight.pose_at(self._measured_at)
         angles = torch.from_numpy(self._config.attitude_noise * self._rng.standard_normal(3))
-        pose = self._arena.local(Pose(torch.from_numpy(position), torch.from_numpy(quaternion)))
+        pose = self._arena.frame @ Pose(torch.from_numpy(position), torch.from_numpy(quaternion))
         return quaternion_multiply(pose.quaternion, quaternion_from_euler(*angles))
 
     def _velocity(self) -> Tensor:
