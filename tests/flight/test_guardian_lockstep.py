@@ -149,7 +149,7 @@ def test_a_reboot_in_the_air_is_never_followed_by_arming(autopilot):
     for _ in range(100):
         flight.tick(TakeOff())
     assert not flight.lab.armed
-    assert len([command for command in flight.lab.commands if command.number == 400]) == 1
+    assert len([command for _time, command, _answer in flight.lab.commands if command.command == 400]) == 1
 
 
 @BOTH

@@ -79,7 +79,8 @@ class Telemetry:
         self._rng = np.random.default_rng([seed, 14])
         self._height_bias = MOST_HEIGHT_BIAS * self._rng.random()
         self._variance = 0.0
-        self._makers: dict[int, Callable[[], Any | None]] = {
+        ardupilot = autopilot.profile.name == "ardupilot"
+        self._makers: dict[int, Callable[[], Any]] = {
             mavlink.MAVLINK_MSG_ID_HEARTBEAT: self._heartbeat,
             mavlink.MAVLINK_MSG_ID_SYS_STATUS: self._sys_status,
             mavlink.MAVLINK_MSG_ID_BATTERY_STATUS: self._battery_status,
@@ -88,11 +89,12 @@ class Telemetry:
             mavlink.MAVLINK_MSG_ID_EXTENDED_SYS_STATE: self._extended_sys_state,
             mavlink.MAVLINK_MSG_ID_ODOMETRY: self._odometry,
             mavlink.MAVLINK_MSG_ID_AUTOPILOT_VERSION: self._autopilot_version,
+            **(
+                {mavlink.MAVLINK_MSG_ID_EKF_STATUS_REPORT: self._ekf_status}
+                if ardupilot
+                else {mavlink.MAVLINK_MSG_ID_ESTIMATOR_STATUS: self._estimator_status}
+            ),
         }
-        if autopilot.profile.name == "ardupilot":
-            self._makers[mavlink.MAVLINK_MSG_ID_EKF_STATUS_REPORT] = self._ekf_status
-        else:
-            self._makers[mavlink.MAVLINK_MSG_ID_ESTIMATOR_STATUS] = self._estimator_status
         self.reset()
 
     def reset(self) -> None:
