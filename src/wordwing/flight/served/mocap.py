@@ -77,9 +77,7 @@ class MocapStream:
 
     def take(self) -> list[MocapSample]:
         """All queued poses since the last call, oldest first."""
-        poses = list(self._queue)
-        self._queue.clear()
-        return poses
+        return [self._queue.popleft() for _ in range(len(self._queue))]
 
 
 def open_sender(host: str, port: int) -> UdpClient:
