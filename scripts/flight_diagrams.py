@@ -142,8 +142,8 @@ def seen_from_above(axes: Axes) -> None:
     """The arena in the autopilot's local frame: east to the right, north up."""
 
     def place(x: float, y: float) -> tuple[float, float]:
-        pose = EXAMPLE.local(
-            Pose.level(torch.tensor([x, y], dtype=torch.float64), torch.zeros((), dtype=torch.float64))
+        pose = EXAMPLE.frame @ Pose.level(
+            torch.tensor([x, y], dtype=torch.float64), torch.zeros((), dtype=torch.float64)
         )
         north, east, _down = world_to_ned(pose.position).tolist()
         return east, north

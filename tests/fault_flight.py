@@ -134,9 +134,12 @@ def fly_with_a_fault(seed: int) -> Story:
             break
     state = client.state()
     story.phase, story.why = state.phase.value, story.why or state.why
-    story.setpoints, story.commands, story.events = lab.accepted, lab.commands, client.guardian.events
-    story.armed, story.mode = lab.armed, lab.mode
-    story.height, story.speed = float(lab.true_pose.position[0, 2]), float(np.linalg.norm(lab.true_velocity))
+    story.setpoints, story.commands, story.events = lab.autopilot.accepted, lab.commands, client.guardian.events
+    story.armed, story.mode = lab.armed, lab.autopilot.mode.name
+    story.height, story.speed = (
+        float(lab.true_pose.position[0, 2]),
+        float(np.linalg.norm(lab.autopilot.flight.velocity)),
+    )
     return story
 
 

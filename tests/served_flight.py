@@ -109,7 +109,7 @@ class Companion:
             self.wait(5.0)
             self.fly(1.2, 0.0, 0.0)
             assert self.mode(6) == 0
-        assert self.lab.motors_on
+        assert self.lab.autopilot.airborne
 
     def land(self) -> None:
         assert (self.mode(9) if self.lab.profile.name == "ardupilot" else self.mode(4, 6)) == 0

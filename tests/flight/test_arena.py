@@ -81,7 +81,7 @@ def test_poses_are_taken_to_the_world_and_many_at_once_back(rng):
     quaternion = torch.from_numpy(Rotation.random(4, rng=rng).as_quat())
     world = [arena.world_pose(*pose) for pose in zip(position.tolist(), quaternion.tolist(), strict=True)]
     there = [torch.tensor(found).double() for found in ([p.position for p in world], [p.quaternion for p in world])]
-    back = arena.local(Pose(*there))
+    back = arena.frame @ Pose(*there)
     assert back.position.numpy() == pytest.approx(position.numpy())
     assert back.quaternion.numpy() == pytest.approx(quaternion.numpy())
 
@@ -137,7 +137,7 @@ def test_a_file_written_by_hand_needs_four_numbers(tmp_path):
     file.write_text('{"schema": 1, "north": 1, "east": 2, "heading_deg": 90, "floor_down": 0}')
     arena = Arena.load(file)
     assert arena == Arena(1.0, 2.0, 90.0, 0.0)
-    assert (arena.margin, arena.side_margin, arena.half) == (0.35, 0.35, 2.35)
+    assert (arena.margin, arena.side_margin) == (0.35, 0.35)
     assert isinstance(arena.north, float)
 
 
@@ -192,7 +192,7 @@ def test_each_mistake_in_a_file_gets_one_sentence(change, sentence, tmp_path):
 def test_the_corrected_heading_of_turned_fences_points_at_the_red_one():
     # Clockwise from +x: yellow, red, white, blue; so red is at the right hand, where y is negative.
     wrong = Arena(heading_deg=10.0)
-    red = wrong.local(Pose.level(torch.tensor([0.0, -2.35]).double(), torch.zeros(()).double())).position
+    red = (wrong.frame @ Pose.level(torch.tensor([0.0, -2.35]).double(), torch.zeros(()).double())).position
     right = Arena(heading_deg=10.0 + 90.0)
     assert right.world_pose(red.tolist(), LEVEL).position == pytest.approx((2.35, 0.0, 0.0), abs=1e-5)
 

@@ -19,7 +19,7 @@ from wordwing.camera import Camera
 from wordwing.errors import WordwingError
 from wordwing.flight.calibration import Calibration
 from wordwing.flight.camera_stream import CameraFrame, CameraStream, VideoSource
-from wordwing.flight.matching import PoseTrack, UnmatchedError, match
+from wordwing.flight.matching import PoseTrack, match
 from wordwing.flight.mavlink.clock import ManualClock, SystemClock
 from wordwing.frames import Pose
 from wordwing.lens import LensConfig
@@ -324,17 +324,14 @@ def test_an_image_too_far_from_every_pose_is_refused(taken):
     track = PoseTrack()
     for time in (1.0, 2.0):
         track.add(time, Pose.level(torch.zeros(2), torch.tensor(0.0)))
-    with pytest.raises(UnmatchedError, match=r"the nearest pose is 0\.\d+ s from the image; 0.05 s is the most"):
-        match(picture(taken), track)
+    assert match(picture(taken), track) is None
     assert match(picture(1.04), track).gap == pytest.approx(0.04)
     assert match(picture(taken), track, tolerance=0.6).gap <= 0.5
 
 
 def test_without_an_image_or_a_pose_there_is_no_observation():
-    with pytest.raises(UnmatchedError, match="no image yet"):
-        match(None, PoseTrack())
-    with pytest.raises(UnmatchedError, match="no pose yet"):
-        match(picture(0.0), PoseTrack())
+    assert match(None, PoseTrack()) is None
+    assert match(picture(0.0), PoseTrack()) is None
 
 
 OPENCV = {"schema": 1, "width": 1280, "height": 720, "fx": 640.0, "fy": 630.0, "cx": 645.0, "cy": 355.0, "latency": 0.1}

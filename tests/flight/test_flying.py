@@ -176,7 +176,7 @@ def test_a_dry_run_tells_what_would_be_sent_and_from_where():
         "at x 1.00 m, y -0.50 m, height 0.11 m, heading 90°: would send 0.05 m/s forward, -6°/s (left is +)"
     )
     assert not lab.armed
-    assert not lab.accepted
+    assert not lab.autopilot.accepted
 
 
 class Slow(Stops):

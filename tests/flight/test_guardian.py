@@ -432,10 +432,10 @@ def test_poses_are_told_in_the_world_frame_at_the_time_of_the_clock():
     for _ in range(10):
         autopilot.position[0] += 0.01  # to the north: the world's left
         autopilot.tick()
-    pose = autopilot.guardian.estimate.pose_at(0.325)
-    assert list(pose.position) == pytest.approx([-2.0, -1.0 + 0.065, 0.1], abs=1e-3)
-    assert pose.yaw == pytest.approx(math.pi / 2)
-    assert autopilot.guardian.estimate.pose_at(9.0) is None
+    time, (*position, _roll, _pitch, yaw) = autopilot.guardian.estimate.poses_since(0.275)[0]
+    assert (time, *position) == pytest.approx((0.3, -2.0, -1.0 + 0.06, 0.1), abs=1e-3)
+    assert yaw == pytest.approx(math.pi / 2)
+    assert autopilot.guardian.estimate.poses_since(9.0) == []
     told = autopilot.guardian.estimate.poses_since(0.4)
     assert [time for time, _ in told] == pytest.approx([0.45, 0.5])
     assert told[-1][1] == pytest.approx((-2.0, -0.9, 0.1, 0.0, 0.0, math.pi / 2), abs=1e-3)

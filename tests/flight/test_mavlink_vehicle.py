@@ -63,7 +63,7 @@ def test_a_flight_takes_off_flies_stops_and_lands(autopilot):
     lab = served(autopilot)
     vehicle, guardian = vehicle_of(lab)
     with vehicle:
-        assert lab.motors_on
+        assert lab.autopilot.airborne
         [flight] = fly(Ahead(), vehicle, [task()])
     assert (flight.ended_by[0], flight.end, flight.interrupted) == ("stop", 5, None)
     assert guardian.guardian.phase is Phase.LANDED
@@ -108,7 +108,7 @@ def test_decisions_are_a_control_period_apart_and_what_was_sent_comes_back():
     assert sent == sorted(sent)
     assert sent[0] <= 1.5 * 0.1 + 1e-6  # the acceleration limit over one tick, or two
     assert sent[-1] == pytest.approx(0.7)
-    flown = [wanted.forward for time, wanted in lab.accepted if time > times[-1] + 0.1]
+    flown = [wanted.forward for time, wanted in lab.autopilot.accepted if time > times[-1] + 0.1]
     assert flown[0] == pytest.approx(0.7)
 
 
@@ -126,7 +126,7 @@ def test_a_drone_is_not_armed_unless_that_is_confirmed():
         pass
     guardian.sleep(3.0)
     assert not lab.armed
-    assert not [command for command in lab.commands if command.number == 400]
+    assert not [command for _time, command, _answer in lab.commands if command.command == 400]
 
 
 def test_a_reason_to_wait_is_told_once_however_its_numbers_change(monkeypatch):
@@ -195,7 +195,7 @@ def test_wrong_failsafe_parameters_keep_it_on_the_floor_until_they_are_written(a
     lab = served(autopilot, factory=True)
     vehicle, _guardian = vehicle_of(lab, approve=shown.append)
     with vehicle:
-        assert lab.motors_on
+        assert lab.autopilot.airborne
     names = {finding.name for finding in shown[0].parameters if not finding.right}
     assert ("GUID_TIMEOUT" if autopilot == "ardupilot" else "COM_OF_LOSS_T") in names
 
@@ -209,7 +209,7 @@ def test_a_takeover_ends_the_flight_with_a_record_of_what_was_flown():
     assert "without our order" in flight.interrupted
     assert len(flight.positions) == len(flight.setpoints) + 1 == flight.end + 1
     assert guardian.guardian.phase is Phase.RELEASED
-    assert lab.mode == "LOITER"
+    assert lab.autopilot.mode.name == "LOITER"
 
 
 def test_a_dry_run_decides_and_never_arms():
@@ -219,8 +219,8 @@ def test_a_dry_run_decides_and_never_arms():
         [flight] = fly(Ahead(), vehicle, [task()])
     assert flight.end == 5
     assert flight.setpoints[:5, 0].max() > 0.1
-    assert not lab.accepted
-    assert not [command for command in lab.commands if command.number in (400, 176, 22)]
+    assert not lab.autopilot.accepted
+    assert not [command for _time, command, _answer in lab.commands if command.command in (400, 176, 22)]
     assert any(event.kind == "would send" for event in guardian.guardian.events)
 
 

@@ -63,6 +63,23 @@ def test_a_wish_is_the_newest_decision_until_it_is_too_old():
     assert pilot.idle(4.8) is not None
 
 
+@pytest.mark.parametrize(
+    ("decision", "why"),
+    [
+        (Decision(20.0, 0.0, 0.9, 1.0), "no sound policy decides on 20 m/s and 0 rad/s"),
+        (Decision(0.5, -20.0, 0.9, 1.0), "no sound policy decides on 0.5 m/s and -20 rad/s"),
+        (Decision(0.5, 0.0, 0.49, 1.0), "the image was 0.51 s old when it was decided"),
+        (Decision(0.5, 0.0, 1.06, 1.0), "the image was -0.06 s old when it was decided"),
+        (Decision(0.5, 0.0, 1.04, 1.0), None),  # clocks agree to a few hundredths of a second
+    ],
+)
+def test_one_thing_wrong_is_enough_to_refuse_a_decision(decision, why):
+    pilot = SetpointTimeout(Timeouts())
+    pilot.begin(0.9)
+    assert pilot.update(decision, 1.0) == why
+    assert (pilot.current(1.0) is None) == (why is not None)
+
+
 def test_broken_decisions_do_not_prolong_a_hover():
     pilot = SetpointTimeout(Timeouts())
     pilot.begin(0.0)

@@ -53,18 +53,15 @@ class ArenaFile:
 
     def __post_init__(self) -> None:
         """Instructions name fences, so the colours must stand in their order."""
-        for turns in range(4):
-            order = COLOURS[4 - turns :] + COLOURS[: 4 - turns]
-            if all(colour in (None, name) for colour, name in zip(self.fences, order, strict=True)):
-                if turns:
-                    raise ValueError(
-                        f"+x must point at the red fence; add {90 * turns} to heading_deg and leave fences out"
-                    )
-                return
-        raise ValueError(
-            f"clockwise from above the fences are {', '.join(map(str, self.fences))}; "
-            f"instructions mean {', '.join(map(str, COLOURS))}"
-        )
+        orders = [COLOURS[4 - turns :] + COLOURS[: 4 - turns] for turns in range(4)]
+        fits = [all(a in (None, b) for a, b in zip(self.fences, order, strict=True)) for order in orders]
+        if not any(fits):
+            raise ValueError(
+                f"clockwise from above the fences are {', '.join(map(str, self.fences))}; "
+                f"instructions mean {', '.join(map(str, COLOURS))}"
+            )
+        if turns := fits.index(True):
+            raise ValueError(f"+x must point at the red fence; add {90 * turns} to heading_deg and leave fences out")
 
 
 @dataclass(frozen=True)
@@ -76,15 +73,11 @@ class Arena(ArenaFrame):
 
     @cached_property
     def frame(self) -> Pose:
-        """The world frame's pose in the local frame, in double."""
+        """The world frame's pose in the local frame, in double; `frame @ pose` is the inverse of `world_pose`."""
         place = torch.tensor([self.north, self.east, self.floor_down], dtype=torch.float64)
         yaw = heading_to_yaw(torch.tensor(self.heading_deg, dtype=torch.float64))
         centre = ned_to_world(place)
         return Pose.level(centre[:2], yaw, centre[2])
-
-    def local(self, pose: Pose) -> Pose:
-        """World poses [...] in double in the local frame with z up: the inverse of `world_pose`."""
-        return self.frame @ pose
 
     @classmethod
     def fit(

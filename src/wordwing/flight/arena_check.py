@@ -256,22 +256,21 @@ class MavlinkDrone:
         found = []
         for pose in self._mocap.read(0.0) if self._mocap is not None else ():
             self._height = pose.position[2]
+        measured = self._mocap is None or self._height is not None
         for data in self._link.receive(timeout):
             for message in self._codec.parse(data):
                 system = message.get_srcSystem()
                 if message.get_srcComponent() != AUTOPILOT or self._system not in (None, system):
                     continue  # a camera, or another drone
-                for item in parse_message(message):
-                    if isinstance(item, VehicleHeartbeat) and item.autopilot != INVALID:
-                        self._armed = item.armed
+                match parse_message(message):
+                    case VehicleHeartbeat() as beat if beat.autopilot != INVALID:
+                        self._armed = beat.armed
                         if self._factory is None:
-                            self._factory = MessageFactory(flight_stack(item.autopilot), system)
+                            self._factory = MessageFactory(flight_stack(beat.autopilot), system)
                             self._system, self._heartbeat_at = system, -math.inf
-                    elif isinstance(item, Attitude) and self._system is not None:
-                        self._yaw = item.angles[2]
-                    elif isinstance(item, Position) and self._yaw is not None:
-                        x, y, z = item.position
-                        if self._mocap is None or self._height is not None:
-                            height = z if self._height is None else self._height
-                            found.append(PoseReading((x, y, height), self._yaw, self._armed))
+                    case Attitude(angles=(_, _, yaw)) if self._system is not None:
+                        self._yaw = yaw
+                    case Position(position=(x, y, z)) if self._yaw is not None and measured:
+                        height = z if self._height is None else self._height
+                        found.append(PoseReading((x, y, height), self._yaw, self._armed))
         return found

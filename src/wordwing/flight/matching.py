@@ -8,17 +8,12 @@ from dataclasses import dataclass
 
 import torch
 
-from wordwing.errors import WordwingError
 from wordwing.flight.camera_stream import CameraFrame
 from wordwing.frames import Pose
 from wordwing.interface import Observation
 
 TOLERANCE = 0.05
 """How far from an image's moment the nearest pose may be, seconds; at 0.7 m/s and 1 rad/s that is 3.5 cm and 3°."""
-
-
-class UnmatchedError(WordwingError):
-    """An image without a pose of its moment; `str()` says which is missing."""
 
 
 class PoseTrack:
@@ -82,8 +77,8 @@ class MatchedObservation:
         return Observation(self.frame.image[None], pose, time)
 
 
-def match(frame: CameraFrame | None, poses: PoseTrack, tolerance: float = TOLERANCE) -> MatchedObservation:
-    """Find the pose that an image was taken at; raises `UnmatchedError` if none is near enough in time.
+def match(frame: CameraFrame | None, poses: PoseTrack, tolerance: float = TOLERANCE) -> MatchedObservation | None:
+    """Find the pose that an image was taken at; None if there is no image, or no pose near enough in time.
 
     Args:
         frame: What was seen; None if nothing was yet.
@@ -91,10 +86,6 @@ def match(frame: CameraFrame | None, poses: PoseTrack, tolerance: float = TOLERA
         tolerance: How far the nearest pose may be, seconds.
     """
     if frame is None:
-        raise UnmatchedError("there is no image yet")
+        return None
     pose, gap = poses.pose_at(frame.taken), poses.gap_at(frame.taken)
-    if pose is None:
-        raise UnmatchedError("there is no pose yet")
-    if not gap <= tolerance:  # NaN is not, either
-        raise UnmatchedError(f"the nearest pose is {gap:.3f} s from the image; {tolerance:g} s is the most")
-    return MatchedObservation(frame, pose, gap)
+    return MatchedObservation(frame, pose, gap) if pose is not None and gap <= tolerance else None  # NaN is not, either

@@ -30,7 +30,7 @@ from wordwing.flight.guardian.protocol import (
 )
 from wordwing.flight.guardian_client import GuardianClient
 from wordwing.flight.logs import FlightLog
-from wordwing.flight.matching import MatchedObservation, UnmatchedError, match
+from wordwing.flight.matching import MatchedObservation, match
 from wordwing.interface import FLIGHT_HEIGHT, FlightOverError, Observation, Setpoint, Vehicle
 
 LOOK = 0.02
@@ -116,10 +116,7 @@ class MavlinkVehicle(Vehicle):
         """The newest image with the pose that it was taken at; waits for one that has not been seen yet."""
         while True:
             self._check()
-            try:
-                seen = match(self._camera.latest(), self._guardian.poses)
-            except UnmatchedError:
-                seen = None
+            seen = match(self._camera.latest(), self._guardian.poses)
             if seen is not None and (self._seen is None or seen.frame.number != self._seen.frame.number):
                 break
             self._pass(LOOK)

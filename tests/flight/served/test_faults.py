@@ -94,11 +94,11 @@ def test_with_a_dead_link_it_ends_on_the_floor(autopilot):
 def test_overtaken_setpoints_are_not_flown(autopilot):
     lab, companion = airborne(autopilot, faults.Reordering(11.0, share=0.5, seconds=0.2, direction="in"))
     fly_until(companion, 11.0)
-    flown = len(lab.accepted)
+    flown = len(lab.autopilot.accepted)
     for number in range(100):
         companion.setpoint(number * 1e-3, 0.0)
         companion.wait(0.05)
-    speeds = [wanted.forward for _time, wanted in lab.accepted[flown:]]
+    speeds = [wanted.forward for _time, wanted in lab.autopilot.accepted[flown:]]
     assert speeds == sorted(speeds)
     assert len(speeds) < 100
     assert lab.packet_filter.dropped["old"] > 5
@@ -172,11 +172,11 @@ def test_without_motion_capture_it_drifts_off_and_may_report_no_position(autopil
     fly_until(companion, 15.95)
     assert len(companion.all("LOCAL_POSITION_NED")) - before <= 1
     assert companion.all("ATTITUDE")[-1].time_boot_ms > 15_500
-    assert np.linalg.norm(lab.true_velocity[:2]) == pytest.approx(0.03 * 3.7, abs=0.03)
+    assert np.linalg.norm(lab.autopilot.flight.velocity[:2]) == pytest.approx(0.03 * 3.7, abs=0.03)
     assert 0.1 < (lab.true_pose.position[0, :2] - start).norm() < 0.3
     fly_until(companion, 18.0)
     assert companion.last("LOCAL_POSITION_NED").time_boot_ms > 17_500
-    assert np.linalg.norm(lab.true_velocity[:2]) < 0.05
+    assert np.linalg.norm(lab.autopilot.flight.velocity[:2]) < 0.05
 
 
 @BOTH
@@ -197,9 +197,9 @@ def test_on_dead_reckoning_it_lands_by_itself_as_late_as_the_real_one(autopilot)
     lab, companion = airborne(autopilot, faults.PoseDropout(12.0))
     lands = 12.0 + {"ardupilot": 7.1, "px4": 1.0}[autopilot]
     fly_until(companion, lands - 0.1)
-    assert lab.mode in ("GUIDED", "OFFBOARD")
+    assert lab.autopilot.mode.name in ("GUIDED", "OFFBOARD")
     fly_until(companion, lands + 0.2)
-    assert lab.mode == "LAND"
+    assert lab.autopilot.mode.name == "LAND"
     fly_until(companion, lands + 8.0)
     assert not lab.armed
 
@@ -222,14 +222,17 @@ def test_the_gale_never_blows_harder_than_it_may(autopilot):
 def test_a_takeover_changes_the_mode_and_holds_the_place(autopilot, free):
     lab, companion = airborne(autopilot, faults.Takeover(12.0, stabilize=free))
     fly_until(companion, 12.05, 0.3, 0.0)
-    assert lab.mode == {"ardupilot": ("LOITER", "STABILIZE"), "px4": ("POSCTL", "STABILIZED")}[autopilot][free]
+    assert (
+        lab.autopilot.mode.name
+        == {"ardupilot": ("LOITER", "STABILIZE"), "px4": ("POSCTL", "STABILIZED")}[autopilot][free]
+    )
     fly_until(companion, 14.0, 0.3, 0.5)  # setpoints that nobody should send any more
     before = lab.true_pose.position
     fly_until(companion, 17.0, 0.3, 0.5)
     assert (lab.true_pose.position - before).norm() < 0.05
     assert lab.armed
     companion.mode(4) if autopilot == "ardupilot" else companion.mode(6)
-    assert lab.mode in ("GUIDED", "OFFBOARD")  # whoever takes the mode back gets it, so that it shows
+    assert lab.autopilot.mode.name in ("GUIDED", "OFFBOARD")  # whoever takes the mode back gets it, so that it shows
 
 
 @BOTH
@@ -242,7 +245,7 @@ def test_a_reboot_in_the_air_turns_the_clock_back_and_lands(autopilot):
     fly_until(companion, 14.5, 0.3, 0.0)
     after = [m for m in companion.heard[heard:] if m.get_type() == "ATTITUDE"]
     assert after[-1].time_boot_ms == pytest.approx(2500, abs=200)
-    assert lab.mode == ("STABILIZE" if autopilot == "ardupilot" else "MANUAL")
+    assert lab.autopilot.mode.name == ("STABILIZE" if autopilot == "ardupilot" else "MANUAL")
     fly_until(companion, 22.0, 0.3, 0.0)
     assert not lab.armed
     assert float(lab.true_pose.position[0, 2]) < 0.12

@@ -34,7 +34,7 @@ def place(lab: ServedLab) -> np.ndarray:
 
 
 def speed(lab: ServedLab) -> float:
-    return float(np.linalg.norm(lab.true_velocity[:2]))
+    return float(np.linalg.norm(lab.autopilot.flight.velocity[:2]))
 
 
 @BOTH
@@ -44,7 +44,7 @@ def test_it_starts_on_the_floor_disarmed_and_stays_there(autopilot):
     assert place(lab) == pytest.approx([0.5, -1.0, 0.11], abs=0.002)
     assert float(lab.true_pose.yaw) == pytest.approx(2.0, abs=1e-3)
     assert not lab.armed
-    assert not lab.motors_on
+    assert not lab.autopilot.airborne
     assert bool((lab.true_pose.xy.abs() <= 2.35).all())
 
 
@@ -52,15 +52,15 @@ def test_it_starts_on_the_floor_disarmed_and_stays_there(autopilot):
 def test_it_takes_off_flies_and_lands(autopilot):
     lab, companion = airborne(autopilot)
     assert place(lab) == pytest.approx([0.0, 0.0, 0.11 + 0.7], abs=0.03)
-    assert lab.mode == ("GUIDED" if autopilot == "ardupilot" else "OFFBOARD")
+    assert lab.autopilot.mode.name == ("GUIDED" if autopilot == "ardupilot" else "OFFBOARD")
     companion.fly(2.0, 0.5, 0.0)
     assert 0.6 < place(lab)[0] < 0.9
     companion.fly(2.0, 0.0, 0.0)
     companion.land()
-    assert lab.mode == "LAND"
+    assert lab.autopilot.mode.name == "LAND"
     assert place(lab)[2] == pytest.approx(0.11, abs=0.002)
     assert not lab.armed
-    assert not lab.motors_on
+    assert not lab.autopilot.airborne
 
 
 @BOTH
@@ -68,7 +68,7 @@ def test_from_rest_it_gathers_speed_like_ardupilot(autopilot):
     lab, companion = airborne(autopilot)
     for expected in (0.19, 0.45, 0.47):
         companion.fly(0.5, 0.5, 0.0)
-        assert lab.true_velocity[0] == pytest.approx(expected, abs=0.02)
+        assert lab.autopilot.flight.velocity[0] == pytest.approx(expected, abs=0.02)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_in_a_turn_it_flies_like_ardupilot_and_stops_in_the_same_time(autopilot,
     for _ in range(100):
         companion.fly(0.05, 0.5, 0.3)
         yaw = float(lab.true_pose.yaw)
-        speeds.append(lab.true_velocity[:2] @ [math.cos(yaw), math.sin(yaw)])
+        speeds.append(lab.autopilot.flight.velocity[:2] @ [math.cos(yaw), math.sin(yaw)])
     assert -85.5 < math.degrees(float(lab.true_pose.yaw) - before) < -82.0  # clockwise: to the right
     assert all(0.49 <= value <= 0.515 for value in speeds[-40:])
     last = lab.time

@@ -94,14 +94,14 @@ def test_noise_neither_takes_the_seat_nor_keeps_it():
 def test_a_strangers_setpoints_do_not_fly(autopilot):
     lab, companion = airborne(autopilot)
     stranger = Companion(lab, system=246, sender="other peer", beating=False)
-    flown = len(lab.accepted)
+    flown = len(lab.autopilot.accepted)
     for _ in range(20):
         stranger.setpoint(0.7, 1.0)
         companion.setpoint(0.0, 0.0)
         companion.wait(0.05)
-    assert len(lab.accepted) == flown + 20
-    assert all(wanted.forward == 0 for _time, wanted in lab.accepted[flown:])
-    assert np.linalg.norm(lab.true_velocity[:2]) < 0.05
+    assert len(lab.autopilot.accepted) == flown + 20
+    assert all(wanted.forward == 0 for _time, wanted in lab.autopilot.accepted[flown:])
+    assert np.linalg.norm(lab.autopilot.flight.velocity[:2]) < 0.05
 
 
 @pytest.mark.parametrize(
@@ -133,12 +133,12 @@ def test_a_companion_that_was_restarted_begins_anew_after_a_second_of_silence():
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_field_that_is_not_finite_drops_the_message(autopilot, value):
     lab, companion = airborne(autopilot)
-    flown = len(lab.accepted)
+    flown = len(lab.autopilot.accepted)
     companion.setpoint(value, 0.0)
     companion.setpoint(0.2, value)
     companion.send(mavlink.MAVLink_command_long_message(1, 1, 400, 0, 0, 21196, value, 0, 0, 0, 0))
     companion.wait(0.05)
-    assert len(lab.accepted) == flown
+    assert len(lab.autopilot.accepted) == flown
     assert lab.armed
     assert lab.packet_filter.dropped["not finite"] == 3
 
@@ -146,12 +146,12 @@ def test_a_field_that_is_not_finite_drops_the_message(autopilot, value):
 @BOTH
 def test_what_is_meant_for_another_system_is_ignored(autopilot):
     lab, companion = airborne(autopilot)
-    flown = len(lab.accepted)
+    flown = len(lab.autopilot.accepted)
     companion.setpoint(0.5, 0.0, target=2)
     lab.receive(setpoint(companion.codec, component=200), companion.sender)
-    assert len(lab.accepted) == flown
+    assert len(lab.autopilot.accepted) == flown
     companion.setpoint(0.5, 0.0, target=1)
-    assert len(lab.accepted) == flown + 1
+    assert len(lab.autopilot.accepted) == flown + 1
 
 
 def test_a_wrong_checksum_is_dropped():

@@ -78,9 +78,9 @@ def test_what_is_written_counts():
     companion.take_off()
     companion.fly(1.5, 0.5, 0.0)
     companion.wait(1.8)
-    assert lab.true_velocity[0] > 0.4
+    assert lab.autopilot.flight.velocity[0] > 0.4
     companion.wait(1.2)
-    assert lab.true_velocity[0] < 0.1
+    assert lab.autopilot.flight.velocity[0] < 0.1
 
 
 @BOTH

@@ -35,7 +35,7 @@ def height(lab: ServedLab) -> float:
 
 
 def speed(lab: ServedLab) -> float:
-    return float(np.linalg.norm(lab.true_velocity))
+    return float(np.linalg.norm(lab.autopilot.flight.velocity))
 
 
 def ready_mode(companion: Companion) -> int:
@@ -82,7 +82,7 @@ def test_a_forced_arm_goes_past_the_checks_and_is_on_record(autopilot):
 def test_in_the_air_it_disarms_only_by_force_and_then_falls(autopilot):
     lab, companion = airborne(autopilot)
     assert companion.command(ARM, 0) == REFUSED[autopilot]
-    assert lab.motors_on
+    assert lab.autopilot.airborne
     assert companion.command(ARM, 0, FORCE) == ACCEPTED
     companion.wait(1.0)
     assert not lab.armed
@@ -111,12 +111,12 @@ def test_land_is_no_mode_to_arm_in(autopilot):
 @BOTH
 def test_modes_and_commands_that_it_does_not_know_are_refused(autopilot):
     lab, companion = new(autopilot)
-    mode = lab.mode
+    mode = lab.autopilot.mode.name
     assert companion.mode(99, 3) in (FAILED, DENIED)
     assert companion.mode(4.5) in (FAILED, DENIED)
     assert companion.command(SET_MODE, 0, 4) in (FAILED, DENIED)
     assert companion.command(31000) == UNSUPPORTED
-    assert lab.mode == mode
+    assert lab.autopilot.mode.name == mode
 
 
 @pytest.mark.parametrize(("mode", "custom"), [(0, 0), (2, 2), (4, 4), (5, 5), (9, 9)])
@@ -155,7 +155,7 @@ def test_px4_takes_offboard_only_after_a_second_of_setpoints_above_2_hz(rate, se
             companion.setpoint(0.0, 0.0)
             companion.wait(1 / rate, step=1 / rate)
     assert companion.mode(6) == answer
-    assert (lab.mode == "OFFBOARD") == (answer == 0)
+    assert (lab.autopilot.mode.name == "OFFBOARD") == (answer == 0)
 
 
 def test_px4_does_not_take_offboard_after_the_stream_has_ended():
@@ -163,7 +163,7 @@ def test_px4_does_not_take_offboard_after_the_stream_has_ended():
     companion.fly(2.0, 0.0, 0.0)
     companion.wait(0.6)
     assert companion.mode(6) == TEMPORARILY_REJECTED
-    assert lab.mode == "MANUAL"
+    assert lab.autopilot.mode.name == "MANUAL"
 
 
 def test_px4_does_not_count_setpoints_in_a_frame_that_it_does_not_fly():
@@ -176,9 +176,9 @@ def test_px4_does_not_count_setpoints_in_a_frame_that_it_does_not_fly():
 def test_setpoints_outside_its_guided_mode_are_ignored(autopilot):
     lab, companion = airborne(autopilot)
     assert (companion.mode(5) if autopilot == "ardupilot" else companion.mode(4, 3)) == ACCEPTED
-    flown, before = len(lab.accepted), lab.true_pose
+    flown, before = len(lab.autopilot.accepted), lab.true_pose
     companion.fly(3.0, 0.5, 0.5)
-    assert len(lab.accepted) == flown
+    assert len(lab.autopilot.accepted) == flown
     assert (lab.true_pose.position - before.position).norm() < 0.05
     assert abs(float(lab.true_pose.yaw - before.yaw)) < 0.02
 
@@ -186,10 +186,10 @@ def test_setpoints_outside_its_guided_mode_are_ignored(autopilot):
 @BOTH
 def test_setpoints_that_were_flown_are_on_record_in_our_frames(autopilot):
     lab, companion = airborne(autopilot)
-    flown = len(lab.accepted)
+    flown = len(lab.autopilot.accepted)
     companion.fly(0.5, 0.3, 0.2, 0.1, -0.05)
-    assert len(lab.accepted) - flown == 10
-    time, wanted = lab.accepted[-1]
+    assert len(lab.autopilot.accepted) - flown == 10
+    time, wanted = lab.autopilot.accepted[-1]
     assert time == pytest.approx(lab.time - 0.05)
     assert (wanted.forward, wanted.left, wanted.up, wanted.yaw_rate) == pytest.approx((0.3, -0.1, 0.05, -0.2))
 
@@ -209,7 +209,7 @@ def test_a_frame_that_ardupilot_does_not_know_makes_it_hold_without_a_word():
 def test_a_frame_that_px4_does_not_know_is_as_if_nothing_came():
     lab, companion = airborne("px4")
     companion.fly(1.0, 0.3, 0.0, frame=12)
-    assert lab.mode == "LAND"
+    assert lab.autopilot.mode.name == "LAND"
 
 
 def test_a_type_mask_without_velocity_makes_ardupilot_hold():
@@ -225,7 +225,7 @@ def test_a_yaw_rate_that_the_mask_ignores_does_not_turn_it():
     lab, companion = airborne("ardupilot")
     companion.fly(2.0, 0.3, 0.5, mask=0x0DC7)
     assert abs(float(lab.true_pose.yaw)) < 0.01
-    assert lab.true_velocity[0] == pytest.approx(0.3, abs=0.03)
+    assert lab.autopilot.flight.velocity[0] == pytest.approx(0.3, abs=0.03)
 
 
 def test_ardupilot_stops_after_guid_timeout_and_stays_in_guided():
@@ -238,8 +238,8 @@ def test_ardupilot_stops_after_guid_timeout_and_stays_in_guided():
     yaw = float(lab.true_pose.yaw)
     companion.wait(2.0)
     assert float(lab.true_pose.yaw) == pytest.approx(yaw, abs=0.02)
-    assert lab.mode == "GUIDED"
-    assert lab.motors_on
+    assert lab.autopilot.mode.name == "GUIDED"
+    assert lab.autopilot.airborne
 
 
 @pytest.mark.parametrize(("action", "mode"), [(4, "LAND"), (5, "LOITER"), (0, "POSCTL")])
@@ -247,9 +247,9 @@ def test_px4_does_what_com_obl_rc_act_says_after_com_of_loss_t(action, mode):
     lab, companion = airborne("px4", parameters={"COM_OBL_RC_ACT": action})
     companion.fly(1.0, 0.3, 0.0)
     companion.wait(0.45)
-    assert lab.mode == "OFFBOARD"
+    assert lab.autopilot.mode.name == "OFFBOARD"
     companion.wait(0.1)
-    assert lab.mode == mode
+    assert lab.autopilot.mode.name == mode
     companion.wait(8.0)
     assert lab.armed == (action != 4)
 
@@ -291,10 +291,10 @@ def test_px4_climbs_to_mis_takeoff_alt_and_goes_over_to_loiter():
     assert height(lab) < 0.12
     assert companion.command(ARM, 1) == ACCEPTED
     companion.wait(1.0)
-    assert lab.mode == "TAKEOFF"
+    assert lab.autopilot.mode.name == "TAKEOFF"
     assert companion.last("EXTENDED_SYS_STATE").landed_state == 3
     companion.wait(4.0)
-    assert lab.mode == "LOITER"
+    assert lab.autopilot.mode.name == "LOITER"
     assert height(lab) == pytest.approx(1.11, abs=0.05)
 
 
@@ -302,9 +302,9 @@ def test_without_the_heartbeat_that_ardupilot_listens_for_it_lands():
     lab, companion = airborne("ardupilot")
     companion.beating = False
     silent = lab.time
-    while lab.mode == "GUIDED" and lab.time < silent + 6:
+    while lab.autopilot.mode.name == "GUIDED" and lab.time < silent + 6:
         companion.fly(0.05, 0.0, 0.0)
-    assert lab.mode == "LAND"
+    assert lab.autopilot.mode.name == "LAND"
     assert 2.0 < lab.time - silent <= 3.1
     companion.wait(1.0)
     assert companion.last("HEARTBEAT").system_status == 5
@@ -317,7 +317,7 @@ def test_a_failsafe_that_is_off_or_listens_for_another_does_nothing(parameters):
     lab, companion = airborne("ardupilot", parameters=parameters)
     companion.beating = False
     companion.fly(6.0, 0.0, 0.0)
-    assert lab.mode == "GUIDED"
+    assert lab.autopilot.mode.name == "GUIDED"
 
 
 def test_a_pilot_in_loiter_is_not_landed_for_a_lost_companion():
@@ -325,7 +325,7 @@ def test_a_pilot_in_loiter_is_not_landed_for_a_lost_companion():
     companion.mode(5)
     companion.beating = False
     companion.wait(6.0)
-    assert lab.mode == "LOITER"
+    assert lab.autopilot.mode.name == "LOITER"
 
 
 @BOTH
@@ -334,7 +334,7 @@ def test_it_lands_by_itself_when_the_battery_is_nearly_empty(autopilot, level, l
     lab, companion = airborne(autopilot, faults=[LowBattery(11.0, level=level)])
     companion.fly(4.0, 0.0, 0.0)
     assert companion.last("SYS_STATUS").battery_remaining == level
-    assert (lab.mode == "LAND") == lands
+    assert (lab.autopilot.mode.name == "LAND") == lands
 
 
 @BOTH
@@ -354,8 +354,8 @@ def test_after_a_landing_it_disarms_itself(autopilot):
 def test_absurd_but_finite_setpoints_are_limited(autopilot, wanted):
     lab, companion = airborne(autopilot)
     companion.fly(1.0, wanted, wanted, wanted, -wanted)
-    assert np.linalg.norm(lab.true_velocity[:2]) < 1.6
-    assert lab.true_velocity[2] < 0.7
+    assert np.linalg.norm(lab.autopilot.flight.velocity[:2]) < 1.6
+    assert lab.autopilot.flight.velocity[2] < 0.7
     assert math.isfinite(height(lab))
     companion.land()
     assert not lab.armed

@@ -177,7 +177,8 @@ class Bridge:
         self._start = (float(start_xy[0]), float(start_xy[1]), float(start_yaw))
         self._simulation = simulation
         self._pending_faults = tuple(faults)
-        self._faults = FaultSchedule((), seed, POLL_SECONDS)
+        self.faults = FaultSchedule((), seed, POLL_SECONDS)
+        """What goes wrong, and when on the bridge's clock."""
         self._seed = seed
         self._ground_truth = GroundTruth(autopilot)
         self._world: Pose | None = None
@@ -185,8 +186,8 @@ class Bridge:
         self._newest: tuple[float, Pose] | None = None
         self._measured_at = -math.inf
         self._codec = Codec(stream=True)  # which also reads datagrams
-        self._mocap = MocapStream(frame, self._faults, (seed, 3))
-        self._camera = ServedCamera(layout, config, self, self._faults, seed)
+        self._mocap = MocapStream(frame, self.faults, (seed, 3))
+        self._camera = ServedCamera(layout, config, self, self.faults, seed)
         self._stopping = threading.Event()
         with ExitStack() as opened:
             self._senders = [opened.enter_context(closing(open_sender(*address))) for address in mocap]
@@ -205,10 +206,6 @@ class Bridge:
         pose = self._track.pose_at(time)
         assert pose is not None, "nothing is asked for before the drone has been seen"
         return Pose(pose.position[None].float(), pose.quaternion[None].float())
-
-    def inject(self, fault: Fault) -> None:
-        """Inject a fault; its start is a time of the bridge's clock."""
-        self._faults.add(fault)
 
     def take_over(self, *, stabilize: bool = False, brake: bool = False) -> None:
         """Let the safety pilot take over now."""
@@ -233,7 +230,7 @@ class Bridge:
                 streamed = (self._camera, self, self._video, self.config.image_latency, self._stopping, nullcontext())
                 threads = [threading.Thread(target=stream_camera, args=streamed, name="camera", daemon=True)]
                 if self._relayed is not None:
-                    relay = LinkRelay(*self._relayed, self._faults, self._clock, self._seed)
+                    relay = LinkRelay(*self._relayed, self.faults, self._clock, self._seed)
                     opened.callback(relay.close)
                     threads.append(threading.Thread(target=relay.run, args=[self._stopping], name="relay", daemon=True))
                 for thread in threads:
@@ -303,7 +300,7 @@ class Bridge:
                     recording.modes.append((now, *state))
                 if state[1]:
                     for fault in self._pending_faults:
-                        self._faults.add(replace(fault, start=fault.start + now))
+                        self.faults.add(replace(fault, start=fault.start + now))
                     self._pending_faults = ()
             case "AUTOPILOT_VERSION":
                 self.version = _version(message)
@@ -338,13 +335,13 @@ class Bridge:
         self._measure(now)
         assert self._station is not None
         self._station.tick(now, version_known=bool(self.version))
-        takeover = self._faults.trigger(Takeover, now)
+        takeover = self.faults.trigger(Takeover, now)
         if takeover is not None:
             self._station.take_over(stabilize=takeover.stabilize)
-        battery = self._faults.trigger(LowBattery, now)
+        battery = self.faults.trigger(LowBattery, now)
         if battery is not None:
             self._station.drain_battery(battery.level)
-        if self._faults.trigger(Reboot, now) is not None:
+        if self.faults.trigger(Reboot, now) is not None:
             self._station.reboot()
 
 

@@ -126,10 +126,8 @@ class SitlProcess:
         self.ports = sitl_ports(autopilot, instance)
         self.folder = Path(tempfile.mkdtemp(prefix="wordwing-bridge-"))
         try:
-            if autopilot == "ardupilot":
-                command, environment = _ardupilot(binary, self.folder, instance, parameters or {})
-            else:
-                command, environment = _px4(binary, self.folder, instance, parameters or {})
+            program = _ardupilot if autopilot == "ardupilot" else _px4
+            command, environment = program(binary, self.folder, instance, parameters or {})
             self._output = (self.folder / "output.txt").open("wb")
             self._process = subprocess.Popen(
                 command,

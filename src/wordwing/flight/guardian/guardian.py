@@ -19,7 +19,6 @@ from wordwing.flight.guardian.protocol import (
     FINAL,
     GROUND,
     Decision,
-    GuardianEvent,
     GuardianState,
     Hold,
     Land,
@@ -104,9 +103,7 @@ class Guardian:
         now: float = 0.0,
     ) -> None:
         self.limits, self.timeouts = limits or FlightLimits(), timeouts or Timeouts()
-        fence = fence or FenceMargins(
-            arena.margin, arena.side_margin, min(arena.margin, arena.side_margin) / 2, arena.half
-        )
+        fence = fence or FenceMargins(arena.margin, arena.side_margin, min(arena.margin, arena.side_margin) / 2)
         self.dry = dry
         self.phase = Phase.CONNECTING
         self.why = "waiting for an autopilot"
@@ -114,6 +111,8 @@ class Guardian:
         self.estimate = StateEstimate(arena)
         self._may_set_parameters = may_set_parameters
         self._out = Outbox(self.codec)
+        self.events = self._out.events
+        """What has happened: each change of phase with its reason, each command, each setpoint; may be cleared."""
         self._vehicle = VehicleStatus()
         self._watchdogs = Watchdogs(self.limits, self.timeouts, fence)
         self._setpoints = SetpointSender(Safety(self.limits, fence), self._out, now, dry=dry)
@@ -128,48 +127,41 @@ class Guardian:
         self._took_off_at = math.inf
         self._was_armed = self._rebooted = False
 
-    @property
-    def events(self) -> list[GuardianEvent]:
-        """What has happened: each change of phase with its reason, each command, each setpoint; may be cleared."""
-        return self._out.events
-
     def receive(self, message: Message, now: float) -> None:
         """Take in a message that `Codec.parse` has made of bytes from the link."""
-        parsed, vehicle, history = parse_message(message), self._vehicle, self.estimate.history
+        item, vehicle, history = parse_message(message), self._vehicle, self.estimate.history
         if (
-            parsed
-            and isinstance(parsed[0], VehicleHeartbeat)
-            and vehicle.identify(message.get_srcSystem(), message.get_srcComponent(), parsed[0])
+            isinstance(item, VehicleHeartbeat)
+            and vehicle.identify(message.get_srcSystem(), message.get_srcComponent(), item)
             and vehicle.stack is not None
             and vehicle.system is not None
         ):
             self._factory = self._setpoints.factory = MessageFactory(vehicle.stack, vehicle.system)
             self._preflight = PreflightRequests(self._factory)
             self._out.note("note", f"heard {vehicle.stack.name}, system {vehicle.system}", now)
-        if not vehicle.is_from(message):
+        if not vehicle.is_from(message) or item is None:
             return
-        for item in parsed:
-            vehicle.update(item, now)
-            match item:
-                case Position() | Attitude():
-                    history.update(item, now)
-                    if history.rebooted and not self._rebooted:
-                        self._release("the autopilot has been started anew", now)
-                case VehicleHeartbeat():
-                    self._check_heartbeat(now)
-                case ParameterValue() if self._preflight is not None:
-                    self._preflight.parameters.update(item)
-                case TimesyncReply():
-                    history.sync.add_reply(item.asked, item.boot, now)
-                case CommandAck() if item.command != REQUEST:
-                    self._out.note("told", f"answer {item.result} to command {item.command}", now)
-                    for sequence in (self._takeoff, self._landing):
-                        if sequence is not None:
-                            sequence.update(item, now)
-                case StatusText():
-                    self._out.note("told", item.text, now, severity=item.severity)
-                case InvalidMessage():
-                    history.note_jump(f"{item.name} held a number that no drone can have", now)
+        vehicle.update(item, now)
+        match item:
+            case Position() | Attitude():
+                history.update(item, now)
+                if history.rebooted and not self._rebooted:
+                    self._release("the autopilot has been started anew", now)
+            case VehicleHeartbeat():
+                self._check_heartbeat(now)
+            case ParameterValue() if self._preflight is not None:
+                self._preflight.parameters.update(item)
+            case TimesyncReply():
+                history.sync.add_reply(item.asked, item.boot, now)
+            case CommandAck() if item.command != REQUEST:
+                self._out.note("told", f"answer {item.result} to command {item.command}", now)
+                for sequence in (self._takeoff, self._landing):
+                    if sequence is not None:
+                        sequence.update(item, now)
+            case StatusText():
+                self._out.note("told", item.text, now, severity=item.severity)
+            case InvalidMessage():
+                history.note_jump(f"{item.name} held a number that no drone can have", now)
 
     def receive_mocap(self, time: float, position: Sequence[float], quaternion: Sequence[float], now: float) -> None:
         """Take in a pose that motion capture has measured, as the autopilot gets it.

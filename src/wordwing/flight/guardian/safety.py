@@ -184,10 +184,8 @@ class Safety:
     """What may be sent for what is wanted, tick by tick."""
 
     def __init__(self, limits: FlightLimits, fence: FenceMargins) -> None:
-        self.limits = limits
-        self.fence = fence
-        self._forward = 0.0
-        self._yaw_rate = 0.0
+        self.limits, self.fence = limits, fence
+        self._forward = self._yaw_rate = 0.0
         self._rest: tuple[float, float] | None = None  # where the drone came to rest, world frame
 
     def limit(self, forward: float, yaw_rate: float, motion: Motion, seconds: float) -> Vector:

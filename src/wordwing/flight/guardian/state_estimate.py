@@ -116,13 +116,9 @@ class MocapMonitor:
             return None
         return (newest[1][0] - before[0]) / MOMENT, (newest[1][1] - before[1]) / MOMENT
 
-    def rate(self, now: float) -> float:
-        """Poses a second, over the last second."""
-        return float(len(self._poses.since(now - 1.0)))
-
     def unready(self, now: float) -> list[str]:
         """What speaks against arming, in words."""
-        limits, age, rate = self.limits, self.age(now), self.rate(now)
+        limits, age, rate = self.limits, self.age(now), len(self._poses.since(now - 1.0))  # a second
         if math.isinf(age):
             return ["no motion capture has been heard (wordwing flight mocap sends it, --mocap says where to listen)"]
         reasons = failed(
@@ -232,11 +228,6 @@ class StateEstimate:
         time = self.history.newest_time()
         local = self.history.pose_at(time)
         return None if local is None else (time, self._numbers(local))
-
-    def pose_at(self, time: float) -> PlainPose | None:
-        """The pose in the world frame at a time of our clock within the last two seconds; None if unknown."""
-        local = self.history.pose_at(time)
-        return None if local is None else self._pose(local)
 
     def poses_since(self, time: float) -> list[tuple[float, tuple[float, ...]]]:
         """Times after `time`, and x, y, z, roll, pitch, yaw in the world frame then, oldest first."""

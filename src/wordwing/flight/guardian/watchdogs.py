@@ -98,9 +98,7 @@ class TickWatchdog:
     """Whether the guardian itself was late: a computer that is busy, stopped or asleep."""
 
     def __init__(self, timeouts: Timeouts, now: float) -> None:
-        self._timeouts = timeouts
-        self._ticked_at = now
-        self._woke_at = -math.inf
+        self._timeouts, self._ticked_at, self._woke_at = timeouts, now, -math.inf
 
     def tick(self, now: float) -> str | None:
         """To be asked at each tick; tells how long it was away, if that was too long."""

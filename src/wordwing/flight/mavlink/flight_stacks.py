@@ -110,8 +110,6 @@ class FlightStack:
     rates: dict[int, float]
     """Message ids that are asked for, and how often a second."""
     wanted: tuple[RequiredParameter, ...]
-    frame: int = BODY_NED
-    type_mask: int = VELOCITY_AND_YAW_RATE
 
     def mode_name(self, custom_mode: int) -> str:
         """A mode in words, also one that is not in the list."""

@@ -7,8 +7,6 @@ import struct
 from dataclasses import dataclass
 from functools import cached_property
 
-from wordwing.constants import ARENA_HALF
-
 MARGIN = 0.35
 """Metres that a real drone keeps from the fences at least: nearer, its hull and its overshoot do not fit."""
 
@@ -126,11 +124,6 @@ class ArenaFrame:
     """Where safety stops a drone that flies at a fence, metres before it."""
     side_margin: float = MARGIN
     """Where it stops a drone that flies along a fence, metres before it."""
-
-    @property
-    def half(self) -> float:
-        """Half the edge of the arena, metres."""
-        return ARENA_HALF
 
     @cached_property
     def _inverse(self) -> PlainPose:

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from wordwing.errors import WordwingError
-from wordwing.flight.mavlink.flight_stacks import OUR_COMPONENT, OUR_SYSTEM, FlightStack
+from wordwing.flight.mavlink.flight_stacks import (
+    BODY_NED,
+    OUR_COMPONENT,
+    OUR_SYSTEM,
+    VELOCITY_AND_YAW_RATE,
+    FlightStack,
+)
 from wordwing.flight.mavlink.geometry import to_ned
 from wordwing.flight.mavlink.signing import UNITS, Verifier
 
@@ -112,8 +118,8 @@ class MessageFactory:
             time_boot_ms=boot_ms % 2**32,
             target_system=self.system,
             target_component=self.component,
-            coordinate_frame=self.stack.frame,
-            type_mask=self.stack.type_mask,
+            coordinate_frame=BODY_NED,
+            type_mask=VELOCITY_AND_YAW_RATE,
             x=0.0,
             y=0.0,
             z=0.0,

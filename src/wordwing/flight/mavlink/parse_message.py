@@ -197,15 +197,15 @@ PREARM_BIT = 1 << 28
 """MAV_SYS_STATUS_PREARM_CHECK."""
 
 
-def parse_message(message: Message) -> list[ParsedMessage]:
-    """The records in a message; none for one that does not matter here."""
+def parse_message(message: Message) -> ParsedMessage | None:
+    """The record in a message; None for one that does not matter here."""
     name = message.get_type()
     parser = _PARSERS.get(name)
     if parser is None:
-        return []
+        return None
     if name in POSES and not all(abs(value) < ABSURD for value in _floats(message)):  # NaN is not, either
-        return [InvalidMessage(name)]
-    return list(parser(message))
+        return InvalidMessage(name)
+    return parser(message)
 
 
 def _floats(message: Message) -> Iterable[float]:
@@ -215,57 +215,53 @@ def _floats(message: Message) -> Iterable[float]:
             yield from value if isinstance(value, list | tuple) else (value,)
 
 
-def _odometry(m: Message) -> Iterable[ParsedMessage]:
+def _odometry(m: Message) -> Position | None:
     """Position and velocity; the attitude comes from ATTITUDE."""
     if m.frame_id != LOCAL_NED or m.child_frame_id != BODY_FRD:
-        return
+        return None
     velocity = rotate(tuple(m.q), (m.vx, m.vy, m.vz))
-    yield Position(m.time_usec / 1e6, to_ned((m.x, m.y, m.z)), to_ned(velocity))
+    return Position(m.time_usec / 1e6, to_ned((m.x, m.y, m.z)), to_ned(velocity))
 
 
 def _share(percent: int) -> float | None:
     return percent / 100 if 0 <= percent <= 100 else None
 
 
-def _sys_status(m: Message) -> Iterable[ParsedMessage]:
+def _sys_status(m: Message) -> SystemStatus:
     there = bool(m.onboard_control_sensors_present & PREARM_BIT)
     good = bool(m.onboard_control_sensors_health & PREARM_BIT)
-    yield SystemStatus(good if there else None, _share(m.battery_remaining))
+    return SystemStatus(good if there else None, _share(m.battery_remaining))
 
 
-def _answer(m: Message) -> Iterable[ParsedMessage]:
+def _answer(m: Message) -> CommandAck | None:
     # Older autopilots leave the addressee 0.
-    if m.target_system in (0, OUR_SYSTEM) and m.target_component in (0, OUR_COMPONENT):
-        yield CommandAck(m.command, m.result)
+    ours = m.target_system in (0, OUR_SYSTEM) and m.target_component in (0, OUR_COMPONENT)
+    return CommandAck(m.command, m.result) if ours else None
 
 
-_PARSERS: dict[str, Callable[[Message], Iterable[ParsedMessage]]] = {
-    "HEARTBEAT": lambda m: [
-        VehicleHeartbeat(m.type, m.autopilot, bool(m.base_mode & ARMED), m.custom_mode, m.system_status)
-    ],
-    "LOCAL_POSITION_NED": lambda m: [
-        Position(m.time_boot_ms / 1000, to_ned((m.x, m.y, m.z)), to_ned((m.vx, m.vy, m.vz)))
-    ],
-    "ATTITUDE": lambda m: [
-        Attitude(
-            m.time_boot_ms / 1000, to_ned((m.roll, m.pitch, m.yaw)), to_ned((m.rollspeed, m.pitchspeed, m.yawspeed))
-        )
-    ],
+_PARSERS: dict[str, Callable[[Message], ParsedMessage | None]] = {
+    "HEARTBEAT": lambda m: VehicleHeartbeat(
+        m.type, m.autopilot, bool(m.base_mode & ARMED), m.custom_mode, m.system_status
+    ),
+    "LOCAL_POSITION_NED": lambda m: Position(
+        m.time_boot_ms / 1000, to_ned((m.x, m.y, m.z)), to_ned((m.vx, m.vy, m.vz))
+    ),
+    "ATTITUDE": lambda m: Attitude(
+        m.time_boot_ms / 1000, to_ned((m.roll, m.pitch, m.yaw)), to_ned((m.rollspeed, m.pitchspeed, m.yawspeed))
+    ),
     "ODOMETRY": _odometry,
     "SYS_STATUS": _sys_status,
-    "BATTERY_STATUS": lambda m: [Battery(m.id, _share(m.battery_remaining))],
-    "EKF_STATUS_REPORT": lambda m: [Estimator(m.flags, m.pos_horiz_variance)],
-    "ESTIMATOR_STATUS": lambda m: [Estimator(m.flags, m.pos_horiz_ratio)],
-    "EXTENDED_SYS_STATE": lambda m: [LandedState(m.landed_state)],
-    "AUTOPILOT_VERSION": lambda m: [
-        Version(
-            bytes(m.flight_custom_version) == LAB,
-            ".".join(str(m.flight_sw_version >> shift & 0xFF) for shift in (24, 16, 8)),
-        )
-    ],
-    "GPS_GLOBAL_ORIGIN": lambda _m: [GlobalOrigin()],
-    "PARAM_VALUE": lambda m: [ParameterValue(m.param_id, m.param_value, m.param_type)],
+    "BATTERY_STATUS": lambda m: Battery(m.id, _share(m.battery_remaining)),
+    "EKF_STATUS_REPORT": lambda m: Estimator(m.flags, m.pos_horiz_variance),
+    "ESTIMATOR_STATUS": lambda m: Estimator(m.flags, m.pos_horiz_ratio),
+    "EXTENDED_SYS_STATE": lambda m: LandedState(m.landed_state),
+    "AUTOPILOT_VERSION": lambda m: Version(
+        bytes(m.flight_custom_version) == LAB,
+        ".".join(str(m.flight_sw_version >> shift & 0xFF) for shift in (24, 16, 8)),
+    ),
+    "GPS_GLOBAL_ORIGIN": lambda _m: GlobalOrigin(),
+    "PARAM_VALUE": lambda m: ParameterValue(m.param_id, m.param_value, m.param_type),
     "COMMAND_ACK": _answer,
-    "TIMESYNC": lambda m: [TimesyncReply(m.ts1 / 1e9, m.tc1 / 1e9)] if m.tc1 > 0 else [],  # 0 asks
-    "STATUSTEXT": lambda m: [StatusText(m.severity, m.text)],
+    "TIMESYNC": lambda m: TimesyncReply(m.ts1 / 1e9, m.tc1 / 1e9) if m.tc1 > 0 else None,  # 0 asks
+    "STATUSTEXT": lambda m: StatusText(m.severity, m.text),
 }

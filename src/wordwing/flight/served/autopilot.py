@@ -69,6 +69,7 @@ class ServedAutopilot:
         self.texts: deque[tuple[int, str]] = deque()
         """Severities and texts of STATUSTEXT messages to send."""
         self.accepted: list[tuple[float, VelocitySetpoint]] = []
+        """Times and setpoints that it has really flown, before its own limits."""
         self.refusal: RefusedArming | None = None
         """The injected fault because of which it refuses to arm."""
         self.battery = 100.0
@@ -379,11 +380,10 @@ class ServedAutopilot:
             # PX4 takes off in OFFBOARD when told to climb; ArduPilot stays down until NAV_TAKEOFF.
             if px4 and self.mode.kind == "guided" and self._setpoint is not None and self._setpoint.up > 0.05:
                 self.flight.start_motors()
-            elif self.landing:
-                patience = self.parameters["COM_DISARM_LAND"] if px4 else 0.0
-                if self.time - self._idle_since >= patience:
-                    self._disarm()
-            elif self.time - self._idle_since >= self.parameters["COM_DISARM_PRFLT" if px4 else "DISARM_DELAY"]:
+                return
+            landed = self.parameters["COM_DISARM_LAND"] if px4 else 0.0
+            unflown = self.parameters["COM_DISARM_PRFLT" if px4 else "DISARM_DELAY"]
+            if self.time - self._idle_since >= (landed if self.landing else unflown):
                 self._disarm()
 
     def _disarm(self) -> None:

@@ -175,15 +175,11 @@ class VideoServer:
             size: Width and height of the images.
         """
         self._size = size
-        self._clients: list[_Client] = []
+        self.clients: list[_Client] = []
+        """Who is connected."""
         self._listener = bind_socket(host, port, "TCP", "--video")
         self._listener.listen(MAX_CLIENTS)
         self.port: int = self._listener.getsockname()[1]
-
-    @property
-    def has_clients(self) -> bool:
-        """Whether a client is connected."""
-        return bool(self._clients)
 
     def accept_client(self) -> None:
         """Accept a waiting client, if any; too many are refused."""
@@ -191,10 +187,10 @@ class VideoServer:
             connection, _address = self._listener.accept()
         except OSError:  # nobody
             return
-        if len(self._clients) >= MAX_CLIENTS:
+        if len(self.clients) >= MAX_CLIENTS:
             connection.close()
         else:
-            self._clients.append(_Client(connection, self._size))
+            self.clients.append(_Client(connection, self._size))
 
     def send(self, image: NDArray[np.uint8], time: float) -> None:
         """Send an image.
@@ -203,19 +199,19 @@ class VideoServer:
             image: [H, W, 3] RGB.
             time: When its shutter closed, lab time.
         """
-        for client in self._clients:
+        for client in self.clients:
             frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(image), format="rgb24")
             frame.pts, frame.time_base = round(time / TIME_BASE), TIME_BASE
             client.send(frame)
             if client.gone:
                 client.close()
-        self._clients = [client for client in self._clients if not client.gone]
+        self.clients = [client for client in self.clients if not client.gone]
 
     def close(self) -> None:
         """Disconnect all clients."""
-        for client in self._clients:
+        for client in self.clients:
             client.close()
-        self._clients = []
+        self.clients = []
         self._listener.close()
 
 
@@ -242,7 +238,7 @@ def stream_camera(
     last_time, next_time = -1.0, 0.0
     while not stopping.wait(0.005 / speed):
         video.accept_client()
-        if mount.time < next_time or not video.has_clients:
+        if mount.time < next_time or not video.clients:
             continue
         next_time = max(next_time + 1 / RATE, mount.time)
         with lock:

@@ -62,7 +62,7 @@ class MocapStream:
         position = pose.position.numpy() + self._position_noise * self._rng.standard_normal(3)
         position[:2] += self._faults.measured_offset(time)
         tilt = quaternion_from_euler(*torch.from_numpy(self._attitude_noise * self._rng.standard_normal(3)))
-        local = self._frame.local(Pose(torch.from_numpy(position), pose.quaternion))
+        local = self._frame.frame @ Pose(torch.from_numpy(position), pose.quaternion)
         (x, y, z), (a, b, c, d) = local.position.tolist(), quaternion_multiply(local.quaternion, tilt).tolist()
         self._last = MocapSample(time, (x, y, z), (a, b, c, d))
         return self._last
@@ -77,9 +77,7 @@ class MocapStream:
 
     def take(self) -> list[MocapSample]:
         """All queued poses since the last call, oldest first."""
-        poses = list(self._queue)
-        self._queue.clear()
-        return poses
+        return [self._queue.popleft() for _ in range(len(self._queue))]
 
 
 def open_sender(host: str, port: int) -> UdpClient:

@@ -59,9 +59,7 @@ class LabServer:
             mocap: To which UDP port of the companion's machine the poses of motion capture are sent.
             speed: Seconds of lab time in a second.
         """
-        self.lab = lab
-        self.speed = speed
-        self.mocap = mocap
+        self.lab, self.speed, self.mocap = lab, speed, mocap
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._socket = bind_socket(host, port, "UDP", "--port")

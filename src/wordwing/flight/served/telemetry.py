@@ -79,7 +79,8 @@ class Telemetry:
         self._rng = np.random.default_rng([seed, 14])
         self._height_bias = MOST_HEIGHT_BIAS * self._rng.random()
         self._variance = 0.0
-        self._makers: dict[int, Callable[[], Any | None]] = {
+        ardupilot = autopilot.profile.name == "ardupilot"
+        self._makers: dict[int, Callable[[], Any]] = {
             mavlink.MAVLINK_MSG_ID_HEARTBEAT: self._heartbeat,
             mavlink.MAVLINK_MSG_ID_SYS_STATUS: self._sys_status,
             mavlink.MAVLINK_MSG_ID_BATTERY_STATUS: self._battery_status,
@@ -88,11 +89,12 @@ class Telemetry:
             mavlink.MAVLINK_MSG_ID_EXTENDED_SYS_STATE: self._extended_sys_state,
             mavlink.MAVLINK_MSG_ID_ODOMETRY: self._odometry,
             mavlink.MAVLINK_MSG_ID_AUTOPILOT_VERSION: self._autopilot_version,
+            **(
+                {mavlink.MAVLINK_MSG_ID_EKF_STATUS_REPORT: self._ekf_status}
+                if ardupilot
+                else {mavlink.MAVLINK_MSG_ID_ESTIMATOR_STATUS: self._estimator_status}
+            ),
         }
-        if autopilot.profile.name == "ardupilot":
-            self._makers[mavlink.MAVLINK_MSG_ID_EKF_STATUS_REPORT] = self._ekf_status
-        else:
-            self._makers[mavlink.MAVLINK_MSG_ID_ESTIMATOR_STATUS] = self._estimator_status
         self.reset()
 
     def reset(self) -> None:
@@ -243,13 +245,13 @@ class Telemetry:
         position += self._config.position_noise * self._rng.standard_normal(3)
         position[:2] += self._faults.estimate_offset(now)
         position[2] += self._height_bias
-        return self._arena.local(Pose(torch.from_numpy(position), torch.from_numpy(quaternion))).position
+        return (self._arena.frame @ Pose(torch.from_numpy(position), torch.from_numpy(quaternion))).position
 
     def _quaternion(self) -> Tensor:
         """[4] body (x forward, y left, z up) to local frame with z up."""
         position, quaternion = self._autopilot.flight.pose_at(self._measured_at)
         angles = torch.from_numpy(self._config.attitude_noise * self._rng.standard_normal(3))
-        pose = self._arena.local(Pose(torch.from_numpy(position), torch.from_numpy(quaternion)))
+        pose = self._arena.frame @ Pose(torch.from_numpy(position), torch.from_numpy(quaternion))
         return quaternion_multiply(pose.quaternion, quaternion_from_euler(*angles))
 
     def _velocity(self) -> Tensor:

@@ -72,7 +72,7 @@ TRIES = 50
 
 def sample_start(layout: Layout, corpus: Corpus, rng: np.random.Generator) -> Task:
     """Draw a task whose start is far enough from the fences for a flight over MAVLink."""
-    reach = LOCAL_FRAME.half - max(LOCAL_FRAME.margin, LOCAL_FRAME.side_margin) - START_MARGIN
+    reach = ARENA_HALF - max(LOCAL_FRAME.margin, LOCAL_FRAME.side_margin) - START_MARGIN
     for _try in range(TRIES):
         task = sample_task_in(layout, corpus, rng)
         if max(map(abs, task.start_xy)) <= reach:
@@ -215,29 +215,9 @@ class ServedLab:
         return Pose(torch.tensor(position[None]).float(), torch.tensor(quaternion[None]).float())
 
     @property
-    def true_velocity(self) -> NDArray[np.float64]:
-        """[3] m/s, world frame."""
-        return self._flight.velocity
-
-    @property
     def armed(self) -> bool:
         """Whether it is armed."""
         return self.autopilot.armed
-
-    @property
-    def mode(self) -> str:
-        """The name of its mode, as its autopilot calls it."""
-        return self.autopilot.mode.name
-
-    @property
-    def motors_on(self) -> bool:
-        """Whether the motors carry it, or at least try to."""
-        return self._flight.motors_on
-
-    @property
-    def accepted(self) -> list[tuple[float, VelocitySetpoint]]:
-        """Times and setpoints that it has really flown, before its own limits."""
-        return self.autopilot.accepted
 
     def _tick(self) -> None:
         autopilot, faults, time = self.autopilot, self._faults, self.time

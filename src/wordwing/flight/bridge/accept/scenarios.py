@@ -327,7 +327,7 @@ class MocapFaultFlight:
         trial.wait_for_flight()
         trial.wait("full speed", lambda: self._at_full_speed(trial), 10.0)
         begin, at = trial.mark(), trial.point
-        trial.bridge.inject(self.fault(begin))
+        trial.bridge.faults.add(self.fault(begin))
         trial.wait("the drone is disarmed", lambda: trial.disarmed_at(begin) is not None, 90.0)
         why = next(
             (e.values["text"] for e in trial.events() if e.kind == "phase" and "landing" in e.values["text"]), ""
@@ -393,11 +393,13 @@ SCENARIOS: tuple[Scenario, ...] = (
         parameters={"MAV_GCS_SYSID_HI": 255},
         only="ardupilot",
     ),
-    lands_after("camera-frozen", "camera frozen", lambda trial, now: trial.bridge.inject(FrozenCamera(now)), 1.5, 6.0),
+    lands_after(
+        "camera-frozen", "camera frozen", lambda trial, now: trial.bridge.faults.add(FrozenCamera(now)), 1.5, 6.0
+    ),
     lands_after(
         "camera-silent",
         "camera silent",
-        lambda trial, now: trial.bridge.inject(FrozenCamera(now, still=False)),
+        lambda trial, now: trial.bridge.faults.add(FrozenCamera(now, still=False)),
         1.5,
         6.0,
     ),
