@@ -13,6 +13,8 @@ import tyro
 
 from wordwing.commands.common import bar, check_seed, track
 from wordwing.errors import WordwingError
+from wordwing.files import write_text
+from wordwing.language.authors import author
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -108,8 +110,6 @@ def plain_console() -> Console:
 
 
 def _write(path: Path, document: Any) -> None:
-    from wordwing.files import write_text
-
     write_text(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     print(path)
 
@@ -127,8 +127,6 @@ def plain_table(title: str, columns: Iterable[str], left: int = 1) -> Table:
 
 
 def _show(statistics: Statistics, console: Console) -> None:
-    from wordwing.language.authors import author
-
     console.print(f"\n{statistics.source}  {statistics.folder}", style="bold")
     console.print(f"Sentences {author(statistics.text).how}.\n")
     console.print(_sizes(statistics), *_facts(statistics), sep="\n")

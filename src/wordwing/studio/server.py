@@ -27,8 +27,7 @@ from wordwing.studio.messages import MAX_MESSAGE, MalformedError, read_link, rea
 from wordwing.studio.resources import MAX_FLYING, NamedPolicies, Resources, WorkerPool
 from wordwing.studio.sessions import GoneError, Session
 from wordwing.studio.videos import QueueFullError, VideoJob, VideoQueue
-from wordwing.web.limits import Bucket, Limits
-from wordwing.web.security import MAX_BODY, Guard, HostNames, is_loopback, where
+from wordwing.web.security import MAX_BODY, Bucket, Guard, HostNames, Limits, is_loopback, where
 from wordwing.web.serving import PATIENCE, Guarded, add_static, body, missing, server_of
 from wordwing.world.layout import Layout
 

@@ -125,8 +125,7 @@ def create_study(
     # The order of numbers is the order of practice; among items it must tell nothing.
     numbers: dict[tuple[str, str], int] = {key: number for number, key in enumerate(facts, start=1)}
     places = np.random.default_rng([made.settings.seed, 1]).permutation(len(made.items)).tolist()
-    for place, episode in zip(places, made.items, strict=True):
-        numbers[_key(episode)] = len(facts) + 1 + place
+    numbers |= {_key(episode): len(facts) + 1 + place for place, episode in zip(places, made.items, strict=True)}
     by_instruction: dict[str, list[Execution]] = defaultdict(list)
     for episode in [*(entry for entry, _practice in made.practice), *made.items]:
         by_instruction[episode.provenance.id].append(episode)

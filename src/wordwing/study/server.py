@@ -38,8 +38,7 @@ from wordwing.study.store import (
     UnpractisedError,
     token_hash,
 )
-from wordwing.web.limits import Bucket, Limits
-from wordwing.web.security import Guard, HostNames, Scope, is_loopback, same
+from wordwing.web.security import Bucket, Guard, HostNames, Limits, Scope, is_loopback, same
 from wordwing.web.serving import Guarded, add_static, body, missing, refused, server_of
 
 STATIC = Path(__file__).parent / "static"
@@ -52,7 +51,7 @@ MAX_REQUESTS = 400
 
 TYPES: dict[Media, str] = {"video": "video/mp4", "still": "image/webp", "legend": "image/webp"}
 
-STATES = {
+STATES: dict[type[Exception], str] = {
     EnoughRatersError: "full",
     UnpractisedError: "unpractised",
     FinishedError: "finished",
@@ -101,8 +100,8 @@ def application(service: Service) -> FastAPI:
     """The page and what it asks for; everything passes through the guard."""
     app = Guarded(redirect_slashes=False)
     app.add_exception_handler(WordwingError, _explained)
-    app.add_exception_handler(HTTPException, _uniform)
-    app.add_exception_handler(RequestValidationError, _uniform)
+    app.add_exception_handler(HTTPException, missing)
+    app.add_exception_handler(RequestValidationError, missing)
     add_static(app, STATIC)
     raters = service.study.rater_hashes()
     _add_arrival(app, service, raters)
@@ -280,12 +279,7 @@ def _explained(_request: Request, error: Exception) -> Response:
         return missing()
     if isinstance(error, _MalformedError):
         return refused(str(error))
-    for kind, state in STATES.items():
-        if isinstance(error, kind):
-            return JSONResponse({"state": state, "message": str(error)}, 409)
+    if type(error) in STATES:
+        return JSONResponse({"state": STATES[type(error)], "message": str(error)}, 409)
     # Other sentences are for the operator of the study: they name files.
     return JSONResponse({"message": "the study cannot be used just now; try again in a minute"}, 503)
-
-
-def _uniform(_request: Request, _error: Exception) -> Response:
-    return missing()

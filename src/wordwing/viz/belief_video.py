@@ -106,10 +106,11 @@ def belief_frames(
         frame = canvas.copy()
         draw = ImageDraw.Draw(frame)
         draw.text((SIZE[0] - 20, 8), clock(flight, index), INK, font(24), anchor="ra")
-        camera = Image.fromarray(flight.images[0][index])
-        frame.paste(camera.resize(CAMERA.size, Image.Resampling.BICUBIC), CAMERA.corner)
-        features = Image.fromarray(painter.features(belief))
-        frame.paste(features.resize(FEATURES.size, Image.Resampling.NEAREST), FEATURES.corner)
+        for box, pixels, how in (
+            (CAMERA, flight.images[0][index], Image.Resampling.BICUBIC),
+            (FEATURES, painter.features(belief), Image.Resampling.NEAREST),
+        ):
+            frame.paste(Image.fromarray(pixels).resize(box.size, how), box.corner)
         for box, image in (
             (WORLD, lit(from_above, flight.path[index], yaw)),
             (MEMORY, Image.fromarray(painter.memory(belief))),
