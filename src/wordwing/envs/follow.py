@@ -256,8 +256,7 @@ class FollowVectorEnv(VectorEnv[dict[str, Any], NDArray[np.float32], NDArray[Any
             self.current_tasks[world] = task
             self._instructions[world] = task.instruction
             self._goal[world] = task.gold_path[-1]
-        layouts = [task.layout for task in tasks]
-        return self.simulator.reset(layouts, start_poses(tasks), torch.tensor(worlds))
+        return self.simulator.reset([task.layout for task in tasks], start_poses(tasks), torch.tensor(worlds))
 
     def _next_task(self, world: int) -> Task:
         """The task of a world's seed and episode."""
@@ -417,12 +416,10 @@ class FollowEnv(gym.Env[dict[str, Any], NDArray[np.float32]]):
         action: NDArray[np.float32],
     ) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Fly one control period of 0.3 s."""
-        batch = self._worlds.step(np.asarray(action)[None])
-        observations, rewards, terminated, truncated, infos = batch
+        observations, rewards, terminated, truncated, infos = self._worlds.step(np.asarray(action)[None])
         # Gymnasium's batched infos have a mask "_key" beside each "key".
         info = {key: value.item() for key, value in infos.items() if not key.startswith("_")}
-        observation = single(observations, 0)
-        return observation, float(rewards[0]), bool(terminated[0]), bool(truncated[0]), info
+        return single(observations, 0), float(rewards[0]), bool(terminated[0]), bool(truncated[0]), info
 
     def render(self) -> NDArray[np.uint8] | None:
         """The world from above [300, 300, 3], x up and y left, with the drone and its path."""

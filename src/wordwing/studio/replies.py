@@ -6,6 +6,7 @@ import base64
 import json
 import math
 import struct
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -103,9 +104,7 @@ def words_json(text: str, vocabulary: Vocabulary, layout: Layout | None) -> dict
 
     Places are counted in UTF-16 code units, as JavaScript counts the characters of a string.
     """
-    units = [0]
-    for letter in text:
-        units.append(units[-1] + (2 if ord(letter) > 0xFFFF else 1))
+    units = list(accumulate((2 if ord(letter) > 0xFFFF else 1 for letter in text), initial=0))
     marked = list(
         dict.fromkeys((units[mark.begin], units[mark.end], mark.meant) for mark in word_issues(text, vocabulary))
     )

@@ -134,8 +134,10 @@ def create_study(
     killed = "a process that drew flights was killed, perhaps because memory ran out; try --processes 1"
     with replacing(out) as temporary:
         with new_database(temporary, out) as connection:
-            settings = [(key, json.dumps(value)) for key, value in asdict(made.settings).items()]
-            connection.executemany("INSERT INTO settings VALUES (?, ?)", settings)
+            connection.executemany(
+                "INSERT INTO settings VALUES (?, ?)",
+                [(key, json.dumps(value)) for key, value in asdict(made.settings).items()],
+            )
             for flown, (sheet, videos) in shared(draw_flights, list(by_instruction.values()), processes, killed):
                 number = order[flown[0].provenance.id]
                 connection.execute(
@@ -146,8 +148,10 @@ def create_study(
                     key = _key(episode)
                     known = json.dumps(asdict(facts[key])) if key in facts else None
                     poses = json.dumps(pose_rows(episode).tolist())
-                    row = (numbers[key], secrets.token_hex(TOKEN_BYTES), number, key[0], known, poses)
-                    connection.execute("INSERT INTO items VALUES (?, ?, ?, ?, ?, ?)", row)
+                    connection.execute(
+                        "INSERT INTO items VALUES (?, ?, ?, ?, ?, ?)",
+                        (numbers[key], secrets.token_hex(TOKEN_BYTES), number, key[0], known, poses),
+                    )
                     connection.execute("INSERT INTO films VALUES (?, ?, ?)", (numbers[key], video, still))
                 tick(len(flown))
         check_new(out)

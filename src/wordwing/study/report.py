@@ -217,8 +217,13 @@ def _score_table(found: Findings) -> Table:
         "The paper does not report efficiency, since many workers took correct behavior for efficient behavior.",
     )
     columns = ("system, question", "n", "mean", *(str(score) for score in SCALE))
-    sections = tuple(Section(group.title, tuple(rows(group))) for group in found.groups)
-    return Table("scores", "Scores given by people", notes, columns, sections)
+    return Table(
+        "scores",
+        "Scores given by people",
+        notes,
+        columns,
+        tuple(Section(group.title, tuple(rows(group))) for group in found.groups),
+    )
 
 
 def _test_table(found: Findings) -> Table:

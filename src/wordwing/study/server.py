@@ -39,7 +39,7 @@ from wordwing.study.store import (
     token_hash,
 )
 from wordwing.web.security import Bucket, Guard, HostNames, Limits, Scope, is_loopback, same
-from wordwing.web.serving import Guarded, add_static, body, missing, refused, server_of
+from wordwing.web.serving import Guarded, add_static, body, missing, server_of
 
 STATIC = Path(__file__).parent / "static"
 
@@ -265,12 +265,11 @@ def _bearer(header: str) -> str:
 async def _json(request: Request) -> object:
     """What was sent."""
     try:
-        sent: object = json.loads((await body(request, MAX_BODY)).decode())
+        return json.loads((await body(request, MAX_BODY)).decode())
     except (ValueError, RecursionError):
         raise _MalformedError("this is not JSON") from None
     except WordwingError as error:
         raise _MalformedError(str(error)) from None
-    return sent
 
 
 def _explained(_request: Request, error: Exception) -> Response:
@@ -278,7 +277,7 @@ def _explained(_request: Request, error: Exception) -> Response:
     if isinstance(error, UnknownRaterError | UnknownItemError):
         return missing()
     if isinstance(error, _MalformedError):
-        return refused(str(error))
+        return JSONResponse({"message": str(error)}, 400)
     if type(error) in STATES:
         return JSONResponse({"state": STATES[type(error)], "message": str(error)}, 409)
     # Other sentences are for the operator of the study: they name files.

@@ -213,8 +213,7 @@ class Study:
             if done.rated < done.items:
                 raise UnfinishedError(f"{done.items - done.rated} of {done.items} items have not been rated yet")
             if rater["finished"] is None:
-                now = self._now()
-                connection.execute("UPDATE raters SET finished = ? WHERE number = ?", (now, rater["number"]))
+                connection.execute("UPDATE raters SET finished = ? WHERE number = ?", (self._now(), rater["number"]))
 
     def import_ratings(self, rows: Sequence[tuple[str, bytes, str, Answers]]) -> int:
         """Add judgements from elsewhere, all of them or, if one cannot be, none.
@@ -422,8 +421,7 @@ def choose_items(pending: Sequence[PendingItem], most: int | None, rng: np.rando
     """
     instructions = sorted({item.instruction for item in pending})
     rank = dict(zip(instructions, rng.permutation(len(instructions)).tolist(), strict=True))
-    chosen = sorted(pending, key=lambda item: (item.assigned, rank[item.instruction], item.number))
-    return chosen[:most]
+    return sorted(pending, key=lambda item: (item.assigned, rank[item.instruction], item.number))[:most]
 
 
 def separate(items: Sequence[PendingItem], rng: np.random.Generator) -> list[PendingItem]:

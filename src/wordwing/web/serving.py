@@ -117,11 +117,6 @@ def missing(*_: object) -> Response:
     return JSONResponse({"message": "there is no such thing here"}, 404)
 
 
-def refused(message: str) -> Response:
-    """The answer to what makes no sense."""
-    return JSONResponse({"message": message}, 400)
-
-
 class LimitedProtocol(H11Protocol):
     """A connection to a browser, until it is closed or becomes a WebSocket."""
 

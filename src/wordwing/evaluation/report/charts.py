@@ -361,8 +361,7 @@ def distance_chart(flights: pd.DataFrame) -> str:
         distances = {system: found["distance"].tolist() for system, found in own.groupby("system", sort=False)}
         for system in filter(distances.__contains__, systems):
             colour, style = looks[system]
-            shares = 100 * shares_within(distances[system], reaches)
-            axes.plot(reaches, shares, style, color=shade(colour), linewidth=1.6)
+            axes.plot(reaches, 100 * shares_within(distances[system], reaches), style, color=shade(colour), lw=1.6)
         axes.grid(axis="y")
         axes.set_title(f"{segments_title(count)}, n = {_span([*map(len, distances.values())])}", pad=14)
         axes.set(xlim=(0, FARTHEST), ylim=(0, 102), xlabel="distance from the goal at rest, m")
@@ -447,8 +446,7 @@ def _legend_marker(label: str, colour: Colour, marker: str, full: bool = True) -
 def _likert(axes: Axes, row: int, shares: NDArray[np.float64]) -> None:
     """One system's bar, and its mean score at the right."""
     left = -100 * (shares[0] + shares[1] + shares[2] / 2)
-    for score, share in enumerate(100 * shares):
-        colour = LIKERT[score]
+    for score, (colour, share) in enumerate(zip(LIKERT, 100 * shares, strict=True)):
         axes.barh(row, share, 0.62, left, color=shade(colour), edgecolor="white", linewidth=0.5)
         if share >= 9:
             ink = "white" if score in (0, 4) else "0.1"

@@ -398,8 +398,7 @@ def _text(row: Any) -> str:
 
 
 def _number(value: float, decimals: int, signed: bool = False) -> str:
-    text = f"{value:+z.{decimals}f}" if signed else f"{value:z.{decimals}f}"
-    return text.replace("-", "−")
+    return f"{value:{'+' * signed}z.{decimals}f}".replace("-", "−")
 
 
 def _caveat(origins: Sequence[Origin], papers: bool) -> str:

@@ -176,8 +176,7 @@ def summarise(flights: pd.DataFrame) -> Summary:
     by_origin = {Origin(*key): own for key, own in flights.groupby([*Origin._fields])}
     rows = [row for origin in ordered_origins(by_origin) for row in _estimates(origin, by_origin[origin])]
     columns = [*GROUP, "kind", "system", "minus", "metric", *Estimate._fields]
-    table = pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(("mean", "low", "high"), float))
-    return Summary(table)
+    return Summary(pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(("mean", "low", "high"), float)))
 
 
 def _estimates(origin: Origin, flights: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
