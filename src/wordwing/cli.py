@@ -1,7 +1,5 @@
 """The `wordwing` command: parse, run, and turn every mistake into one sentence."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os

@@ -1,7 +1,5 @@
 """Where to compute."""
 
-from __future__ import annotations
-
 import platform
 import warnings
 from collections.abc import Callable

@@ -5,8 +5,6 @@ r² = x² + y², moved by (2p₁xy + p₂(r² + 2x²), p₁(r² + 2y²) + 2p₂x
 In that formula x is right and y down, as OpenCV has it; rays here are (left, up), which turns the signs of p₁ and p₂.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field, replace
 

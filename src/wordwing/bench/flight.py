@@ -1,7 +1,5 @@
 """How fast and how evenly a flight over MAVLink runs on this machine: the lab, the guardian and the policy at once."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """How fast both processes learn, each alone and both on one device; `wordwing bench learn`."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import queue

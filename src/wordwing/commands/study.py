@@ -1,7 +1,5 @@
 """`wordwing study`: people judge flights; made from evaluations, reported as the paper does."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Instruction following as Gymnasium environments: N worlds in one batched simulator, or one drone."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

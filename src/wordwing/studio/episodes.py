@@ -1,7 +1,5 @@
 """Episodes that people asked to keep: files with names that nobody can guess, deleted after their time."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

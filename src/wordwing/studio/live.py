@@ -1,7 +1,5 @@
 """One drone that is flown decision by decision, while somebody watches: a `Runner` that waits between two steps."""
 
-from __future__ import annotations
-
 import gc
 import threading
 from dataclasses import dataclass, replace

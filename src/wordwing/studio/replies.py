@@ -1,7 +1,5 @@
 """What the page is sent: the world, words that a policy does not know, and every decision as a binary message."""
 
-from __future__ import annotations
-
 import base64
 import json
 import math

@@ -1,7 +1,5 @@
 """The studio as a web application: the routes of its protocol, and the server that runs it."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json

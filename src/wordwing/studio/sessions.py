@@ -1,7 +1,5 @@
 """What a page does: its drones, whose turn it is to decide, and what the buttons do."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

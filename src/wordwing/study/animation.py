@@ -4,8 +4,6 @@ As in the paper the world is drawn in its `sim` look wherever the flight was flo
 names. The demonstration is not shown. The same flight gives the same bytes.
 """
 
-from __future__ import annotations
-
 import math
 import tempfile
 from collections.abc import Iterator

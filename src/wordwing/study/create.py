@@ -1,7 +1,5 @@
 """Making a study from saved flights."""
 
-from __future__ import annotations
-
 import json
 import secrets
 from collections import defaultdict

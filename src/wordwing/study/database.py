@@ -4,8 +4,6 @@ A connection is opened for each piece of work and closed after it, so any number
 study, and when nobody uses it it is one file that can be copied.
 """
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ A batch is an HTML template for a project's design layout and a CSV file with a 
 the template's variables. The results are the CSV file that "Download CSV" gives.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import hmac

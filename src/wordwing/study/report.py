@@ -6,8 +6,6 @@ ratings.csv                every judgement; raters are numbers
 charts/*.svg               how often each score was given
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass

@@ -4,8 +4,6 @@ A rater's secret comes in a header, from the part of the address that browsers d
 referrers hold it, and no cookie is set. Nothing that is sent tells who flew or what an object is called.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

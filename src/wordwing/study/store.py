@@ -4,8 +4,6 @@ Nothing that a page is given tells which system flew or what an object is called
 nothing about them is kept but what they answered and when.
 """
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 import sqlite3

@@ -1,7 +1,5 @@
 """Videos of flights: the drone from above, what it sees, what it does, the words it was given."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence

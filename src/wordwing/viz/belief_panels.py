@@ -1,7 +1,5 @@
 """What stands around the maps of a belief video: headings, words, scales, a legend, curves over time."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

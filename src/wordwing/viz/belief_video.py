@@ -4,8 +4,6 @@ They follow the paper's figure of intermediate representations. All maps lie as 
 whatever frame the policy keeps them in.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sheets of images: what landmarks and worlds look like to the drone and from above, and what datasets say."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial

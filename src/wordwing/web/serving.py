@@ -5,8 +5,6 @@ nothing of an answer is read, it is closed. Connections that only wait have a li
 waited longest makes room for the next.
 """
 
-from __future__ import annotations
-
 import asyncio
 import mimetypes
 import signal

@@ -1,7 +1,5 @@
 """The model card of a policy that is passed on: how it was made, what was measured, what it understands, its limits."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

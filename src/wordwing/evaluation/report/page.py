@@ -3,8 +3,6 @@
 There is no script in it, and nothing is fetched. The same input gives the same bytes.
 """
 
-from __future__ import annotations
-
 import base64
 import re
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 A table is made by pivoting estimates: each becomes a cell of text, with the row and the column that it belongs to.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -3,8 +3,6 @@
 Everything is for one corpus, author of the sentences, split and domain at a time; those are never mixed.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping

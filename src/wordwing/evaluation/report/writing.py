@@ -8,8 +8,6 @@
 Nothing but `episodes.jsonl` is read of an evaluation, so the same lines make the same bytes.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
