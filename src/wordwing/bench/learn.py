@@ -198,6 +198,6 @@ def _noise(data: TrainingData, executions: ExecutionSet) -> ExecutionSet:
     examples = data.examples
     chosen = examples.of("cage")[:FLIGHTS]
     own = executions[chosen]
-    shape = (int(own.lengths.sum()), 72, 128, 3)
-    images = torch.randint(0, 256, shape, dtype=torch.uint8, device=examples.device)
+    count = int(own.lengths.sum())
+    images = torch.randint(0, 256, (count, 72, 128, 3), dtype=torch.uint8, device=examples.device)
     return ExecutionSet(own.poses, own.lengths, example=chosen, images=images)

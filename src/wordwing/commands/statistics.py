@@ -13,7 +13,6 @@ import tyro
 
 from wordwing.commands.common import bar, check_seed, track
 from wordwing.errors import WordwingError
-from wordwing.files import write_text
 from wordwing.language.authors import author
 
 if TYPE_CHECKING:
@@ -110,6 +109,8 @@ def plain_console() -> Console:
 
 
 def _write(path: Path, document: Any) -> None:
+    from wordwing.files import write_text
+
     write_text(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     print(path)
 

@@ -131,15 +131,14 @@ class FollowVectorEnv(VectorEnv[dict[str, Any], NDArray[np.float32], NDArray[Any
             raise WordwingError(f"max_steps is {max_steps}; it must be at least 1")
         self.tasks = _CorpusTasks(corpus, split) if tasks is None else tuple(tasks)
         characters = self.tasks.characters if isinstance(self.tasks, _CorpusTasks) else CHARACTERS
-        observation, action = single_spaces(characters)
+        self.single_observation_space, self.single_action_space = single_spaces(characters)
         if isinstance(self.tasks, tuple):
-            _check_tasks(self.tasks, observation["instruction"])
+            _check_tasks(self.tasks, self.single_observation_space["instruction"])
         if max_steps is None:
             max_steps = self.tasks.steps if isinstance(self.tasks, _CorpusTasks) else MAX_STEPS
         self.simulator = Simulator(num_envs, device)
-        self.single_observation_space, self.single_action_space = observation, action
-        self.observation_space = batch_space(observation, num_envs)
-        self.action_space = batch_space(action, num_envs)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
         self.num_envs = num_envs
         self.max_steps = max_steps
         self.safety = safety

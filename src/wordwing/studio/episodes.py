@@ -137,10 +137,9 @@ class Episodes:
         return []
 
     def _old(self, path: Path) -> bool:
-        try:
+        with suppress(OSError):
             return self._clock() - path.stat().st_mtime > self._seconds
-        except OSError:
-            return False
+        return False
 
 
 def episode_json(start: Start, texts: Sequence[str], lanes: Sequence[LiveFlight]) -> dict[str, Any]:

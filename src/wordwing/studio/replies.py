@@ -23,7 +23,7 @@ from wordwing.studio.live import Start
 from wordwing.studio.messages import VERSION, start_json
 from wordwing.studio.resources import DEFAULT, NamedPolicies
 from wordwing.viz.belief_maps import Bytes, FeatureColours, cells_of, shown_cells
-from wordwing.viz.belief_panels import OUTSIDE, UNOBSERVED
+from wordwing.viz.belief_video import OUTSIDE, UNOBSERVED
 from wordwing.viz.drawing import MAP_EXTENT, webp
 from wordwing.viz.overhead import overheads
 from wordwing.world.catalogue import catalogue

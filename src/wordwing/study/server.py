@@ -101,11 +101,8 @@ def application(service: Service) -> FastAPI:
     app.add_exception_handler(HTTPException, missing)
     app.add_exception_handler(RequestValidationError, missing)
     add_static(app, STATIC)
-    raters = service.study.rater_hashes()
-    _add_arrival(app, service, raters)
-    shown: set[str] = set()
-    _add_items(app, service.study, shown)
-    _add_media(app, service.study)
+    raters, shown = service.study.rater_hashes(), set[str]()
+    _add_routes(app, service, raters, shown)
     names = HostNames.of(service.host, service.port, service.names)
     limits = Limits(service.requests, service.changes, MAX_REQUESTS, bool(service.names))
     app.guard = Guard(app.unguarded, names, "study", None, limits, partial(_known, raters, shown))
@@ -133,9 +130,14 @@ def guide(invited: bool) -> dict[str, Any]:
     }
 
 
-def _add_arrival(app: FastAPI, service: Service, raters: set[bytes]) -> None:
+def _add_routes(app: FastAPI, service: Service, raters: set[bytes], shown: set[str]) -> None:
+    """All that the page asks for; new raters, and items that are shown, are noted for the limits."""
+    study, newcomers = service.study, service.newcomers()
     content = guide(service.token is not None)
-    newcomers = service.newcomers()
+
+    def show(item: Item) -> dict[str, Any]:
+        shown.add(item.id)
+        return asdict(item)
 
     @app.get("/guide")
     async def _guide() -> Response:
@@ -150,15 +152,9 @@ def _add_arrival(app: FastAPI, service: Service, raters: set[bytes]) -> None:
             return missing()
         if not newcomers.take():
             return JSONResponse({"message": "many people are beginning just now; wait a little"}, 429)
-        token = await run_in_threadpool(service.study.new_rater)
+        token = await run_in_threadpool(study.new_rater)
         raters.add(token_hash(token))
         return JSONResponse({"rater": token}, 201)
-
-
-def _add_items(app: FastAPI, study: Study, shown: set[str]) -> None:
-    def show(item: Item) -> dict[str, Any]:
-        shown.add(item.id)
-        return asdict(item)
 
     @app.get("/rater")
     def rater(request: Request) -> Response:
@@ -203,8 +199,6 @@ def _add_items(app: FastAPI, study: Study, shown: set[str]) -> None:
         study.finish(token)
         return JSONResponse({"progress": asdict(study.progress(token))})
 
-
-def _add_media(app: FastAPI, study: Study) -> None:
     @app.api_route("/media/{item_id}/{kind}", methods=["GET", "HEAD"])
     def media(request: Request, item_id: str, kind: Media) -> Response:
         """Videos are fetched by the browser itself, without a rater's secret: an item's id is known to its raters."""

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
@@ -389,8 +389,8 @@ def _release(connection: sqlite3.Connection, before: int) -> None:
 
 
 def _write(connection: sqlite3.Connection, rater: int, item: int, answers: Answers, now: int) -> None:
-    values = (answers.path, answers.goal, answers.efficiency, answers.unclear, answers.seconds)
-    connection.execute("INSERT OR REPLACE INTO ratings VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (rater, item, *values, now))
+    row = (rater, item, *astuple(answers), now)
+    connection.execute("INSERT OR REPLACE INTO ratings VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
 
 def _touch(connection: sqlite3.Connection, rater: sqlite3.Row, now: int) -> None:

@@ -94,8 +94,7 @@ class HostNames:
         everywhere = host in ("0.0.0.0", "::", "")
         if everywhere:
             names = {"localhost", socket.gethostname(), f"{socket.gethostname()}.local", socket.getfqdn()}
-        exact = {f"{name}:{port}" for name in names} | (names if port == 80 else set())
-        exact |= set(more)
+        exact = {f"{name}:{port}" for name in names} | (names if port == 80 else set()) | set(more)
         return cls(frozenset(name.lower() for name in exact), everywhere, port)
 
     def __contains__(self, host: str) -> bool:
@@ -188,9 +187,7 @@ class Limits:
         try:
             yield True
         finally:
-            self._active[key] -= 1
-            if not self._active[key]:
-                del self._active[key]
+            self._active -= Counter([key])  # which keeps no zeros
 
 
 def network_of(address: str) -> str:
