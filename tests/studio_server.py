@@ -16,7 +16,7 @@ from small_policy import VOCABULARY, small_network
 from wordwing.model.checkpoint import save_network
 from wordwing.studio.resources import NamedPolicies, load_policies
 from wordwing.studio.server import StudioConfig, make_server
-from wordwing.web.limits import Bucket
+from wordwing.web.security import Bucket
 
 LAYOUT = {
     "schema": 1,

@@ -8,7 +8,7 @@ import uvicorn
 from running_server import RunningServer
 from wordwing.study.server import Service, make_server
 from wordwing.study.store import Study
-from wordwing.web.limits import Bucket
+from wordwing.web.security import Bucket
 
 
 class RunningStudy(RunningServer):

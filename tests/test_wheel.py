@@ -28,6 +28,7 @@ def test_the_wheel_holds_every_landmark_and_the_type_marker_and_no_tests(wheel):
     assert "wordwing/world/catalogue.json" in names
     report = {
         "paper.csv",
+        "templates/card.md",
         "templates/report.html",
         "templates/style.css",
         *(f"templates/table.{k}" for k in ("md", "tex", "html")),

@@ -5,8 +5,6 @@ u to the right, v down, with the top left corner of the image at (0, 0), so the 
 and column c is (c + 0.5, r + 0.5).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from functools import cache

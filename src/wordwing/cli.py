@@ -1,7 +1,5 @@
 """The `wordwing` command: parse, run, and turn every mistake into one sentence."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os
@@ -35,23 +33,23 @@ DESCRIPTION = "wordwing flies a quadcopter by plain English. Start with: wordwin
 Commands = Sequence[Callable[..., None] | tuple[str, "Callable[..., None] | Commands", str]]
 """Functions; those, or groups of them, with a name of their own and a help text."""
 
-IMPORTS: Commands = (
-    ("human-nav", datasets.human_nav, ""),
-    datasets.alfred,
-    datasets.lani,
-    datasets.drif,
-)
-SHOW: Commands = (show.landmarks, show.layout, show.frames, show.paragraph, show.examples)
 DATA: Commands = (
     datasets.build,
-    ("import", IMPORTS, "Read other people's datasets."),
+    (
+        "import",
+        (("human-nav", datasets.human_nav, ""), datasets.alfred, datasets.lani, datasets.drif),
+        "Read other people's datasets.",
+    ),
     ("export", (("drif", datasets.export_drif, ""),), "Write a dataset for other people's tools."),
     statistics.stats,
     statistics.judge,
     datasets.demonstrate,
-    ("show", SHOW, "Draw images of what exists."),
+    (
+        "show",
+        (show.landmarks, show.layout, show.frames, show.paragraph, show.examples),
+        "Draw images of what exists.",
+    ),
 )
-STUDY: Commands = (study.create, study.serve, study.report, study.export, ("import", study.import_results, ""))
 COMMANDS: Commands = (
     fly.fly,
     ("data", DATA, "Landmarks, layouts and datasets."),
@@ -60,7 +58,11 @@ COMMANDS: Commands = (
     report.report,
     report.pack,
     studio.studio,
-    ("study", STUDY, "Ask people how well systems flew."),
+    (
+        "study",
+        (study.create, study.serve, study.report, study.export, ("import", study.import_results, "")),
+        "Ask people how well systems flew.",
+    ),
     ("flight", (flight.check, flight.mocap, flight.accept), "What stands around a real flight."),
     ("lab", (lab.serve, lab.bridge), "The lab as a drone that speaks MAVLink."),
     (

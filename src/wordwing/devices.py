@@ -1,7 +1,5 @@
 """Where to compute."""
 
-from __future__ import annotations
-
 import platform
 import warnings
 from collections.abc import Callable
@@ -48,7 +46,6 @@ def device_title(device: torch.device, cores: int = 1) -> str:
 def _cpu_name() -> str:
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
-        return names[0]
-    except (OSError, IndexError):
+            return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
         return platform.processor() or "an unknown CPU"

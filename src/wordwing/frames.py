@@ -98,8 +98,7 @@ class Pose:
         # A number is filled in, not sent to the device, which would wait for it.
         z = height.to(xy).expand(xy.shape[:-1]) if isinstance(height, Tensor) else xy.new_full(xy.shape[:-1], height)
         zero = torch.zeros_like(yaw)
-        position = torch.cat([xy, z[..., None]], dim=-1)
-        return cls(position, quaternion_from_euler(zero, zero, yaw))
+        return cls(torch.cat([xy, z[..., None]], dim=-1), quaternion_from_euler(zero, zero, yaw))
 
     @classmethod
     def stack(cls, poses: Sequence[Pose]) -> Pose:

@@ -5,8 +5,6 @@ and lost where an import or a library catches everything. So a thread waits besi
 has not ended in time: its children are killed and its unfinished files removed.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -5,8 +5,6 @@ r² = x² + y², moved by (2p₁xy + p₂(r² + 2x²), p₁(r² + 2y²) + 2p₂x
 In that formula x is right and y down, as OpenCV has it; rays here are (left, up), which turns the signs of p₁ and p₂.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field, replace
 
@@ -91,10 +89,8 @@ def sample(image: Tensor, rays: Tensor, camera: Camera) -> Tensor:
 
 def sample_at(image: Tensor, places: Tensor) -> Tensor:
     """Look an image [H, W, C] up at pixel coordinates [h, w, 2] (u, v), bilinearly: [h, w, C]."""
-    size = places.new_tensor([image.shape[1], image.shape[0]])
-    grid = 2 * places / size - 1
-    channels = image.permute(2, 0, 1)[None]
-    found = grid_sample(channels, grid[None], padding_mode="border", align_corners=False)
+    grid = 2 * places / places.new_tensor([image.shape[1], image.shape[0]]) - 1
+    found = grid_sample(image.permute(2, 0, 1)[None], grid[None], padding_mode="border", align_corners=False)
     return found[0].permute(1, 2, 0)
 
 
@@ -132,8 +128,7 @@ class Rectifier:
             raise ValueError(
                 f"the image is {raw.shape[1]}×{raw.shape[0]}; the camera's are {self._size[1]}×{self._size[0]}"
             )
-        fine = sample_at(raw, self._places)
-        tiles = fine.unflatten(1, (-1, self._finer)).unflatten(0, (-1, self._finer))
+        tiles = sample_at(raw, self._places).unflatten(1, (-1, self._finer)).unflatten(0, (-1, self._finer))
         return tiles.mean(dim=(1, 3))
 
 

@@ -1,7 +1,5 @@
 """Work that several processes share, piece by piece."""
 
-from __future__ import annotations
-
 import ctypes
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """Which wordwing this is: its version, and the commit where that is known."""
 
-from __future__ import annotations
-
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files

@@ -28,8 +28,6 @@ suggests the name that was meant. For what a type cannot say (one field depends 
 validator or in `__post_init__`; its message continues the sentence: "leaves the arena; x and y must be …".
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -14,7 +14,7 @@ from numpy.testing import assert_array_equal
 from small_evaluation import small_cage
 from wordwing.data import corpora
 from wordwing.data.dataset import Dataset
-from wordwing.envs import ENV_ID, FollowEnv, FollowVectorEnv, register_envs, vector
+from wordwing.envs import ENV_ID, FollowEnv, FollowVectorEnv, follow, register_envs
 from wordwing.errors import WordwingError
 from wordwing.execution import metrics, runner
 from wordwing.interface import Action, Setpoint
@@ -178,7 +178,7 @@ def test_same_step_autoreset_keeps_the_last_observation_and_shows_the_first(task
     assert same(infos["final_obs"][0], last)
     assert {key: infos["final_info"][key][0] for key in info} == info
     assert rewards[0] == reward
-    assert same(vector.single(observations, 0), alone.reset()[0])
+    assert same(follow.single(observations, 0), alone.reset()[0])
 
 
 def test_what_was_returned_may_be_written_to(tasks):
@@ -317,7 +317,7 @@ def test_no_emd_is_computed_before_the_end(monkeypatch):
     def forbidden(*_):
         raise AssertionError("computed too early")
 
-    monkeypatch.setattr(vector, "emd", forbidden)
+    monkeypatch.setattr(follow, "emd", forbidden)
     env = FollowEnv(tasks=[straight()])
     env.reset(seed=0)
     env.step(AHEAD)

@@ -17,15 +17,18 @@ from wordwing.model.stage2 import Control
 from wordwing.model.visitation import Scores, Visitation
 from wordwing.viz.animation import still_states
 from wordwing.viz.belief_maps import FeatureColours, from_oklab, glowing, ramp, to_oklab
-from wordwing.viz.belief_panels import EDGE, OUTSIDE, SEEN, UNOBSERVED
 from wordwing.viz.belief_video import (
+    EDGE,
     FEATURES,
     GOAL,
     GROUNDING,
     MASKS,
     MEMORY,
+    OUTSIDE,
+    SEEN,
     TRACKS,
     TRAJECTORY,
+    UNOBSERVED,
     belief_frames,
     belief_strip,
 )

@@ -8,8 +8,7 @@ from websockets.sync.client import connect
 
 from studio_server import RunningStudio
 from wordwing.studio.server import StudioConfig
-from wordwing.web.limits import Bucket
-from wordwing.web.security import HostNames, is_loopback, same, session_of
+from wordwing.web.security import Bucket, HostNames, is_loopback, same, session_of
 
 TOKEN = "a-token-that-nobody-guesses"
 

@@ -6,7 +6,7 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 
-from wordwing.study.assigning import PendingItem, choose_items, separate
+from wordwing.study.store import PendingItem, choose_items, separate
 
 
 def items_of(*systems: int) -> list[PendingItem]:

@@ -21,7 +21,7 @@ from wordwing.commands.study import invitations, serve
 from wordwing.errors import WordwingError
 from wordwing.study import database, questions
 from wordwing.study.server import STATIC, Service, invitation
-from wordwing.web.limits import Bucket
+from wordwing.web.security import Bucket
 from wordwing.web.serving import SHARED
 
 TOKEN = "a-token-that-nobody-guesses"

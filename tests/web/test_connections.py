@@ -15,7 +15,7 @@ from study_server import RunningStudy
 from wordwing.studio import server as studio_server
 from wordwing.study import server as study_server
 from wordwing.web import serving
-from wordwing.web.limits import Bucket, Limits, network_of
+from wordwing.web.security import Bucket, Limits, network_of
 
 TOKEN = "a-token-that-nobody-guesses"
 FEW = {"requests": lambda: Bucket(0.001, 30), "changes": lambda: Bucket(0.001, 10)}
@@ -194,7 +194,7 @@ def active(running) -> int:
 @pytest.mark.usefixtures("patient")
 def test_a_server_without_room_for_strangers_says_so_and_has_room_again(study, monkeypatch):
     monkeypatch.setattr(study_server, "MAX_REQUESTS", 8)  # four of strangers
-    monkeypatch.setattr("wordwing.web.limits.STRANGERS_OF_ONE", 2)
+    monkeypatch.setattr("wordwing.web.security.STRANGERS_OF_ONE", 2)
     with RunningStudy(study) as running, ExitStack() as held:
         first = [held.enter_context(slow(running, "/raters", ELSEWHERE)) for _one in range(2)]
         wait_until(lambda: active(running) == 2)

@@ -1,7 +1,5 @@
 """Speed: one JSON line for each figure, with the conditions under which it was measured."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Plans are made from demonstrated paths: turned, stretched, blurred, mixed with a
 cut to what the drone has seen. Flights follow the same paths, more or less.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """How fast and how evenly a flight over MAVLink runs on this machine: the lab, the guardian and the policy at once."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys
@@ -94,9 +92,8 @@ def sent_setpoints(tlog: Path) -> NDArray[np.float64]:
     while at + 20 <= len(data):
         stamp = int.from_bytes(data[at : at + 8], "big") / 1e6
         length = 12 + data[at + 9] + (13 if data[at + 10] & 1 else 0)  # MAVLink 2, signed or not
-        for message in codec.parse(data[at + 8 : at + 8 + length]):
-            if message.get_type() == SETPOINT:
-                times.append(stamp)
+        messages = codec.parse(data[at + 8 : at + 8 + length])
+        times += [stamp for message in messages if message.get_type() == SETPOINT]
         at += 8 + length
     return np.array(times)
 
@@ -133,5 +130,4 @@ def free_port(kind: int) -> int:
     """A port of this machine that nobody uses."""
     with socket.socket(socket.AF_INET, kind) as probe:
         probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+        return int(probe.getsockname()[1])

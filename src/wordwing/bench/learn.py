@@ -1,7 +1,5 @@
 """How fast both processes learn, each alone and both on one device; `wordwing bench learn`."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import queue
@@ -93,26 +91,26 @@ def _data(plan: LearnBenchmark) -> DataConfig:
 
 def _report(a: dict[str, Any], b: dict[str, Any], device: torch.device, plan: LearnBenchmark) -> None:
     where = {"device": device_title(device, 1), "compiled": plan.compiled, "corpus": plan.corpus}
-    if plan.recipe != "paper":
-        where["recipe"] = plan.recipe
-
-    def say(figure: str, value: float, **more: Any) -> None:
-        report(figure, round(value, 3), **more, **where)
-
-    say("Process A alone, contexts/s", a["alone"], contexts=a["contexts"], peak_gib=a["peak_gib"])
-    say("Process B alone, environment steps/s", b["alone"], flights=b["flights"], peak_gib=b["peak_gib"])
-    for part in ("fly", "reward", "learn"):
-        say(f"share of an iteration of B: {part}", b[part])
-    say("both together, contexts/s", a["together"])
-    say("both together, environment steps/s", b["together"])
-    say("decisions of a flight", b["length"])
+    where |= {} if plan.recipe == "paper" else {"recipe": plan.recipe}
     starting = max(a["starting"], b["starting"])
-    say("seconds to start and compile", starting)
     warm = WARM_CONTEXTS / a["alone"]
     flying = PAPER_FLIGHTS * b["length"] / b["together"]
     joint = max(flying, (PAPER_CONTEXTS - WARM_CONTEXTS) / a["together"])
-    budget = {"contexts": PAPER_CONTEXTS, "flights": PAPER_FLIGHTS}
-    say("the paper's budget, minutes", (starting + warm + joint) / 60, warm_up=round(warm / 60, 2), **budget)
+    budget = {"warm_up": round(warm / 60, 2), "contexts": PAPER_CONTEXTS, "flights": PAPER_FLIGHTS}
+    figures: dict[str, tuple[float, dict[str, Any]]] = {
+        "Process A alone, contexts/s": (a["alone"], {key: a[key] for key in ("contexts", "peak_gib")}),
+        "Process B alone, environment steps/s": (b["alone"], {key: b[key] for key in ("flights", "peak_gib")}),
+        "share of an iteration of B: fly": (b["fly"], {}),
+        "share of an iteration of B: reward": (b["reward"], {}),
+        "share of an iteration of B: learn": (b["learn"], {}),
+        "both together, contexts/s": (a["together"], {}),
+        "both together, environment steps/s": (b["together"], {}),
+        "decisions of a flight": (b["length"], {}),
+        "seconds to start and compile": (starting, {}),
+        "the paper's budget, minutes": ((starting + warm + joint) / 60, budget),
+    }
+    for figure, (value, more) in figures.items():
+        report(figure, round(value, 3), **more, **where)
 
 
 def _child(name: str, plan: LearnBenchmark, barrier: Any, results: Any, parent: int) -> None:
@@ -200,6 +198,6 @@ def _noise(data: TrainingData, executions: ExecutionSet) -> ExecutionSet:
     examples = data.examples
     chosen = examples.of("cage")[:FLIGHTS]
     own = executions[chosen]
-    shape = (int(own.lengths.sum()), 72, 128, 3)
-    images = torch.randint(0, 256, shape, dtype=torch.uint8, device=examples.device)
+    count = int(own.lengths.sum())
+    images = torch.randint(0, 256, (count, 72, 128, 3), dtype=torch.uint8, device=examples.device)
     return ExecutionSet(own.poses, own.lengths, example=chosen, images=images)

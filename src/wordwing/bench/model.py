@@ -89,8 +89,7 @@ class RandomContexts(NamedTuple):
     def of(cls, count: int, device: torch.device | str = "cpu") -> RandomContexts:
         """Noise for images and texts; it costs as much as any other."""
         xy = torch.rand(2, count, 2, device=device).mul(2).sub(1) * 0.8 * ARENA_HALF
-        yaw = 2 * torch.pi * torch.rand(count, device=device)
-        start = Pose.level(xy[0], yaw, FLIGHT_HEIGHT)
+        start = Pose.level(xy[0], 2 * torch.pi * torch.rand(count, device=device), FLIGHT_HEIGHT)
         share = torch.linspace(0, 1, POINTS, device=device)[:, None]
         path = xy[0, :, None] + share * (xy[1] - xy[0])[:, None]
         return cls(

@@ -1,7 +1,5 @@
 """How fast the simulator is, beside MuJoCo's renderers on the same scenes."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """`wordwing bench`: speed, one JSON line for each figure."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import tyro

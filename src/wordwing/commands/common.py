@@ -1,7 +1,5 @@
 """What several commands share: checks of options, each with its error message, and progress bars."""
 
-from __future__ import annotations
-
 import math
 import signal
 import socket

@@ -114,9 +114,8 @@ def demonstrate(
         file = place / f"{name}.npz"
         began = time.monotonic()
         summary = _fly(dataset, split, domain, seed, limit, device, processes, file)
-        size = f"{file.stat().st_size / 1e6:.2f} MB"
-        print(f"{domain} {split}: {_sentence(summary)}, {time.monotonic() - began:.0f} s, {size}")
-        print(file)
+        spent = f"{time.monotonic() - began:.0f} s, {file.stat().st_size / 1e6:.2f} MB"
+        print(f"{domain} {split}: {_sentence(summary)}, {spent}", file, sep="\n")
 
 
 def _fly(

@@ -1,7 +1,5 @@
 """`wordwing flight`: what stands around a real flight."""
 
-from __future__ import annotations
-
 import select
 import sys
 from collections.abc import Callable

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 import tyro
 
 from wordwing.commands.common import check_positive, check_seed
+from wordwing.errors import WordwingError
 from wordwing.flight.options import PREFIX, DroneOptions
 from wordwing.world.catalogue import Corpus
 
@@ -62,7 +63,6 @@ def fly(
         drone: How to reach a drone over MAVLink.
     """
     from wordwing.data.schema import MAX_TEXT
-    from wordwing.errors import WordwingError
     from wordwing.evaluation.demo import record_flight
     from wordwing.interface import Domain
 
@@ -97,7 +97,6 @@ def _start(text: str | None) -> StartPose | None:
     """X,Y,YAW, metres and degrees, as a start in the arena; yaw in radians."""
     if text is None:
         return None
-    from wordwing.errors import WordwingError
     from wordwing.frames import ARENA_HALF
     from wordwing.world.tasks import START_MARGIN, StartPose
 

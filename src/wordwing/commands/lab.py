@@ -107,8 +107,7 @@ def serve(
         server.run()
         return
     print(PLACEMENT_HELP, flush=True)
-    placements = PlacementReader(lab, sys.stdin, lambda sentence: print(sentence, flush=True))
-    server.run(until=placements.poll)
+    server.run(until=PlacementReader(lab, sys.stdin, lambda sentence: print(sentence, flush=True)).poll)
 
 
 def bridge(

@@ -11,6 +11,7 @@ import tyro
 from wordwing.commands.common import check_image, check_range, check_seed, track
 from wordwing.commands.statistics import opened
 from wordwing.errors import WordwingError, did_you_mean
+from wordwing.language.authors import author
 from wordwing.world.catalogue import Corpus
 
 if TYPE_CHECKING:
@@ -157,8 +158,6 @@ def _save(image: Image.Image, out: Path) -> None:
 
 
 def _author(dataset: Dataset) -> str:
-    from wordwing.language.authors import author
-
     return author(str(dataset.meta.get("text", "unknown"))).how
 
 

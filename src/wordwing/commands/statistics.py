@@ -13,6 +13,7 @@ import tyro
 
 from wordwing.commands.common import bar, check_seed, track
 from wordwing.errors import WordwingError
+from wordwing.language.authors import author
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -127,8 +128,6 @@ def plain_table(title: str, columns: Iterable[str], left: int = 1) -> Table:
 
 
 def _show(statistics: Statistics, console: Console) -> None:
-    from wordwing.language.authors import author
-
     console.print(f"\n{statistics.source}  {statistics.folder}", style="bold")
     console.print(f"Sentences {author(statistics.text).how}.\n")
     console.print(_sizes(statistics), *_facts(statistics), sep="\n")

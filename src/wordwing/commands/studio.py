@@ -1,7 +1,5 @@
 """`wordwing studio`: type and watch it fly, in a browser."""
 
-from __future__ import annotations
-
 import socket
 from pathlib import Path
 

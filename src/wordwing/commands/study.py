@@ -1,7 +1,5 @@
 """`wordwing study`: people judge flights; made from evaluations, reported as the paper does."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -101,8 +99,8 @@ def serve(
 
     service = Service(opened, host, port, names, token)
     server = make_server(service)
-    print(f"invite raters with {' or '.join(invitations(host, port, names, service.token))}")
-    print("close it with Ctrl+C", flush=True)
+    links = " or ".join(invitations(host, port, names, service.token))
+    print(f"invite raters with {links}", "close it with Ctrl+C", sep="\n", flush=True)
     server.run()
 
 
@@ -123,8 +121,8 @@ def report(study: Annotated[Path, tyro.conf.Positional], /, out: Path = Path("ou
     from wordwing.study.store import Study
 
     found = write_report(Study(study), out)
-    print(f"{len(found.ratings)} judgements by {found.raters} raters; {len(found.excluded)} instructions excluded")
-    print(out)
+    judged = f"{len(found.ratings)} judgements by {found.raters} raters"
+    print(f"{judged}; {len(found.excluded)} instructions excluded", out, sep="\n")
 
 
 def export(study: Annotated[Path, tyro.conf.Positional], /, mturk: Path, url: str = "") -> None:
@@ -139,10 +137,13 @@ def export(study: Annotated[Path, tyro.conf.Positional], /, mturk: Path, url: st
     from wordwing.study.store import Study
 
     count = export_batch(Study(study), mturk, url)
-    print(f"{count} items; {mturk.with_suffix('.html')} is the template")
     place = f"{url} must show" if url else "give their address on the web with --url; workers cannot see"
-    print(f"{place} the files of {media_folder(mturk)}")
-    print(mturk)
+    print(
+        f"{count} items; {mturk.with_suffix('.html')} is the template",
+        f"{place} the files of {media_folder(mturk)}",
+        mturk,
+        sep="\n",
+    )
 
 
 def import_results(
@@ -159,5 +160,4 @@ def import_results(
 
     read = import_batch(Study(study), results)
     left_out = f"; {read.rejected} rejected ones left out" if read.rejected else ""
-    print(f"{read.judgements} judgements added, {read.workers} new raters{left_out}")
-    print(study)
+    print(f"{read.judgements} judgements added, {read.workers} new raters{left_out}", study, sep="\n")

@@ -10,8 +10,7 @@ Without a corpus they fly dev-mini, 64 instructions that come with wordwing.
 
 import gymnasium as gym
 
-from wordwing.envs.follow import FollowEnv
-from wordwing.envs.vector import FollowVectorEnv
+from wordwing.envs.follow import FollowEnv, FollowVectorEnv
 
 __all__ = ["ENV_ID", "FollowEnv", "FollowVectorEnv", "register_envs"]
 

@@ -1,7 +1,5 @@
 """One flight for people to watch: sample a task, fly it, write a video, and say how it went."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Who can fly: STOP, AVERAGE and ORACLE, and learned policies by name or folder."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -18,7 +18,7 @@ import torch
 from pydantic import ConfigDict, Field
 from torch import Tensor
 
-from wordwing.files import read_text, replacing
+from wordwing.files import read_text, write_text
 from wordwing.flight.mavlink.geometry import MARGIN, ArenaFrame
 from wordwing.frames import Pose, heading_to_yaw, ned_to_world, quaternion_rotate, world_to_ned, yaw_to_heading
 from wordwing.validation import parse, parse_json
@@ -129,5 +129,4 @@ class Arena(ArenaFrame):
     def save(self, path: str | Path) -> None:
         """Write a file, all of it or nothing; an arena that cannot be gives one sentence."""
         parse(ArenaFile, json.loads(self.to_json()), str(path))
-        with replacing(path) as temporary:
-            temporary.write_text(self.to_json(), "utf-8")
+        write_text(path, self.to_json())

@@ -18,7 +18,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from wordwing.camera import CameraConfig
-from wordwing.files import read_text, replacing
+from wordwing.files import read_text, write_text
 from wordwing.lens import LensConfig, Rectifier
 from wordwing.validation import parse, parse_json
 
@@ -104,8 +104,7 @@ class Calibration:
     def save(self, path: str | Path) -> None:
         """Write a file, all of it or nothing; a camera that cannot be gives one sentence."""
         parse(CalibrationFile, json.loads(self.to_json()), str(path))
-        with replacing(path) as temporary:
-            temporary.write_text(self.to_json(), "utf-8")
+        write_text(path, self.to_json())
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from wordwing.errors import WordwingError
-from wordwing.files import read_text, replacing
+from wordwing.files import read_text, write_text
 from wordwing.world.catalogue import catalogue, lexicon
 
 PAD, UNKNOWN = "<pad>", "<unk>"
@@ -90,8 +90,7 @@ class Vocabulary:
 
     def save(self, path: str | Path) -> None:
         """Write one word a line."""
-        with replacing(path) as temporary:
-            temporary.write_text("\n".join(self.words) + "\n", "utf-8")
+        write_text(path, "\n".join(self.words) + "\n")
 
     @classmethod
     def load(cls, path: str | Path) -> Vocabulary:

@@ -1,7 +1,5 @@
 """Episodes that people asked to keep: files with names that nobody can guess, deleted after their time."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os
@@ -110,12 +108,6 @@ class Episodes:
         there = all(file.is_file() and not file.is_symlink() for file in (path, record))
         return path if there and not self._old(record) else None  # a video goes with its episode
 
-    def video_path(self, name: str) -> Path:
-        """Where the video of an episode goes."""
-        if not _NAME.fullmatch(name):
-            raise ValueError("no episode is called that")
-        return self.folder / f"{name}.mp4"
-
     def link(self, name: str, policies: Sequence[str]) -> SharedLink | None:
         """All that decides the flights of an episode, to fly them again; None where it cannot be read."""
         path = self.path(name)
@@ -145,10 +137,9 @@ class Episodes:
         return []
 
     def _old(self, path: Path) -> bool:
-        try:
+        with suppress(OSError):
             return self._clock() - path.stat().st_mtime > self._seconds
-        except OSError:
-            return False
+        return False
 
 
 def episode_json(start: Start, texts: Sequence[str], lanes: Sequence[LiveFlight]) -> dict[str, Any]:

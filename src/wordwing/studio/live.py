@@ -1,7 +1,5 @@
 """One drone that is flown decision by decision, while somebody watches: a `Runner` that waits between two steps."""
 
-from __future__ import annotations
-
 import gc
 import threading
 from dataclasses import dataclass, replace
@@ -86,8 +84,6 @@ class LiveFlight:
         self.start = start
         self.executions: list[Execution] = []
         """What has been flown, instruction by instruction."""
-        self.flying = False
-        """Whether an instruction is under way, coming to rest included."""
         self._environment = environment or self._built()
         self._max_steps, self._keep = max_steps, keep
         self.restart()
@@ -110,6 +106,7 @@ class LiveFlight:
         self.endings: list[Ending] = []
         """How they went, as far as that has been judged."""
         self.flying = False
+        """Whether an instruction is under way, coming to rest included."""
         self._runner: Runner | None = None
         if isinstance(self._environment, Vehicle):
             self._environment.connect()

@@ -1,7 +1,5 @@
 """Everything that comes from a page, checked: keys and types by pydantic, values here; each mistake is one sentence."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Collection

@@ -1,11 +1,10 @@
 """What the page is sent: the world, words that a policy does not know, and every decision as a binary message."""
 
-from __future__ import annotations
-
 import base64
 import json
 import math
 import struct
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from wordwing.studio.live import Start
 from wordwing.studio.messages import VERSION, start_json
 from wordwing.studio.resources import DEFAULT, NamedPolicies
 from wordwing.viz.belief_maps import Bytes, FeatureColours, cells_of, shown_cells
-from wordwing.viz.belief_panels import OUTSIDE, UNOBSERVED
+from wordwing.viz.belief_video import OUTSIDE, UNOBSERVED
 from wordwing.viz.drawing import MAP_EXTENT, webp
 from wordwing.viz.overhead import overheads
 from wordwing.world.catalogue import catalogue
@@ -103,9 +102,7 @@ def words_json(text: str, vocabulary: Vocabulary, layout: Layout | None) -> dict
 
     Places are counted in UTF-16 code units, as JavaScript counts the characters of a string.
     """
-    units = [0]
-    for letter in text:
-        units.append(units[-1] + (2 if ord(letter) > 0xFFFF else 1))
+    units = list(accumulate((2 if ord(letter) > 0xFFFF else 1 for letter in text), initial=0))
     marked = list(
         dict.fromkeys((units[mark.begin], units[mark.end], mark.meant) for mark in word_issues(text, vocabulary))
     )

@@ -1,7 +1,5 @@
 """What all pages share: policies, each loaded once; worker threads; kept episodes; places for those who fly."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The studio as a web application: the routes of its protocol, and the server that runs it."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json
@@ -27,8 +25,7 @@ from wordwing.studio.messages import MAX_MESSAGE, MalformedError, read_link, rea
 from wordwing.studio.resources import MAX_FLYING, NamedPolicies, Resources, WorkerPool
 from wordwing.studio.sessions import GoneError, Session
 from wordwing.studio.videos import QueueFullError, VideoJob, VideoQueue
-from wordwing.web.limits import Bucket, Limits
-from wordwing.web.security import MAX_BODY, Guard, HostNames, is_loopback, where
+from wordwing.web.security import MAX_BODY, Bucket, Guard, HostNames, Limits, is_loopback, where
 from wordwing.web.serving import PATIENCE, Guarded, add_static, body, missing, server_of
 from wordwing.world.layout import Layout
 
@@ -139,7 +136,7 @@ def _add_routes(app: FastAPI, resources: Resources) -> None:
             return missing()
         job = app.state.videos.job(name)
         if job is None or job.state == "done":
-            app.state.videos.add(link, name, episodes.video_path(name))
+            app.state.videos.add(link, name, episodes.folder / f"{name}.mp4")
         return _progress(app.state.videos.job(name))
 
     @app.post("/video")

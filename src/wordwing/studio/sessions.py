@@ -1,7 +1,5 @@
 """What a page does: its drones, whose turn it is to decide, and what the buttons do."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time
@@ -139,8 +137,7 @@ class Session:
             return
         try:
             texts = [*self._texts, message.text] if message.continues else [message.text]
-            work = partial(self._begin, start, message, len(texts) - 1)
-            self._lanes = await self._resources.workers.fly(work)
+            self._lanes = await self._resources.workers.fly(partial(self._begin, start, message, len(texts) - 1))
             self._texts, self._kept = texts, None
             self._paused, self._permits, self._due = False, 0, time.monotonic()
             await self._say("flying")

@@ -4,8 +4,6 @@ The process is this module, run with a request on its standard input: drawing fr
 server's own process. It writes the share that is done, line by line.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

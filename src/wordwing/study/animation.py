@@ -4,8 +4,6 @@ As in the paper the world is drawn in its `sim` look wherever the flight was flo
 names. The demonstration is not shown. The same flight gives the same bytes.
 """
 
-from __future__ import annotations
-
 import math
 import tempfile
 from collections.abc import Iterator
@@ -129,12 +127,11 @@ def portraits(layout: Layout) -> list[Image.Image]:
     camera = Camera(CameraConfig(width=256, height=144))
     # On the floor also what stands on furniture, which would float without it.
     alone = [Layout((Placement(entry.name, entry.x, entry.y, entry.yaw),)) for entry in entries]
-    scene = SimScene.of(alone)
     yaw = torch.tensor([math.atan2(entry.y, entry.x) for entry in entries])  # outwards
     place = torch.tensor([[entry.x, entry.y] for entry in entries])
     away = torch.tensor([max(NEARBY, (entry.kind.height - FLIGHT_HEIGHT) / TOP) for entry in entries])
     eye = place - away[:, None] * torch.stack([yaw.cos(), yaw.sin()], -1)
-    renderer = Renderer(scene, camera, RenderConfig(shadows=True, samples=2))
+    renderer = Renderer(SimScene.of(alone), camera, RenderConfig(shadows=True, samples=2))
     images = renderer.first_person(camera.pose(Pose.level(eye, yaw, FLIGHT_HEIGHT))).numpy()
     return [Image.fromarray(image).crop((48, 4, 208, 116)) for image in images]
 

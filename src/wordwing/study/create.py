@@ -1,7 +1,5 @@
 """Making a study from saved flights."""
 
-from __future__ import annotations
-
 import json
 import secrets
 from collections import defaultdict
@@ -125,8 +123,7 @@ def create_study(
     # The order of numbers is the order of practice; among items it must tell nothing.
     numbers: dict[tuple[str, str], int] = {key: number for number, key in enumerate(facts, start=1)}
     places = np.random.default_rng([made.settings.seed, 1]).permutation(len(made.items)).tolist()
-    for place, episode in zip(places, made.items, strict=True):
-        numbers[_key(episode)] = len(facts) + 1 + place
+    numbers |= {_key(episode): len(facts) + 1 + place for place, episode in zip(places, made.items, strict=True)}
     by_instruction: dict[str, list[Execution]] = defaultdict(list)
     for episode in [*(entry for entry, _practice in made.practice), *made.items]:
         by_instruction[episode.provenance.id].append(episode)
@@ -135,8 +132,10 @@ def create_study(
     killed = "a process that drew flights was killed, perhaps because memory ran out; try --processes 1"
     with replacing(out) as temporary:
         with new_database(temporary, out) as connection:
-            settings = [(key, json.dumps(value)) for key, value in asdict(made.settings).items()]
-            connection.executemany("INSERT INTO settings VALUES (?, ?)", settings)
+            connection.executemany(
+                "INSERT INTO settings VALUES (?, ?)",
+                [(key, json.dumps(value)) for key, value in asdict(made.settings).items()],
+            )
             for flown, (sheet, videos) in shared(draw_flights, list(by_instruction.values()), processes, killed):
                 number = order[flown[0].provenance.id]
                 connection.execute(
@@ -147,8 +146,10 @@ def create_study(
                     key = _key(episode)
                     known = json.dumps(asdict(facts[key])) if key in facts else None
                     poses = json.dumps(pose_rows(episode).tolist())
-                    row = (numbers[key], secrets.token_hex(TOKEN_BYTES), number, key[0], known, poses)
-                    connection.execute("INSERT INTO items VALUES (?, ?, ?, ?, ?, ?)", row)
+                    connection.execute(
+                        "INSERT INTO items VALUES (?, ?, ?, ?, ?, ?)",
+                        (numbers[key], secrets.token_hex(TOKEN_BYTES), number, key[0], known, poses),
+                    )
                     connection.execute("INSERT INTO films VALUES (?, ?, ?)", (numbers[key], video, still))
                 tick(len(flown))
         check_new(out)

@@ -4,8 +4,6 @@ A connection is opened for each piece of work and closed after it, so any number
 study, and when nobody uses it it is one file that can be copied.
 """
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -28,7 +26,12 @@ WRITE_TIMEOUT = 30.0
 MAX_VALUE = 64_000_000
 """Largest video or text that is read, bytes."""
 
-TABLES = """
+TABLES = f"""
+PRAGMA journal_mode = OFF;
+PRAGMA foreign_keys = ON;
+PRAGMA application_id = {APPLICATION};
+PRAGMA user_version = {SCHEMA};
+
 CREATE TABLE settings (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 
 CREATE TABLE instructions (
@@ -136,10 +139,6 @@ def new_database(file: Path, named: Path) -> Iterator[sqlite3.Connection]:
     """
     connection = sqlite3.connect(file, isolation_level=None)
     try:
-        connection.execute("PRAGMA journal_mode = OFF")
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {SCHEMA}")
         connection.executescript(TABLES)
         connection.execute("BEGIN")
         yield connection
@@ -167,8 +166,7 @@ def opened(file: Path, write: bool = False) -> Iterator[sqlite3.Connection]:
         connection = sqlite3.connect(_address(file), uri=True, timeout=WRITE_TIMEOUT, isolation_level=None)
         connection.row_factory = sqlite3.Row
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
-        connection.execute("PRAGMA trusted_schema = OFF")
-        connection.execute("PRAGMA foreign_keys = ON")
+        connection.executescript("PRAGMA trusted_schema = OFF; PRAGMA foreign_keys = ON;")
         _check(connection, file)
         connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
         yield connection

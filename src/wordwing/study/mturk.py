@@ -4,8 +4,6 @@ A batch is an HTML template for a project's design layout and a CSV file with a 
 the template's variables. The results are the CSV file that "Download CSV" gives.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import hmac
@@ -158,8 +156,7 @@ def import_batch(study: Study, file: Path) -> ImportedResults:
             rejected += 1
             continue
         row = parse(ResultRow, _with_answers(fields), where)
-        scores = (int(row.path), int(row.goal), int(row.efficiency))
-        answers = Answers(*scores, row.unclear in YES, row.seconds)
+        answers = Answers(int(row.path), int(row.goal), int(row.efficiency), row.unclear in YES, row.seconds)
         rows.append((where, hashed(row.worker, salt), row.item, answers))
     if not rows:
         raise WordwingError(f"{file}: there is no judgement in it")

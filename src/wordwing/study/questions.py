@@ -5,8 +5,6 @@ Task, guidelines and the words of the checkbox are the paper's. Of the questions
 answers were in an image that is not part of the text, so their wording is ours.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple, get_args
 

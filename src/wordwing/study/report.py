@@ -6,8 +6,6 @@ ratings.csv                every judgement; raters are numbers
 charts/*.svg               how often each score was given
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -40,6 +38,9 @@ JSON, MARKDOWN, SCORES, RATINGS, CHARTS = "report.json", "tables.md", "scores.cs
 
 SCHEMA = 1
 """Version of report.json."""
+
+CHARTED: dict[str, tuple[Key, ...]] = {"scores": ("goal", "path"), "efficiency": ("efficiency",)}
+"""Questions of each kind of chart."""
 
 GROUP_TITLES: dict[Visibility, str] = {
     "all": "all instructions",
@@ -134,18 +135,22 @@ def write_report(study: Study, out: Path) -> Findings:
     """Write everything into a folder, which only a report may be in; it is replaced."""
     check_replaceable(out, {JSON, MARKDOWN, SCORES, RATINGS, CHARTS}, JSON, "a study's report")
     found = find(study)
+    texts = {
+        JSON: found.to_json(),
+        MARKDOWN: "\n".join(render_table(table, "md") for table in tables(found)),
+        SCORES: _scores_csv(found),
+        RATINGS: _ratings_csv(found),
+    }
+    texts |= {
+        f"{CHARTS}/{kind}-{group.visibility.replace(' ', '-')}.svg": score_chart(group.scores, keys)
+        for group in found.groups
+        for kind, keys in CHARTED.items()
+        if group.instructions
+    }
     with replacing_folder(out) as folder:
-        (folder / JSON).write_text(found.to_json(), "utf-8")
-        (folder / MARKDOWN).write_text("\n".join(render_table(table, "md") for table in tables(found)), "utf-8")
-        (folder / SCORES).write_text(_scores_csv(found), "utf-8", newline="")
-        (folder / RATINGS).write_text(_ratings_csv(found), "utf-8", newline="")
         (folder / CHARTS).mkdir()
-        for group in found.groups:
-            if group.instructions:
-                name = group.visibility.replace(" ", "-")
-                kinds: dict[str, tuple[Key, ...]] = {"scores": ("goal", "path"), "efficiency": ("efficiency",)}
-                for kind, keys in kinds.items():
-                    (folder / CHARTS / f"{kind}-{name}.svg").write_text(score_chart(group.scores, keys), "utf-8")
+        for name, text in texts.items():
+            (folder / name).write_text(text, "utf-8", newline="")
     return found
 
 
@@ -169,14 +174,14 @@ def score_chart(scores: pd.DataFrame, keys: tuple[Key, ...]) -> str:
 
 def tables(found: Findings) -> list[Table]:
     """The tables of a report."""
-    made = [_overview(found), _score_table(found)]
-    if len(found.settings.systems) > 1:
-        made.append(_test_table(found))
-    made.append(_agreement_table(found))
-    if found.excluded:
-        rows = tuple((name, found.instructions[name][0]) for name in found.excluded)
-        made.append(Table("excluded", "Excluded as unclear", (), ("instruction", "text"), (Section("", rows),)))
-    return made
+    excluded = Section("", tuple((name, found.instructions[name][0]) for name in found.excluded))
+    return [
+        _overview(found),
+        _score_table(found),
+        *([_test_table(found)] if len(found.settings.systems) > 1 else []),
+        _agreement_table(found),
+        *[Table("excluded", "Excluded as unclear", (), ("instruction", "text"), (excluded,))] * bool(excluded.rows),
+    ]
 
 
 def _overview(found: Findings) -> Table:
@@ -190,12 +195,10 @@ def _overview(found: Findings) -> Table:
         ("judgements", f"{len(found.ratings)} of {per_item * settings.raters}"),
         ("raters", f"{found.raters}, of whom {found.finished} have finished"),
     )
-    notes = []
-    if note := author(settings.text).note:
-        notes.append(f"The instructions were {note}.")
-    if settings.domain == "lab":
-        notes.append("The lab is a simulated stand-in for the physical drone and cage; no real drone flew.")
-    return Table("study", "Human evaluation", tuple(notes), ("what", "how many"), (Section("", rows),))
+    note = author(settings.text).note
+    stand_in = "The lab is a simulated stand-in for the physical drone and cage; no real drone flew."
+    notes = (*[f"The instructions were {note}."] * bool(note), *[stand_in] * (settings.domain == "lab"))
+    return Table("study", "Human evaluation", notes, ("what", "how many"), (Section("", rows),))
 
 
 def _score_table(found: Findings) -> Table:
@@ -212,8 +215,13 @@ def _score_table(found: Findings) -> Table:
         "The paper does not report efficiency, since many workers took correct behavior for efficient behavior.",
     )
     columns = ("system, question", "n", "mean", *(str(score) for score in SCALE))
-    sections = tuple(Section(group.title, tuple(rows(group))) for group in found.groups)
-    return Table("scores", "Scores given by people", notes, columns, sections)
+    return Table(
+        "scores",
+        "Scores given by people",
+        notes,
+        columns,
+        tuple(Section(group.title, tuple(rows(group))) for group in found.groups),
+    )
 
 
 def _test_table(found: Findings) -> Table:

@@ -4,8 +4,6 @@ A rater's secret comes in a header, from the part of the address that browsers d
 referrers hold it, and no cookie is set. Nothing that is sent tells who flew or what an object is called.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac
@@ -38,9 +36,8 @@ from wordwing.study.store import (
     UnpractisedError,
     token_hash,
 )
-from wordwing.web.limits import Bucket, Limits
-from wordwing.web.security import Guard, HostNames, Scope, is_loopback, same
-from wordwing.web.serving import Guarded, add_static, body, missing, refused, server_of
+from wordwing.web.security import Bucket, Guard, HostNames, Limits, Scope, is_loopback, same
+from wordwing.web.serving import Guarded, add_static, body, missing, server_of
 
 STATIC = Path(__file__).parent / "static"
 
@@ -52,7 +49,7 @@ MAX_REQUESTS = 400
 
 TYPES: dict[Media, str] = {"video": "video/mp4", "still": "image/webp", "legend": "image/webp"}
 
-STATES = {
+STATES: dict[type[Exception], str] = {
     EnoughRatersError: "full",
     UnpractisedError: "unpractised",
     FinishedError: "finished",
@@ -101,14 +98,11 @@ def application(service: Service) -> FastAPI:
     """The page and what it asks for; everything passes through the guard."""
     app = Guarded(redirect_slashes=False)
     app.add_exception_handler(WordwingError, _explained)
-    app.add_exception_handler(HTTPException, _uniform)
-    app.add_exception_handler(RequestValidationError, _uniform)
+    app.add_exception_handler(HTTPException, missing)
+    app.add_exception_handler(RequestValidationError, missing)
     add_static(app, STATIC)
-    raters = service.study.rater_hashes()
-    _add_arrival(app, service, raters)
-    shown: set[str] = set()
-    _add_items(app, service.study, shown)
-    _add_media(app, service.study)
+    raters, shown = service.study.rater_hashes(), set[str]()
+    _add_routes(app, service, raters, shown)
     names = HostNames.of(service.host, service.port, service.names)
     limits = Limits(service.requests, service.changes, MAX_REQUESTS, bool(service.names))
     app.guard = Guard(app.unguarded, names, "study", None, limits, partial(_known, raters, shown))
@@ -136,9 +130,14 @@ def guide(invited: bool) -> dict[str, Any]:
     }
 
 
-def _add_arrival(app: FastAPI, service: Service, raters: set[bytes]) -> None:
+def _add_routes(app: FastAPI, service: Service, raters: set[bytes], shown: set[str]) -> None:
+    """All that the page asks for; new raters, and items that are shown, are noted for the limits."""
+    study, newcomers = service.study, service.newcomers()
     content = guide(service.token is not None)
-    newcomers = service.newcomers()
+
+    def show(item: Item) -> dict[str, Any]:
+        shown.add(item.id)
+        return asdict(item)
 
     @app.get("/guide")
     async def _guide() -> Response:
@@ -153,15 +152,9 @@ def _add_arrival(app: FastAPI, service: Service, raters: set[bytes]) -> None:
             return missing()
         if not newcomers.take():
             return JSONResponse({"message": "many people are beginning just now; wait a little"}, 429)
-        token = await run_in_threadpool(service.study.new_rater)
+        token = await run_in_threadpool(study.new_rater)
         raters.add(token_hash(token))
         return JSONResponse({"rater": token}, 201)
-
-
-def _add_items(app: FastAPI, study: Study, shown: set[str]) -> None:
-    def show(item: Item) -> dict[str, Any]:
-        shown.add(item.id)
-        return asdict(item)
 
     @app.get("/rater")
     def rater(request: Request) -> Response:
@@ -206,8 +199,6 @@ def _add_items(app: FastAPI, study: Study, shown: set[str]) -> None:
         study.finish(token)
         return JSONResponse({"progress": asdict(study.progress(token))})
 
-
-def _add_media(app: FastAPI, study: Study) -> None:
     @app.api_route("/media/{item_id}/{kind}", methods=["GET", "HEAD"])
     def media(request: Request, item_id: str, kind: Media) -> Response:
         """Videos are fetched by the browser itself, without a rater's secret: an item's id is known to its raters."""
@@ -266,12 +257,11 @@ def _bearer(header: str) -> str:
 async def _json(request: Request) -> object:
     """What was sent."""
     try:
-        sent: object = json.loads((await body(request, MAX_BODY)).decode())
+        return json.loads((await body(request, MAX_BODY)).decode())
     except (ValueError, RecursionError):
         raise _MalformedError("this is not JSON") from None
     except WordwingError as error:
         raise _MalformedError(str(error)) from None
-    return sent
 
 
 def _explained(_request: Request, error: Exception) -> Response:
@@ -279,13 +269,8 @@ def _explained(_request: Request, error: Exception) -> Response:
     if isinstance(error, UnknownRaterError | UnknownItemError):
         return missing()
     if isinstance(error, _MalformedError):
-        return refused(str(error))
-    for kind, state in STATES.items():
-        if isinstance(error, kind):
-            return JSONResponse({"state": state, "message": str(error)}, 409)
+        return JSONResponse({"message": str(error)}, 400)
+    if type(error) in STATES:
+        return JSONResponse({"state": STATES[type(error)], "message": str(error)}, 409)
     # Other sentences are for the operator of the study: they name files.
     return JSONResponse({"message": "the study cannot be used just now; try again in a minute"}, 503)
-
-
-def _uniform(_request: Request, _error: Exception) -> Response:
-    return missing()

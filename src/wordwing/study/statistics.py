@@ -4,8 +4,6 @@ Ratings are a table with the columns of `questions.Rating`. Tests are Wilcoxon's
 instructions' mean scores, with Holm's correction over all tests of one group of instructions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations

@@ -1,25 +1,23 @@
-"""A study as its page sees it: raters come, are shown items one after another, and rate them.
+"""A study as its page sees it: raters come, are given items, shown them one after another, and rate them.
 
 Nothing that a page is given tells which system flew or what an object is called. Raters are numbers with a secret link;
 nothing about them is kept but what they answered and when.
 """
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
 from wordwing.errors import WordwingError, shown
-from wordwing.study.assigning import PendingItem, choose_items, separate
 from wordwing.study.database import StudySettings, opened
 from wordwing.study.questions import Answers, Feedback, Practice, Rating, feedback
 from wordwing.validation import parse_json
@@ -213,8 +211,7 @@ class Study:
             if done.rated < done.items:
                 raise UnfinishedError(f"{done.items - done.rated} of {done.items} items have not been rated yet")
             if rater["finished"] is None:
-                now = self._now()
-                connection.execute("UPDATE raters SET finished = ? WHERE number = ?", (now, rater["number"]))
+                connection.execute("UPDATE raters SET finished = ? WHERE number = ?", (self._now(), rater["number"]))
 
     def import_ratings(self, rows: Sequence[tuple[str, bytes, str, Answers]]) -> int:
         """Add judgements from elsewhere, all of them or, if one cannot be, none.
@@ -392,9 +389,53 @@ def _release(connection: sqlite3.Connection, before: int) -> None:
 
 
 def _write(connection: sqlite3.Connection, rater: int, item: int, answers: Answers, now: int) -> None:
-    values = (answers.path, answers.goal, answers.efficiency, answers.unclear, answers.seconds)
-    connection.execute("INSERT OR REPLACE INTO ratings VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (rater, item, *values, now))
+    row = (rater, item, *astuple(answers), now)
+    connection.execute("INSERT OR REPLACE INTO ratings VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
 
 def _touch(connection: sqlite3.Connection, rater: sqlite3.Row, now: int) -> None:
     connection.execute("UPDATE raters SET touched = ? WHERE number = ?", (now, rater["number"]))
+
+
+class PendingItem(NamedTuple):
+    """An item that needs more judgements."""
+
+    number: int
+    instruction: int
+    assigned: int
+    """How many raters have been given it."""
+
+
+def choose_items(pending: Sequence[PendingItem], most: int | None, rng: np.random.Generator) -> list[PendingItem]:
+    """What the next rater gets: the items that fewest have, and as many systems of one instruction as can be.
+
+    Since the least assigned come first, no two items are ever more than one rater apart, so that all reach the same
+    number in the end.
+
+    Args:
+        pending: Items that need more judgements.
+        most: How many a rater gets; None for all of them.
+        rng: Chooses among equals.
+    """
+    instructions = sorted({item.instruction for item in pending})
+    rank = dict(zip(instructions, rng.permutation(len(instructions)).tolist(), strict=True))
+    return sorted(pending, key=lambda item: (item.assigned, rank[item.instruction], item.number))[:most]
+
+
+def separate(items: Sequence[PendingItem], rng: np.random.Generator) -> list[PendingItem]:
+    """The items in random order, two of one instruction next to each other only where that cannot be avoided."""
+    left = [items[place] for place in rng.permutation(len(items))]
+    counts = Counter(item.instruction for item in left)
+    order: list[PendingItem] = []
+    while left:
+        before = order[-1].instruction if order else None
+        commonest, count = counts.most_common(1)[0]
+        if 2 * count > len(left) and commonest != before:
+            # Any other now, and the rest could not be kept apart.
+            place = next(place for place, item in enumerate(left) if item.instruction == commonest)
+        else:
+            place = next((place for place, item in enumerate(left) if item.instruction != before), 0)
+        item = left.pop(place)
+        counts[item.instruction] -= 1
+        order.append(item)
+    return order

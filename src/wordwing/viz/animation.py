@@ -1,7 +1,5 @@
 """Videos of flights: the drone from above, what it sees, what it does, the words it was given."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -44,8 +42,7 @@ def flight_frames(flight: Execution, overhead: NDArray[np.uint8], title: str) ->
         draw.text((20, 8), title, INK, font(22))
         frame.paste(_map(flight, overhead, index, yaws[index]), (20, 60))
         _legend(draw, (20, 668), demonstrated=len(flight.task.gold_path) > 0)
-        seen = Image.fromarray(flight.images[0][index])
-        frame.paste(seen.resize((512, 288), Image.Resampling.NEAREST), (648, 60))
+        frame.paste(Image.fromarray(flight.images[0][index]).resize((512, 288), Image.Resampling.NEAREST), (648, 60))
         draw.text((648, 41), "camera, 128 x 72 pixels", GREY, font(15))
         _words(draw, flight.task.instruction, (648, 366))
         _setpoint(draw, flight, index, (648, 520))

@@ -107,8 +107,7 @@ class FeatureColours:
         """Features [..., C] to colours [..., 3]."""
         along = np.nan_to_num((features - self.mean) @ self.axes / (2 * self.deviation))
         lightness, blue_yellow, green_red = np.moveaxis(along.clip(-1, 1), -1, 0)
-        lab = [0.62 + 0.28 * lightness, 0.11 * green_red, 0.14 * blue_yellow]
-        return from_oklab(np.stack(lab, axis=-1))
+        return from_oklab(np.stack([0.62 + 0.28 * lightness, 0.11 * green_red, 0.14 * blue_yellow], axis=-1))
 
 
 def cells_of(features: Tensor) -> NDArray[np.float32]:
@@ -128,8 +127,7 @@ class WorldView:
         """Find the map under each of size × size pixels, for a flight that starts at a pose, world frame."""
         along = MAP_EXTENT * (0.5 - (torch.arange(size) + 0.5) / size)
         x, y = torch.meshgrid(along, along, indexing="ij")
-        points = start_frame(start).unapply(torch.stack([x, y, torch.zeros_like(x)], dim=-1))
-        self.points = points[..., :2]
+        self.points = start_frame(start).unapply(torch.stack([x, y, torch.zeros_like(x)], dim=-1))[..., :2]
         """[S, S, 2] of the pixels' centres, start frame, metres."""
         rows, columns = START_GRID.place(self.points).round().long().clamp(0, START_GRID.cells - 1).unbind(-1)
         on_map = START_GRID.contains(self.points)

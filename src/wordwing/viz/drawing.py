@@ -1,7 +1,5 @@
 """What all images share: paper and ink, a palette, a typeface, and where things lie in an overhead view."""
 
-from __future__ import annotations
-
 import io
 import math
 from functools import cache

@@ -1,7 +1,5 @@
 """The world from above with paths flown in it: what images of datasets are made of."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Sheets of images: what landmarks and worlds look like to the drone and from above, and what datasets say."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -87,8 +85,7 @@ def contact_sheet(
     for index, (image, caption) in enumerate(zip(images, captions, strict=True)):
         x = gap + index % columns * (width + gap)
         y = head + index // columns * (height + text + gap)
-        tile = Image.fromarray(image).resize((width, height), Image.Resampling.NEAREST)
-        sheet.paste(tile, (x, y))
+        sheet.paste(Image.fromarray(image).resize((width, height), Image.Resampling.NEAREST), (x, y))
         draw.text((x + 2, y + height + 2), caption, INK, font(14))
     return sheet
 

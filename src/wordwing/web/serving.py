@@ -5,8 +5,6 @@ nothing of an answer is read, it is closed. Connections that only wait have a li
 waited longest makes room for the next.
 """
 
-from __future__ import annotations
-
 import asyncio
 import mimetypes
 import signal
@@ -23,8 +21,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from wordwing.errors import WordwingError
 from wordwing.interrupts import end_soon
-from wordwing.web.limits import network_of
-from wordwing.web.security import STRANGER, Guard, Receive, Scope, Send
+from wordwing.web.security import STRANGER, Guard, Receive, Scope, Send, network_of
 
 SHARED = Path(__file__).parent / "static"
 """What all pages look like."""
@@ -113,14 +110,9 @@ async def body(request: Request, most: int) -> bytes:
     return b"".join(parts)
 
 
-def missing() -> Response:
-    """The answer about all that is not there."""
+def missing(*_: object) -> Response:
+    """The answer about all that is not there, also as a handler of exceptions."""
     return JSONResponse({"message": "there is no such thing here"}, 404)
-
-
-def refused(message: str) -> Response:
-    """The answer to what makes no sense."""
-    return JSONResponse({"message": message}, 400)
 
 
 class LimitedProtocol(H11Protocol):

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import ConfigDict, Field, GetPydanticSchema
 
 from wordwing.errors import WordwingError, did_you_mean, shown
-from wordwing.files import read_text, replacing
+from wordwing.files import read_text, write_text
 from wordwing.frames import ARENA_HALF, ARENA_SIZE
 from wordwing.validation import Version1, numbered, parse
 from wordwing.world.catalogue import Landmark, catalogue, landmark
@@ -273,8 +273,7 @@ class Layout:
     def save(self, path: str | Path) -> None:
         """Write a layout file, all of it or nothing."""
         self.validate(str(path))
-        with replacing(path) as temporary:
-            temporary.write_text(self.to_json(), "utf-8")
+        write_text(path, self.to_json())
 
 
 def _parse(text: str, where: str) -> object:

@@ -15,8 +15,7 @@ from PIL import Image
 
 from small_evaluation import plain_episode
 from small_flights import flight, measures
-from wordwing.evaluation.report.captions import Chart, charts_of
-from wordwing.evaluation.report.charts import gap_chart
+from wordwing.evaluation.report.charts import Chart, charts_of, gap_chart
 from wordwing.evaluation.report.gallery import Choice, Example, ExampleFlight
 from wordwing.evaluation.report.labels import Origin
 from wordwing.evaluation.report.page import Page, flown_rows, inline_svg, render
@@ -285,7 +284,7 @@ def test_the_papers_gap_stands_beside_ours_only_where_there_is_one(monkeypatch):
         drawn.append({metric: own["mean"].tolist() for metric, own in papers.groupby("metric")})
         return gap_chart(shares, papers)
 
-    monkeypatch.setattr("wordwing.evaluation.report.captions.gap_chart", watched)
+    monkeypatch.setattr("wordwing.evaluation.report.charts.gap_chart", watched)
 
     def caption(corpus: str, split: str) -> str:
         keys = {"corpus": corpus, "split": split}

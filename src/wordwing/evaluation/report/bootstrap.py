@@ -4,8 +4,6 @@ Instructions in one layout have much in common, and those of two segments contai
 drawn, with replacement, not flights. All systems meet the same draws.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple

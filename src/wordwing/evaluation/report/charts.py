@@ -1,4 +1,4 @@
-"""Charts of a report, as SVG: visibility, the judge's scores, the gap closed, distances from the goal.
+"""Charts of a report, as SVG, with their captions: visibility, the judge's scores, the gap closed, distances.
 
 Systems stand from top to bottom in the order in which a table names them first. The same input gives the same bytes.
 """
@@ -9,6 +9,7 @@ import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import matplotlib
@@ -21,8 +22,9 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
-from wordwing.evaluation.report.labels import segments_title, title
-from wordwing.evaluation.report.summary import GAP_METRICS
+from wordwing.evaluation.report.labels import Origin, learned, ordered, segments_title, slug, title
+from wordwing.evaluation.report.paper import HUMAN_BEST_SCORES, STANDS_FOR, paper_gap
+from wordwing.evaluation.report.summary import GAP_METRICS, Summary
 from wordwing.execution.metrics import SUCCESS_DISTANCE
 from wordwing.viz.drawing import (
     BLUISH_GREEN,
@@ -91,6 +93,133 @@ _CHART: dict[str, Any] = {
     "text.color": "0.13",
     "text.parse_math": False,  # a system may be called a$b
 }
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart and its captions."""
+
+    name: str
+    """Its file's name without the suffix; no two charts of a report share it."""
+    title: str
+    caption: str
+    alt: str
+    """The most important of it, for readers who cannot see it."""
+    svg: str
+
+
+def charts_of(origin: Origin, flights: pd.DataFrame, summary: Summary) -> list[Chart]:
+    """All charts of one origin, as far as there is something to draw.
+
+    Args:
+        origin: Which flights.
+        flights: All flights of a report (`summary.flight_table`).
+        summary: All estimates of a report.
+    """
+    own = flights.groupby([*Origin._fields]).get_group(origin)
+    systems = ordered(own["system"])
+    own = own.sort_values("system", key=lambda column: column.map(systems.index), kind="stable")
+    made = [_visibility(origin, summary), _gaps(origin, summary)]
+    made += [_judged(origin, own, segments) for segments in sorted(summary.segments(origin), reverse=True)]
+    made.append(_distances(origin, own))
+    return [chart for chart in made if chart is not None]
+
+
+def _visibility(origin: Origin, summary: Summary) -> Chart:
+    found = summary.select(
+        origin, kind="mean", goal=list(GOALS), segments=summary.segments(origin), metric=list(GAP_METRICS)
+    )
+    success = found[found["metric"] == "success"].groupby(["segments", "goal"], sort=False)
+    said = [f"{segments_title(segments)}, goal {goal}: {_means(own)}" for (segments, goal), own in success]
+    return Chart(
+        slug(*origin, "visibility"),
+        "Is the goal ahead at the start?",
+        "Success and EMD where the goal lies within ±42° of the heading at the start, and where it does not. "
+        "Lines are 95 % intervals.",
+        f"Success by where the goal is. {'; '.join(said)}.",
+        visibility_chart(found),
+    )
+
+
+def _gaps(origin: Origin, summary: Summary) -> Chart | None:
+    # Without STOP, which falls so far behind AVERAGE that all others would be pressed together.
+    systems = [system for system in summary.systems(origin) if learned(system)]
+    found = summary.select(origin, kind="gap closed", segments=summary.segments(origin), system=systems)
+    if found.empty:
+        return None
+    papers = [
+        (segments, system, metric, share)
+        for segments, system in found[["segments", "system"]].drop_duplicates().itertuples(index=False)
+        for metric, share in zip(GAP_METRICS, paper_gap(origin, system, segments) or (), strict=False)
+    ]
+    caption = (
+        "How much of the way from AVERAGE (0 %) to ORACLE (100 %) each system goes, in success and in EMD. "
+        "Lines are 95 % intervals; those of few flights may reach beyond the chart."
+    )
+    if papers:
+        caption += (
+            f" Hollow marks are computed from the paper's numbers on {STANDS_FOR[origin.corpus]}: people's sentences, "
+            f"{'in the simulator AirSim' if origin.domain == 'sim' else 'a physical drone in a cage'}."
+        )
+    success = found[found["metric"] == "success"].groupby("segments")
+    said = [f"{segments_title(segments)}: {_means(own)}" for segments, own in success]
+    return Chart(
+        slug(*origin, "gap"),
+        "The gap between AVERAGE and ORACLE",
+        caption,
+        f"Share of the gap in success that is closed. {'; '.join(said)}.",
+        gap_chart(found, pd.DataFrame(papers, columns=["segments", "system", "metric", "mean"])),
+    )
+
+
+def _judged(origin: Origin, flights: pd.DataFrame, segments: int) -> Chart | None:
+    own = flights[flights["segments"] == segments].dropna(subset=["judge_path", "judge_goal"])
+    if own.empty:
+        return None
+    caption = (
+        f"Instructions of {segments_title(segments)}. The judge is a program that compares a flown path with the "
+        "meaning of its instruction; no person scored these flights. Its scores from 0 to 1 are put in five equal "
+        "bins, 1 to 5. Bars lie so that the middle of score 3 is at zero, as in the paper's chart of people's scores."
+    )
+    if origin.corpus == "cage" and segments == 2:
+        theirs = "; ".join(
+            f"{system} {shares['path']:g} % and {shares['goal']:g} %" for system, shares in HUMAN_BEST_SCORES.items()
+        )
+        caption += f" People gave the paper's physical drone a 5 for path and goal: {theirs} of the time."
+    best = (own["judge_path"] >= 0.8).groupby(own["system"], sort=False).mean()
+    return Chart(
+        slug(*origin, f"judge-{segments}"),
+        f"Scores of the automatic judge, {segments_title(segments)}",
+        caption,
+        f"Share of flights with the judge's best path score: {_listed(100 * best, '{:.0f} %')}.",
+        judge_chart(own),
+    )
+
+
+def _distances(origin: Origin, flights: pd.DataFrame) -> Chart:
+    medians = {
+        segments_title(segments): own.groupby("system", sort=False)["distance"].median()
+        for segments, own in flights.groupby("segments")
+    }
+    said = [f"{heading}: {_listed(metres, '{:.2f} m')}" for heading, metres in medians.items()]
+    return Chart(
+        slug(*origin, "distance"),
+        "How near is near enough?",
+        f"Share of flights that come to rest within a distance of the goal. Success is sensitive to its threshold, "
+        f"{SUCCESS_DISTANCE} m: where a line is steep, another threshold would give another success rate.",
+        f"Median distance from the goal at rest. {'; '.join(said)}.",
+        distance_chart(flights),
+    )
+
+
+def _means(estimates: pd.DataFrame) -> str:
+    """Shares of systems in words: "STOP 3 %, ORACLE 97 %"."""
+    return _listed(100 * estimates.set_index("system")["mean"].dropna(), "{:.0f} %")
+
+
+def _listed(values: pd.Series[float], form: str) -> str:
+    """A number for each system in words, in a form like "{:.0f} %"."""
+    return ", ".join(f"{title(system)} {form.format(value)}" for system, value in values.items())
 
 
 @plain_style(_CHART)
@@ -232,8 +361,7 @@ def distance_chart(flights: pd.DataFrame) -> str:
         distances = {system: found["distance"].tolist() for system, found in own.groupby("system", sort=False)}
         for system in filter(distances.__contains__, systems):
             colour, style = looks[system]
-            shares = 100 * shares_within(distances[system], reaches)
-            axes.plot(reaches, shares, style, color=shade(colour), linewidth=1.6)
+            axes.plot(reaches, 100 * shares_within(distances[system], reaches), style, color=shade(colour), lw=1.6)
         axes.grid(axis="y")
         axes.set_title(f"{segments_title(count)}, n = {_span([*map(len, distances.values())])}", pad=14)
         axes.set(xlim=(0, FARTHEST), ylim=(0, 102), xlabel="distance from the goal at rest, m")
@@ -283,9 +411,8 @@ def _svg(figure: Figure) -> str:
 
 
 def _span(counts: Sequence[int]) -> str:
-    if not counts:
-        return "0"
-    return str(counts[0]) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+    low, high = min(counts, default=0), max(counts, default=0)
+    return str(low) if low == high else f"{low} to {high}"
 
 
 def _offset(place: int) -> float:
@@ -319,8 +446,7 @@ def _legend_marker(label: str, colour: Colour, marker: str, full: bool = True) -
 def _likert(axes: Axes, row: int, shares: NDArray[np.float64]) -> None:
     """One system's bar, and its mean score at the right."""
     left = -100 * (shares[0] + shares[1] + shares[2] / 2)
-    for score, share in enumerate(100 * shares):
-        colour = LIKERT[score]
+    for score, (colour, share) in enumerate(zip(LIKERT, 100 * shares, strict=True)):
         axes.barh(row, share, 0.62, left, color=shade(colour), edgecolor="white", linewidth=0.5)
         if share >= 9:
             ink = "white" if score in (0, 4) else "0.1"

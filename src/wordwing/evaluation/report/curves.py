@@ -188,18 +188,6 @@ class TrainingRun:
 def panels(run: TrainingRun) -> list[Panel]:
     """All that is drawn, row by row."""
     a, b = run.a, run.b
-    visitation = a.curves(
-        ("trajectory", "supervised/trajectory", FLOWN),
-        ("goal", "supervised/goal", VERMILLION),
-        ("trajectory, lab", "supervised/lab_trajectory", SKY_BLUE, "--"),
-        ("goal, lab", "supervised/lab_goal", GOLD, "--"),
-    )
-    auxiliary = a.curves(
-        ("object", "supervised/object", FLOWN),
-        ("grounding", "supervised/grounding", VERMILLION),
-        ("mention", "supervised/mention", BLUISH_GREEN),
-        ("Wasserstein", "supervised/wasserstein", REDDISH_PURPLE, "--"),
-    )
     # Goals believed within 0.47 m of where they are after a full turn, with the text and without it.
     found = [
         curve
@@ -210,11 +198,6 @@ def panels(run: TrainingRun) -> list[Panel]:
             scale=100,
         )
     ]
-    rewards = b.curves(
-        *((name, f"rewards/{name}", colour) for name, colour in TERMS.items()),
-        ("all", "charts/episodic_return", INK, "--"),
-    )
-    left = a.curves(("of all instructions", "executions/demonstrations_left", FLOWN), scale=100)
     # Dev flights that end within 0.47 m, and those that did everything that was said.
     success = b.curves(
         *((name, f"dev/{name}_success", colour) for name, colour in b.corpora("dev/", "_success")),
@@ -223,13 +206,47 @@ def panels(run: TrainingRun) -> list[Panel]:
         scale=100,
     )
     return [
-        Panel("Visitation losses", "cross-entropy, nats", visitation, floor=None, noisy=True),
-        Panel("Auxiliary losses", "nats", auxiliary, noisy=True),
+        Panel(
+            "Visitation losses",
+            "cross-entropy, nats",
+            a.curves(
+                ("trajectory", "supervised/trajectory", FLOWN),
+                ("goal", "supervised/goal", VERMILLION),
+                ("trajectory, lab", "supervised/lab_trajectory", SKY_BLUE, "--"),
+                ("goal, lab", "supervised/lab_goal", GOLD, "--"),
+            ),
+            floor=None,
+            noisy=True,
+        ),
+        Panel(
+            "Auxiliary losses",
+            "nats",
+            a.curves(
+                ("object", "supervised/object", FLOWN),
+                ("grounding", "supervised/grounding", VERMILLION),
+                ("mention", "supervised/mention", BLUISH_GREEN),
+                ("Wasserstein", "supervised/wasserstein", REDDISH_PURPLE, "--"),
+            ),
+            noisy=True,
+        ),
         Panel("Goals found, dev (dashed: no text)", "%", found),
-        Panel("Reward of a flight, by term", "", rewards, floor=None, noisy=True),
+        Panel(
+            "Reward of a flight, by term",
+            "",
+            b.curves(
+                *((name, f"rewards/{name}", colour) for name, colour in TERMS.items()),
+                ("all", "charts/episodic_return", INK, "--"),
+            ),
+            floor=None,
+            noisy=True,
+        ),
         Panel("Length of a flight", "decisions", lengths(run), noisy=True),
         Panel("How flights end", "%", endings(run), stacked=True),
-        Panel("Demonstrations left in $D^S$", "%", left),
+        Panel(
+            "Demonstrations left in $D^S$",
+            "%",
+            a.curves(("of all instructions", "executions/demonstrations_left", FLOWN), scale=100),
+        ),
         Panel("Success in dev flights (dashed: all followed)", "%", success),
         Panel("EMD in dev flights", "m", distances(b)),
     ]

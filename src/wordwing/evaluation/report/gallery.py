@@ -109,8 +109,8 @@ def choose(flights: pd.DataFrame, origins: Sequence[Origin], seed: int = 0) -> l
             reference = reference_of(distances)
             flown_by_all = distances[distances.notna().all(axis=1)]
             found = (distances if flown_by_all.empty else flown_by_all)[reference].dropna()
-            for kind, name in _draw(found, np.random.default_rng([seed, segments])):
-                choices.append(Choice(origin, name, segments, kind, reference))
+            drawn = _draw(found, np.random.default_rng([seed, segments]))
+            choices += [Choice(origin, name, segments, kind, reference) for kind, name in drawn]
     return choices
 
 

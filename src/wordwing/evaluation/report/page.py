@@ -3,8 +3,6 @@
 There is no script in it, and nothing is fetched. The same input gives the same bytes.
 """
 
-from __future__ import annotations
-
 import base64
 import re
 from collections.abc import Mapping, Sequence
@@ -14,7 +12,7 @@ from urllib.parse import quote
 import pandas as pd
 from markupsafe import Markup
 
-from wordwing.evaluation.report.captions import Chart
+from wordwing.evaluation.report.charts import Chart
 from wordwing.evaluation.report.gallery import IMAGE_SIZE, RULE, Example
 from wordwing.evaluation.report.labels import Origin, ordered, segments_title, title
 from wordwing.evaluation.report.tables import TEMPLATES, Table

@@ -7,8 +7,6 @@ LANI set, `lab` for its physical drone and `sim` for its simulator. Systems are 
 25.9 % are none of 104 and 84.
 """
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any, Literal, NamedTuple

@@ -3,8 +3,6 @@
 A table is made by pivoting estimates: each becomes a cell of text, with the row and the column that it belongs to.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -101,8 +99,8 @@ def automated(summary: Summary) -> Table:
         for column, text in (("paper's SR", f"{paper.success:.1f}"), ("paper's EMD", f"{paper.emd:.2f}"))
     ]
     judged = "followed" in set(found["metric"])
-    each = ["n", "SR, %", *["paper's SR"] * bool(papers)]
-    each += [*["Followed, %"] * judged, "EMD, m", *["paper's EMD"] * bool(papers)]
+    beside = bool(papers)
+    each = ["n", "SR, %", *["paper's SR"] * beside, *["Followed, %"] * judged, "EMD, m", *["paper's EMD"] * beside]
     origins = summary.origins
     corpus = origins[0].corpus
     return _table(
@@ -263,21 +261,23 @@ def to_csv(summary: Summary) -> str:
     Shares are from 0 to 1, lengths in metres. A row with "minus" is a paired difference, one whose metric ends in
     "gap closed" a share of the way from AVERAGE to ORACLE.
     """
-    rows = []
-    for row in summary.estimates.to_dict("records"):
-        origin = Origin(*(row[key] for key in Origin._fields))
-        paper: float | None = None
-        result = paper_result(origin, row["system"], row["segments"])
-        gap = paper_gap(origin, row["system"], row["segments"])
-        if row["kind"] == "gap closed" and gap:
-            paper = round(gap[row["metric"] == "emd"], 4)
-        elif row["kind"] == "mean" and result and row["goal"] == row["clauses"] == "all":
-            paper = {"success": round(result.success / 100, 4), "emd": result.emd}.get(row["metric"])
-        metric = row["metric"] + " gap closed" * (row["kind"] == "gap closed")
-        rows.append({**row, **rounded(row), "metric": metric, "paper": paper})
+    rows = summary.estimates.to_dict("records")
+    table = pd.DataFrame({**row, **rounded(row), "paper": _beside(row)} for row in rows)
+    table["metric"] += table["kind"].map({"gap closed": " gap closed"}).fillna("")
     order = {"mean": 0, "gap closed": 1, "difference": 2}
-    table = pd.DataFrame(rows).sort_values("kind", key=lambda kinds: kinds.map(order), kind="stable")
+    table = table.sort_values("kind", key=lambda kinds: kinds.map(order), kind="stable")
     return csv_text(table[[*GROUP, "system", "minus", "metric", "n", "mean", "low", "high", "paper"]])
+
+
+def _beside(row: dict[str, Any]) -> float | None:
+    """The paper's value of an estimate, where it has one."""
+    key = Origin(*(row[field] for field in Origin._fields)), row["system"], row["segments"]
+    result, gap = paper_result(*key), paper_gap(*key)
+    if row["kind"] == "gap closed" and gap:
+        return round(gap[row["metric"] == "emd"], 4)
+    if row["kind"] == "mean" and result and row["goal"] == row["clauses"] == "all":
+        return {"success": round(result.success / 100, 4), "emd": result.emd}.get(row["metric"])
+    return None
 
 
 def _table(
@@ -396,21 +396,19 @@ def _text(row: Any) -> str:
 
 
 def _number(value: float, decimals: int, signed: bool = False) -> str:
-    text = f"{value:+z.{decimals}f}" if signed else f"{value:z.{decimals}f}"
-    return text.replace("-", "−")
+    return f"{value:{'+' * signed}z.{decimals}f}".replace("-", "−")
 
 
 def _caveat(origins: Sequence[Origin], papers: bool) -> str:
     """Where sentences and flights come from, and how that differs from the paper."""
     domains = {origin.domain for origin in origins}
-    facts = []
-    if origins[0].text != "human":
-        facts.append(f"sentences were {author(origins[0].text).how}" + ", the paper's written by people" * papers)
-    if "sim" in domains and papers:
-        facts.append("sim is not the paper's simulator, AirSim")
-    if "lab" in domains:
-        facts.append("lab is a simulated stand-in for the physical drone and cage; no real drone flew")
-    if not facts:
+    written = f"sentences were {author(origins[0].text).how}" + ", the paper's written by people" * papers
+    facts = {
+        written: origins[0].text != "human",
+        "sim is not the paper's simulator, AirSim": "sim" in domains and papers,
+        "lab is a simulated stand-in for the physical drone and cage; no real drone flew": "lab" in domains,
+    }
+    joined = "; ".join(fact for fact, holds in facts.items() if holds)
+    if not joined:
         return ""
-    joined = "; ".join(facts)
     return f"The data differ from the paper's: {joined}." if papers else f"{joined[:1].upper()}{joined[1:]}."

@@ -3,8 +3,6 @@
 Everything is for one corpus, author of the sentences, split and domain at a time; those are never mixed.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -176,8 +174,7 @@ def summarise(flights: pd.DataFrame) -> Summary:
     by_origin = {Origin(*key): own for key, own in flights.groupby([*Origin._fields])}
     rows = [row for origin in ordered_origins(by_origin) for row in _estimates(origin, by_origin[origin])]
     columns = [*GROUP, "kind", "system", "minus", "metric", *Estimate._fields]
-    table = pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(("mean", "low", "high"), float))
-    return Summary(table)
+    return Summary(pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(("mean", "low", "high"), float)))
 
 
 def _estimates(origin: Origin, flights: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
@@ -197,17 +194,36 @@ def _estimates(origin: Origin, flights: pd.DataFrame) -> Iterator[tuple[Any, ...
             for name, metric in METRICS.items()
         ]
         if clauses == "all":
-            for earlier, later in combinations(present, 2):
-                for name in COMPARED_METRICS:
-                    pair = column[name, later], column[name, earlier]
-                    found.append(("difference", later, earlier, name, draws.difference(*pair, METRICS[name].share)))
+            found += [
+                (
+                    "difference",
+                    later,
+                    earlier,
+                    name,
+                    draws.difference(column[name, later], column[name, earlier], METRICS[name].share),
+                )
+                for earlier, later in combinations(present, 2)
+                for name in COMPARED_METRICS
+            ]
         found = [entry for entry in found if entry[-1].n]
         if goal == clauses == "all" and {"average", "oracle"} <= set(present):
-            for system in (system for system in present if system not in ("average", "oracle")):
-                for name in GAP_METRICS:
-                    own, average, oracle = (column[name, who] for who in (system, "average", "oracle"))
-                    closed = draws.gap_closed(own, average, oracle, METRICS[name].lower_is_better)
-                    found.append(("gap closed", system, "", name, closed))
+            found += [
+                (
+                    "gap closed",
+                    system,
+                    "",
+                    name,
+                    draws.gap_closed(
+                        column[name, system],
+                        column[name, "average"],
+                        column[name, "oracle"],
+                        METRICS[name].lower_is_better,
+                    ),
+                )
+                for system in present
+                if system not in ("average", "oracle")
+                for name in GAP_METRICS
+            ]
         yield from ((*origin, segments, goal, clauses, *keys, *estimate) for *keys, estimate in found)
 
 

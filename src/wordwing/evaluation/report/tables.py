@@ -1,7 +1,5 @@
 """A table, and the same table in Markdown, LaTeX and HTML; and rows as CSV. `results.py` has what is in them."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

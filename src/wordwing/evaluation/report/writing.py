@@ -8,8 +8,6 @@
 Nothing but `episodes.jsonl` is read of an evaluation, so the same lines make the same bytes.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 
 from wordwing.errors import WordwingError
-from wordwing.evaluation.report.captions import charts_of
+from wordwing.evaluation.report.charts import charts_of
 from wordwing.evaluation.report.curves import save_curves
 from wordwing.evaluation.report.gallery import VIDEOS, Position, choose, examples, make_videos
 from wordwing.evaluation.report.labels import SUMMARY
@@ -124,14 +122,16 @@ def _evaluated(
     """Write tables, charts and videos of evaluations into a folder; the page with all of them on it."""
     summary = summarise(flights)
     tables = report_tables(summary)
-    for language in ("md", "tex"):
-        text = "\n".join(render_table(table, language) for table in tables)
-        (folder / f"tables.{language}").write_text(text, "utf-8")
-    (folder / "metrics.csv").write_text(to_csv(summary), "utf-8")
     charts = {origin.title: charts_of(origin, flights, summary) for origin in summary.origins}
+    texts = {
+        "tables.md": "\n".join(render_table(table, "md") for table in tables),
+        "tables.tex": "\n".join(render_table(table, "tex") for table in tables),
+        "metrics.csv": to_csv(summary),
+        **{f"charts/{chart.name}.svg": chart.svg for group in charts.values() for chart in group},
+    }
     (folder / "charts").mkdir()
-    for chart in (chart for group in charts.values() for chart in group):
-        (folder / "charts" / f"{chart.name}.svg").write_text(chart.svg, "utf-8")
+    for name, text in texts.items():
+        (folder / name).write_text(text, "utf-8")
     shown = examples(choose(flights, summary.origins), read_episodes(folders.evaluations))
     return replace(
         page,

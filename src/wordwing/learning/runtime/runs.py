@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import torch
 
 from wordwing.errors import WordwingError
-from wordwing.files import locked, read_json, replacing
+from wordwing.files import locked, read_json, write_text
 from wordwing.learning.runtime.checkpoints import tidy
 
 RUN, EXCHANGE = "run.json", "exchange"
@@ -123,8 +123,7 @@ def _keep_config(settings: RunSettings, config: Configuration) -> bool:
             )
     elif there:
         raise WordwingError(f"{settings.folder / there[0]}: it is not known which run this is of; take another --out")
-    with replacing(path) as temporary:
-        temporary.write_text(json.dumps(wanted, indent=2) + "\n", "utf-8")
+    write_text(path, json.dumps(wanted, indent=2) + "\n")
     return False
 
 
