@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from wordwing.devices import compile_once
 from wordwing.errors import WordwingError
@@ -228,6 +228,12 @@ class ProcessB(Worker):
         self.reinforcement = Reinforcement(
             self.network, data.examples, config.reinforcement, config.seed, context.compiled
         )
+        self.modules = {
+            "stage2": self.network.stage2,
+            "value": self.reinforcement.value_network,
+            "stage1": self.network.stage1,
+        }
+        self.optimizers = {"ppo": self.reinforcement.ppo.optimizer}
         self.evaluator = Evaluator(data, context.device)
         self.stage1_version = -1
         """Updates of Process A that made stage 1."""
@@ -378,15 +384,6 @@ class ProcessB(Worker):
             "rates": {"steps/s": self.rate},
             "metrics": {short: metrics[name] for name, short in shown.items() if name in metrics},
         }
-
-    def modules(self) -> Mapping[str, nn.Module]:
-        """Both stages and the value network."""
-        network = self.network
-        return {"stage2": network.stage2, "value": self.reinforcement.value_network, "stage1": network.stage1}
-
-    def optimizers(self) -> Mapping[str, torch.optim.Adam]:
-        """PPO's."""
-        return {"ppo": self.reinforcement.ppo.optimizer}
 
     def counters(self) -> dict[str, Any]:
         """How far it is."""

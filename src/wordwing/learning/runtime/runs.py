@@ -61,12 +61,10 @@ class Configuration(Protocol):
 
     def to_json(self) -> dict[str, Any]:
         """All settings."""
-        ...
 
     @staticmethod
     def renamed(found: dict[str, Any]) -> dict[str, Any]:
         """The settings of an older version by their new names."""
-        ...
 
 
 @contextmanager
