@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import torch
@@ -20,6 +20,7 @@ from wordwing.devices import compile_once
 from wordwing.errors import WordwingError
 from wordwing.learning.evaluator import Evaluator
 from wordwing.learning.ppo import (
+    Decisions,
     Minibatch,
     PPOConfig,
     discounted_returns,
@@ -190,7 +191,7 @@ class Reinforcement:
         else:
             advantage = generalized_advantages(total, rollouts.value, mask, ppo.discount, ppo.gae_lambda)
             returns = advantage + rollouts.value
-        kept = {name: getattr(rollouts, name)[mask] for name in ("view", "action", "stop", "log_prob", "value")}
+        kept = {entry.name: getattr(rollouts, entry.name)[mask] for entry in fields(Decisions)}
         return Minibatch(**kept, returns=returns[mask], advantage=advantage[mask])
 
 

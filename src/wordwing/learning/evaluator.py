@@ -95,10 +95,6 @@ class FirstLooks:
         """Some of them."""
         return each(lambda tensor: tensor[index], self)
 
-    def without_text(self) -> FirstLooks:
-        """The same with every word unknown."""
-        return replace(self, tokens=self.tokens.blank())
-
 
 @dataclass(frozen=True)
 class Outcome:
@@ -110,11 +106,6 @@ class Outcome:
     gold: Visitation
     goal_unobserved: Tensor
     """[N] how much of the goal lies where the drone has not looked, whether or not the policy minds."""
-
-    @property
-    def loss(self) -> Tensor:
-        """[N, 2] cross-entropies of trajectory and goal, nats; of the trajectory the mean over its phases."""
-        return cross_entropy(self.scores, self.observed, self.gold)
 
 
 def predict(network: PolicyNetwork, looks: FirstLooks, config: GoldConfig, domain: Domain = "sim") -> Outcome:
@@ -225,7 +216,6 @@ class Evaluator:
             for name, (_dataset, part) in parts.items()
         }
         self.steps = {name: dataset.steps for name, (dataset, _part) in parts.items()}
-        self._looks: dict[tuple[str, str], FirstLooks] = {}
 
     def evaluate(self, policy: LearnedPolicy) -> tuple[dict[str, float], NDArray[np.uint8]]:
         """Metrics of the policy's flights by their names in the log, and an image of what it believes in one."""
@@ -243,6 +233,15 @@ class Evaluator:
         """AVERAGE's metrics; flown once."""
         actions = {dataset.name: training_mean_action(dataset, self.device) for dataset in self.data.datasets}
         return {name: self._fly(Average(*actions[name]), name) for name in self.tasks}
+
+    @cached_property
+    def looks(self) -> dict[str, FirstLooks]:
+        """What drones see at the start, by how often they look and the corpus; rendered once."""
+        return {
+            f"{kind}/{name}": FirstLooks.of(tasks[:LOOKS], self.data.vocabulary, self.device, headings)
+            for name, tasks in self.tasks.items()
+            for kind, headings in LOOKS_OF.items()
+        }
 
     @cached_property
     def oracle(self) -> dict[str, FlightMetrics]:
@@ -277,16 +276,10 @@ class Evaluator:
         """Where the goal is believed to be before the drone moves: with the text, and with every word unknown."""
         network.eval()
         metrics: dict[str, float] = {}
-        for name, tasks in self.tasks.items():
-            for kind, headings in LOOKS_OF.items():
-                if (name, kind) not in self._looks:
-                    drawn = FirstLooks.of(tasks[:LOOKS], self.data.vocabulary, self.device, headings)
-                    self._looks[name, kind] = drawn
-                looks = self._looks[name, kind]
-                metrics |= _goal_metrics(f"{kind}/{name}_{{}}", assess(network, looks, gold))
-                metrics |= _goal_metrics(
-                    f"{kind}/{name}_{{}}_without_text", assess(network, looks.without_text(), gold)
-                )
+        for label, looks in self.looks.items():
+            wordless = replace(looks, tokens=looks.tokens.blank())
+            metrics |= _goal_metrics(f"{label}_{{}}", assess(network, looks, gold))
+            metrics |= _goal_metrics(f"{label}_{{}}_without_text", assess(network, wordless, gold))
         return metrics
 
     def image(self, policy: LearnedPolicy, number: int = 0) -> NDArray[np.uint8]:

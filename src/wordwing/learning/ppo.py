@@ -146,19 +146,25 @@ def _check_rewards(reward: Tensor, value: Tensor, mask: Tensor) -> None:
 
 
 @dataclass(frozen=True)
-class Minibatch:
-    """N decisions of an iteration's rollouts, in any order."""
+class Decisions:
+    """Decisions as they were made in flight: N of them, or [R, D] those of R flights."""
 
     view: EgoView
-    """What the drone knew."""
+    """What stage 2 saw."""
     action: Tensor
-    """[N, 2] sampled forward velocity and yaw rate: shares, not clipped."""
+    """[N, 2] sampled forward velocity and yaw rate: shares of the limits, not clipped."""
     stop: Tensor
-    """[N] bool."""
+    """[N] bool, decided STOP."""
     log_prob: Tensor
-    """[N] of the policy that flew."""
+    """[N] of the decision, by the policy that flew."""
     value: Tensor
-    """[N] what the value network expected then."""
+    """[N] expected return."""
+
+
+@dataclass(frozen=True)
+class Minibatch(Decisions):
+    """N decisions of an iteration's rollouts, in any order."""
+
     returns: Tensor
     """[N]."""
     advantage: Tensor

@@ -48,12 +48,7 @@ class RunSettings:
     command: str = "sureal"
     """Of `wordwing train`."""
     typed: str = ""
-    """All of the command that decides what is learned."""
-
-    @property
-    def full_command(self) -> str:
-        """The command as a model card has it."""
-        return self.typed or f"wordwing train {self.command}"
+    """All of the command that decides what is learned, as a model card has it."""
 
 
 class Configuration(Protocol):
