@@ -333,7 +333,6 @@ class ProcessA(Worker):
     def restore_counters(self, counters: Mapping[str, Any], tensors: Tensors) -> None:
         """Resume."""
         rows, lengths = torch.from_numpy(unsqueeze(tensors["executions.rows"])), tensors["executions.lengths"]
-        if len(lengths):
-            packed = PackedExecutions.from_rows(rows, lengths)
-            self.executions.restore(Rollouts(tensors["executions.index"], packed, 1.0), counters["merged"])
+        rollouts = Rollouts(tensors["executions.index"], PackedExecutions.from_rows(rows, lengths), 1.0)
+        self.executions.restore(rollouts, counters["merged"])
         self.supervised.updates, self.cloning.updates = counters["updates"], counters["cloned"]

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -259,14 +260,13 @@ class Evaluator:
 
     def metrics(self, flown: dict[str, FlightMetrics]) -> dict[str, float]:
         """Metrics to log. Where meanings are known, the share that followed the instruction, and ORACLE's share."""
-        metrics = {}
+        metrics: dict[str, float] = {}
         for name, found in flown.items():
-            metrics[f"dev/{name}_success"] = found.success
-            metrics[f"dev/{name}_emd"] = float(found.emd.mean())
-            metrics[f"dev/{name}_distance"] = float(found.distance.mean())
+            means: dict[str, NDArray[Any]] = {"emd": found.emd, "distance": found.distance}
             if len(found.followed):
-                metrics[f"dev/{name}_followed"] = float(found.followed.mean())
-                metrics[f"dev/{name}_followed_by_oracle"] = float(self.oracle[name].followed.mean())
+                means |= {"followed": found.followed, "followed_by_oracle": self.oracle[name].followed}
+            metrics[f"dev/{name}_success"] = found.success
+            metrics |= {f"dev/{name}_{kind}": float(values.mean()) for kind, values in means.items()}
         for kind in ("success", "followed", "followed_by_oracle", "emd"):
             if found_in := [value for name, value in metrics.items() if name.endswith(f"_{kind}")]:
                 metrics[f"dev/{kind}"] = float(np.mean(found_in))
