@@ -28,6 +28,7 @@ from wordwing.learning.losses import GoldConfig
 from wordwing.model.lingunet import LingUNetConfig
 from wordwing.model.policy import ModelConfig, PolicyNetwork
 from wordwing.model.stage1 import Stage1Config
+from wordwing.model.visitation import cross_entropy
 from wordwing.policies.learned import LearnedPolicy
 from wordwing.world.samplers import sample_layout
 from wordwing.world.tasks import Task
@@ -119,7 +120,8 @@ def fit(
             waiting = torch.randperm(len(looks), generator=order)
         index, waiting = waiting[:batch], waiting[batch:]
         with precision(device):
-            loss = predict(network, looks[index.to(device)], gold).loss.sum(1).mean()
+            outcome = predict(network, looks[index.to(device)], gold)
+            loss = cross_entropy(outcome.scores, outcome.observed, outcome.gold).sum(1).mean()
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()

@@ -49,7 +49,7 @@ def memory(optimizer: torch.optim.Adam) -> list[torch.Tensor]:
 
 def test_an_update_moves_stage_1_and_the_heads_and_leaves_stage_2_alone(run):
     learner = learner_of(run)
-    before = {name: copies(module) for name, module in learner.modules().items()}
+    before = {name: copies(module) for name, module in learner.modules.items()}
     stage2 = copies(learner.network.stage2)
     metrics = learner.update()
     assert learner.updates == 1
@@ -89,7 +89,7 @@ def test_the_discriminator_is_updated_k_times_for_each_update_of_the_model_and_s
         learner.update()
         for parameter in learner.discriminator.parameters():
             assert parameter.abs().max() <= 0.01
-    counts = [{int(entry["step"]) for entry in o.state.values()} for o in learner.optimizers().values()]
+    counts = [{int(entry["step"]) for entry in o.state.values()} for o in learner.optimizers.values()]
     assert counts == [{2}, {6}]
 
 
@@ -237,13 +237,13 @@ def test_nonsense_in_a_batch_changes_neither_parameters_nor_what_adam_remembers(
     learner = learner_of(run)
     for _update in range(updates):
         learner.update()
-    before = {name: copies(module) for name, module in learner.modules().items()}
+    before = {name: copies(module) for name, module in learner.modules.items()}
     remembered = memory(learner.optimizer)
     spoil(learner)
     metrics = learner.update()
     assert bool(metrics["supervised/skipped_updates"])
     for name in ("stage1", "heads"):
-        assert moved(learner.modules()[name], before[name]) == set()
+        assert moved(learner.modules[name], before[name]) == set()
     if updates:
         assert all(torch.equal(a, b) for a, b in zip(memory(learner.optimizer), remembered, strict=True))
     assert {int(entry["step"]) for entry in learner.optimizer.state.values()} <= {updates}

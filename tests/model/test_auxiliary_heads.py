@@ -30,7 +30,7 @@ def test_heads_are_linear_layers_over_89_kinds_of_landmarks_and_empty_ground():
     points = torch.zeros(2, 5, 2)
     assert heads.object_logits(torch.zeros(2, 32, 64, 64), points).shape == (2, 5, 90)
     assert heads.grounding_logits(torch.zeros(2, 8, 64, 64), points).shape == (2, 5, 2)
-    assert heads.mention_logits(torch.zeros(2, 50)).shape == (2, 89)
+    assert heads.mention(torch.zeros(2, 50)).shape == (2, 89)
 
 
 def test_the_object_head_reads_the_feature_of_the_cell_that_the_point_lies_in():
@@ -68,6 +68,6 @@ def test_the_mention_head_reads_the_instruction_alone():
     heads = silent()
     with torch.no_grad():
         heads.mention.weight[88, 49], heads.mention.bias[0] = 2.0, -1.0
-    found = heads.mention_logits(torch.eye(50)[[49, 0]])
+    found = heads.mention(torch.eye(50)[[49, 0]])
     assert found[0, [0, 1, 88]].tolist() == [-1.0, 0.0, 2.0]
     assert found[1, [0, 1, 88]].tolist() == [-1.0, 0.0, 0.0]

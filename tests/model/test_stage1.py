@@ -284,7 +284,7 @@ def test_each_auxiliary_loss_reaches_its_head_and_what_it_is_about():
         logits = {
             "object": heads.object_logits(beliefs.semantic_map, points),
             "grounding": heads.grounding_logits(beliefs.grounding_map, points),
-            "mention": heads.mention_logits(state.kernels.instruction_embedding),
+            "mention": heads.mention(state.kernels.instruction_embedding),
         }[name]
         functional.cross_entropy(logits.flatten(0, -2), torch.ones(logits[..., 0].numel(), dtype=torch.long)).backward()
         assert {head.split(".")[0] for head in untouched(heads)} == set(reached) - {name}

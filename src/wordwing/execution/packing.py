@@ -105,7 +105,8 @@ class PackedExecutions:
             stopped: [N] bool.
             most: Room for so many poses, and longer executions are cut off; by default the longest.
         """
-        room = int(lengths.max()) if most is None else most
+        # One pose where there are no executions.
+        room = int(torch.cat([lengths.new_ones(1), lengths]).max()) if most is None else most
         kept = lengths.clamp(max=room)
         first = torch.cumsum(lengths, 0) - lengths
         padded = rows[first[:, None] + torch.arange(room, device=rows.device).minimum(kept[:, None] - 1)]  # [N, L, 8]

@@ -9,7 +9,8 @@ drawn on a machine compiles.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import mujoco
 import mujoco_warp as mjw
@@ -213,22 +214,15 @@ class LabScene:
 
     def draw(self, camera_pose: Pose) -> Tensor:
         """The image from one camera pose [1], world frame: [height, width, 3] float in [0, 1]."""
-        self._render(camera_pose)
-        with wp.ScopedDevice(self._device):
-            out = wp.zeros(self._shape, dtype=wp.vec3)
-            mjw.get_rgb(self._context, 0, out)
-        return torch.from_numpy(out.numpy()[0])
+        return torch.from_numpy(self._render(camera_pose, mjw.get_rgb, wp.vec3))
 
     def segment(self, camera_pose: Pose) -> NDArray[np.int64]:
         """[height, width] slot of the landmark seen in each pixel, -1 where there is none."""
-        self._render(camera_pose)
-        with wp.ScopedDevice(self._device):
-            out = wp.zeros(self._shape, dtype=wp.vec2i)
-            mjw.get_segmentation(self._context, 0, out)
-        geom = out.numpy()[0, ..., 0]
+        geom = self._render(camera_pose, mjw.get_segmentation, wp.vec2i)[..., 0]
         return np.where(geom >= 0, self._slot[geom], -1)
 
-    def _render(self, camera_pose: Pose) -> None:
+    def _render(self, camera_pose: Pose, read: Callable[..., None], kind: type) -> NDArray[Any]:
+        """[height, width, …] what a function of the renderer reads of the image from one camera pose [1]."""
         turned = quaternion_multiply(camera_pose.quaternion, CAMERA_AXES.to(camera_pose.quaternion))
         matrix = np.zeros(9)
         mujoco.mju_quat2Mat(matrix, turned[0].double().numpy())
@@ -236,3 +230,7 @@ class LabScene:
             self._data.cam_xpos.assign(camera_pose.position.float().numpy().reshape(1, 1, 3))
             self._data.cam_xmat.assign(matrix.astype(np.float32).reshape(1, 1, 3, 3))
             mjw.render(self._model, self._data, self._context)
+            out = wp.zeros(self._shape, dtype=kind)
+            read(self._context, 0, out)
+        pixels: NDArray[Any] = out.numpy()[0]
+        return pixels

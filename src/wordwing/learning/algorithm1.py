@@ -84,15 +84,23 @@ class Supervised:
             any_, common, recorded = (max(1, round(size * factor)) if size else 0 for size in sizes)
             late = replace(config.contexts, images=config.late_images)
             self._late = ContextSource(examples, executions, lab, late, (any_, common, recorded), paraphrases)
+        self.modules: dict[str, nn.Module] = {
+            "stage1": network.stage1,
+            "heads": self.heads,
+            "discriminator": self.discriminator,
+        }
+        """Everything that learns here, by name."""
         self.averaged = network
         """What has been learned so far: the network itself, or a copy whose stage 1 is the moving average."""
         if config.average:
             self.averaged = copy.deepcopy(network)
             self.averaged.stage1.requires_grad_(False)
             self.averaged.stage2 = network.stage2  # a stage 2 that is cloned is cloned for both
+            self.modules["average"] = self.averaged.stage1
         learned = [*network.stage1.parameters(), *self.heads.parameters()]
         self.optimizer = adam(learned, config.learning_rate, config.weight_decay)
         self.discriminator_optimizer = adam(list(self.discriminator.parameters()), config.discriminator_rate)
+        self.optimizers = {"model": self.optimizer, "discriminator": self.discriminator_optimizer}
         # As a CUDA graph: several hundred kernels would take longer to launch than to run. What it returns is
         # overwritten by the next update.
         loss = partial(supervised_loss, network, self.heads, self.discriminator, config=config.losses)
@@ -181,15 +189,6 @@ class Supervised:
         newest: list[Tensor] = list(self.network.stage1.parameters())
         torch._foreach_lerp_(mean, newest, 1 - decay)
 
-    def modules(self) -> dict[str, nn.Module]:
-        """Everything that learns here, by name."""
-        modules = {"stage1": self.network.stage1, "heads": self.heads, "discriminator": self.discriminator}
-        return modules if self.averaged is self.network else modules | {"average": self.averaged.stage1}
-
-    def optimizers(self) -> dict[str, torch.optim.Adam]:
-        """By name."""
-        return {"model": self.optimizer, "discriminator": self.discriminator_optimizer}
-
 
 class ProcessA(Worker):
     """Supervised learning of stage 1 with D^S as Process B changes it, and cloning of stage 2 where asked for.
@@ -221,6 +220,8 @@ class ProcessA(Worker):
         source = ContextSource(data.examples, self.executions, lab, own, self.supervised.source.sizes, paraphrases)
         gold = config.supervised.losses.gold
         self.cloning = Cloning(self.supervised.averaged, source, config.cloning, gold, config.seed)
+        self.modules = self.supervised.modules | {"stage2": self.network.stage2}
+        self.optimizers = self.supervised.optimizers | {"cloning": self.cloning.optimizer}
         self.evaluator = Evaluator(data, context.device)
         self.rollout_length = 0.0
         """Mean length of the rollouts that came last."""
@@ -312,14 +313,6 @@ class ProcessA(Worker):
             "metrics": {name.partition("/")[2]: self.metrics[name] for name in shown if name in self.metrics},
         }
 
-    def modules(self) -> Mapping[str, nn.Module]:
-        """Both stages, the auxiliary heads and the discriminator."""
-        return self.supervised.modules() | {"stage2": self.network.stage2}
-
-    def optimizers(self) -> Mapping[str, torch.optim.Adam]:
-        """By name."""
-        return self.supervised.optimizers() | {"cloning": self.cloning.optimizer}
-
     def counters(self) -> dict[str, Any]:
         """How far it is."""
         return {
@@ -340,7 +333,6 @@ class ProcessA(Worker):
     def restore_counters(self, counters: Mapping[str, Any], tensors: Tensors) -> None:
         """Resume."""
         rows, lengths = torch.from_numpy(unsqueeze(tensors["executions.rows"])), tensors["executions.lengths"]
-        if len(lengths):
-            packed = PackedExecutions.from_rows(rows, lengths)
-            self.executions.restore(Rollouts(tensors["executions.index"], packed, 1.0), counters["merged"])
+        rollouts = Rollouts(tensors["executions.index"], PackedExecutions.from_rows(rows, lengths), 1.0)
+        self.executions.restore(rollouts, counters["merged"])
         self.supervised.updates, self.cloning.updates = counters["updates"], counters["cloned"]

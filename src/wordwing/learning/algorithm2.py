@@ -10,16 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from wordwing.devices import compile_once
 from wordwing.errors import WordwingError
 from wordwing.learning.evaluator import Evaluator
 from wordwing.learning.ppo import (
+    Decisions,
     Minibatch,
     PPOConfig,
     discounted_returns,
@@ -190,7 +191,7 @@ class Reinforcement:
         else:
             advantage = generalized_advantages(total, rollouts.value, mask, ppo.discount, ppo.gae_lambda)
             returns = advantage + rollouts.value
-        kept = {name: getattr(rollouts, name)[mask] for name in ("view", "action", "stop", "log_prob", "value")}
+        kept = {entry.name: getattr(rollouts, entry.name)[mask] for entry in fields(Decisions)}
         return Minibatch(**kept, returns=returns[mask], advantage=advantage[mask])
 
 
@@ -228,6 +229,12 @@ class ProcessB(Worker):
         self.reinforcement = Reinforcement(
             self.network, data.examples, config.reinforcement, config.seed, context.compiled
         )
+        self.modules = {
+            "stage2": self.network.stage2,
+            "value": self.reinforcement.value_network,
+            "stage1": self.network.stage1,
+        }
+        self.optimizers = {"ppo": self.reinforcement.ppo.optimizer}
         self.evaluator = Evaluator(data, context.device)
         self.stage1_version = -1
         """Updates of Process A that made stage 1."""
@@ -378,15 +385,6 @@ class ProcessB(Worker):
             "rates": {"steps/s": self.rate},
             "metrics": {short: metrics[name] for name, short in shown.items() if name in metrics},
         }
-
-    def modules(self) -> Mapping[str, nn.Module]:
-        """Both stages and the value network."""
-        network = self.network
-        return {"stage2": network.stage2, "value": self.reinforcement.value_network, "stage1": network.stage1}
-
-    def optimizers(self) -> Mapping[str, torch.optim.Adam]:
-        """PPO's."""
-        return {"ppo": self.reinforcement.ppo.optimizer}
 
     def counters(self) -> dict[str, Any]:
         """How far it is."""

@@ -101,13 +101,29 @@ class ContextConfig:
 
 
 @dataclass(frozen=True)
-class Contexts:
+class Motions:
+    """Where E drones look from while they follow E instructions, and what was decided there."""
+
+    example: Tensor
+    """[E] int64."""
+    pose: Pose
+    """[E, K] world frame."""
+    setpoint: Tensor
+    """[E, K, 2] forward m/s and yaw rate rad/s that ORACLE decided on; zero where it is not known."""
+    stop: Tensor
+    """[E, K] bool, it decided to STOP."""
+    known: Tensor
+    """[E, K] bool, whether it is known what ORACLE decided there: in batches, only in its own flights."""
+    own: Tensor
+    """[E] bool, the execution is that of its instruction."""
+
+
+@dataclass(frozen=True)
+class Contexts(Motions):
     """E executions of K images; those of `sim` come first, then those of the lab."""
 
     examples: Examples
     """[E], their start headings turned."""
-    pose: Pose
-    """[E, K] world frame."""
     sim_image: Tensor
     """[E_sim, K, 72, 128, 3] uint8."""
     lab_image: Tensor
@@ -122,14 +138,6 @@ class Contexts:
     """[E, 40] bool, whether anything stands there."""
     clearing: Tensor
     """[E, 4, 2] places chosen at random, world frame, metres."""
-    setpoint: Tensor
-    """[E, K, 2] forward m/s and yaw rate rad/s that ORACLE decided on; zero where it is not known."""
-    stop: Tensor
-    """[E, K] bool, it decided to STOP."""
-    known: Tensor
-    """[E, K] bool, whether it is known what ORACLE decided there: only in its own flights."""
-    own: Tensor
-    """[E] bool, the execution is that of its instruction."""
 
 
 class FlightCamera:
@@ -173,24 +181,6 @@ def look_around(start: Pose, images: int, generator: torch.Generator) -> Pose:
     angle = 2 * math.pi * (2 * torch.rand(len(start), 1, device=device, generator=generator) - 1)
     yaw = start.yaw[:, None] + angle * torch.linspace(0, 1, images, device=device)
     return Pose.level(start.xy[:, None].expand(-1, images, -1), yaw, FLIGHT_HEIGHT)
-
-
-@dataclass(frozen=True)
-class Motions:
-    """Where E drones look from while they follow E instructions, and what was decided there."""
-
-    example: Tensor
-    """[E] int64."""
-    pose: Pose
-    """[E, K] world frame."""
-    setpoint: Tensor
-    """[E, K, 2] forward m/s and yaw rate rad/s."""
-    stop: Tensor
-    """[E, K] bool."""
-    known: Tensor
-    """[E, K] bool, whether it is known what was decided."""
-    own: Tensor
-    """[E] bool, the execution is that of its instruction."""
 
 
 class ContextSource:
@@ -245,10 +235,14 @@ class ContextSource:
         layouts = self.examples.layouts.take(examples.layout)
         slots = torch.arange(layouts.landmark.shape[1], device=self.device)
         places = (len(motions.example), 4, 2)
-        setpoint = mirrored_points(motions.setpoint, flip)  # a yaw rate changes its sign as a y does
         return Contexts(
-            examples=rotated(examples, self.config.rotation, generator),
+            example=motions.example,
             pose=mirrored_pose(motions.pose, flip),
+            setpoint=mirrored_points(motions.setpoint, flip),  # a yaw rate changes its sign as a y does
+            stop=motions.stop,
+            known=motions.known & motions.own[:, None],
+            own=motions.own,
+            examples=rotated(examples, self.config.rotation, generator),
             sim_image=mirrored_image(sim_image, flip[: len(sim_image)]),
             lab_image=mirrored_image(lab_image, flip[len(sim_image) :]),
             cage_image=cage_image,
@@ -256,10 +250,6 @@ class ContextSource:
             place=mirrored_points(layouts.place[..., :2], flip),
             present=slots < layouts.count[:, None],
             clearing=ARENA_HALF * (2 * torch.rand(places, device=self.device, generator=generator) - 1),
-            setpoint=setpoint,
-            stop=motions.stop,
-            known=motions.known & motions.own[:, None],
-            own=motions.own,
         )
 
     def _augmented(self, index: Tensor, flip: Tensor, generator: torch.Generator) -> Examples:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -95,10 +96,6 @@ class FirstLooks:
         """Some of them."""
         return each(lambda tensor: tensor[index], self)
 
-    def without_text(self) -> FirstLooks:
-        """The same with every word unknown."""
-        return replace(self, tokens=self.tokens.blank())
-
 
 @dataclass(frozen=True)
 class Outcome:
@@ -110,11 +107,6 @@ class Outcome:
     gold: Visitation
     goal_unobserved: Tensor
     """[N] how much of the goal lies where the drone has not looked, whether or not the policy minds."""
-
-    @property
-    def loss(self) -> Tensor:
-        """[N, 2] cross-entropies of trajectory and goal, nats; of the trajectory the mean over its phases."""
-        return cross_entropy(self.scores, self.observed, self.gold)
 
 
 def predict(network: PolicyNetwork, looks: FirstLooks, config: GoldConfig, domain: Domain = "sim") -> Outcome:
@@ -225,7 +217,6 @@ class Evaluator:
             for name, (_dataset, part) in parts.items()
         }
         self.steps = {name: dataset.steps for name, (dataset, _part) in parts.items()}
-        self._looks: dict[tuple[str, str], FirstLooks] = {}
 
     def evaluate(self, policy: LearnedPolicy) -> tuple[dict[str, float], NDArray[np.uint8]]:
         """Metrics of the policy's flights by their names in the log, and an image of what it believes in one."""
@@ -245,6 +236,15 @@ class Evaluator:
         return {name: self._fly(Average(*actions[name]), name) for name in self.tasks}
 
     @cached_property
+    def looks(self) -> dict[str, FirstLooks]:
+        """What drones see at the start, by how often they look and the corpus; rendered once."""
+        return {
+            f"{kind}/{name}": FirstLooks.of(tasks[:LOOKS], self.data.vocabulary, self.device, headings)
+            for name, tasks in self.tasks.items()
+            for kind, headings in LOOKS_OF.items()
+        }
+
+    @cached_property
     def oracle(self) -> dict[str, FlightMetrics]:
         """ORACLE's metrics; flown once."""
         return {name: self._fly(Oracle(), name, draw=False) for name in self.tasks}
@@ -260,14 +260,13 @@ class Evaluator:
 
     def metrics(self, flown: dict[str, FlightMetrics]) -> dict[str, float]:
         """Metrics to log. Where meanings are known, the share that followed the instruction, and ORACLE's share."""
-        metrics = {}
+        metrics: dict[str, float] = {}
         for name, found in flown.items():
-            metrics[f"dev/{name}_success"] = found.success
-            metrics[f"dev/{name}_emd"] = float(found.emd.mean())
-            metrics[f"dev/{name}_distance"] = float(found.distance.mean())
+            means: dict[str, NDArray[Any]] = {"emd": found.emd, "distance": found.distance}
             if len(found.followed):
-                metrics[f"dev/{name}_followed"] = float(found.followed.mean())
-                metrics[f"dev/{name}_followed_by_oracle"] = float(self.oracle[name].followed.mean())
+                means |= {"followed": found.followed, "followed_by_oracle": self.oracle[name].followed}
+            metrics[f"dev/{name}_success"] = found.success
+            metrics |= {f"dev/{name}_{kind}": float(values.mean()) for kind, values in means.items()}
         for kind in ("success", "followed", "followed_by_oracle", "emd"):
             if found_in := [value for name, value in metrics.items() if name.endswith(f"_{kind}")]:
                 metrics[f"dev/{kind}"] = float(np.mean(found_in))
@@ -277,16 +276,10 @@ class Evaluator:
         """Where the goal is believed to be before the drone moves: with the text, and with every word unknown."""
         network.eval()
         metrics: dict[str, float] = {}
-        for name, tasks in self.tasks.items():
-            for kind, headings in LOOKS_OF.items():
-                if (name, kind) not in self._looks:
-                    drawn = FirstLooks.of(tasks[:LOOKS], self.data.vocabulary, self.device, headings)
-                    self._looks[name, kind] = drawn
-                looks = self._looks[name, kind]
-                metrics |= _goal_metrics(f"{kind}/{name}_{{}}", assess(network, looks, gold))
-                metrics |= _goal_metrics(
-                    f"{kind}/{name}_{{}}_without_text", assess(network, looks.without_text(), gold)
-                )
+        for label, looks in self.looks.items():
+            wordless = replace(looks, tokens=looks.tokens.blank())
+            metrics |= _goal_metrics(f"{label}_{{}}", assess(network, looks, gold))
+            metrics |= _goal_metrics(f"{label}_{{}}_without_text", assess(network, wordless, gold))
         return metrics
 
     def image(self, policy: LearnedPolicy, number: int = 0) -> NDArray[np.uint8]:

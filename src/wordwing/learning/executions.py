@@ -151,8 +151,7 @@ class ExecutionSet(PackedExecutions):
 
     def restore(self, rollouts: Rollouts, merged: int) -> None:
         """Resume with the rollouts that were saved, after `merged` had been merged."""
-        if len(rollouts.example):
-            self._replace(rollouts, torch.arange(len(rollouts.example)))
+        self._replace(rollouts, torch.arange(len(rollouts.example)))
         self.merged = merged
 
     def _replace(self, rollouts: Rollouts, rows: Tensor) -> None:

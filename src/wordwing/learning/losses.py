@@ -189,7 +189,7 @@ def losses(
     divergence = cross_entropy(output.scores, support, wanted)  # [C, 2]
     divergence = divergence.unflatten(0, (executions, images)).mean(1)  # [E, 2]
     recognised, grounded = _auxiliary(heads, contexts, output)
-    spoken = heads.mention_logits(instruction_embedding).float()
+    spoken = heads.mention(instruction_embedding).float()
     mention = functional.binary_cross_entropy_with_logits(
         spoken, contexts.examples.mentioned.float(), reduction="none"
     ).mean(1)

@@ -75,7 +75,7 @@ def log_prob(control: Control, action: Tensor, stop: Tensor) -> Tensor:
     """
     count = _check_control(control)
     _check("action", action, (count, 2))
-    _check_stop(stop, count)
+    _check("stop", stop, (count,), torch.bool)
     scores = (action - control.mean) / control.deviation
     velocities = (-0.5 * scores.square() - control.deviation.log() - 0.5 * math.log(2 * math.pi)).sum(1)
     flies_on = functional.logsigmoid(-control.stop_logit) + velocities
@@ -146,19 +146,25 @@ def _check_rewards(reward: Tensor, value: Tensor, mask: Tensor) -> None:
 
 
 @dataclass(frozen=True)
-class Minibatch:
-    """N decisions of an iteration's rollouts, in any order."""
+class Decisions:
+    """Decisions as they were made in flight: N of them, or [R, D] those of R flights."""
 
     view: EgoView
-    """What the drone knew."""
+    """What stage 2 saw."""
     action: Tensor
-    """[N, 2] sampled forward velocity and yaw rate: shares, not clipped."""
+    """[N, 2] sampled forward velocity and yaw rate: shares of the limits, not clipped."""
     stop: Tensor
-    """[N] bool."""
+    """[N] bool, decided STOP."""
     log_prob: Tensor
-    """[N] of the policy that flew."""
+    """[N] of the decision, by the policy that flew."""
     value: Tensor
-    """[N] what the value network expected then."""
+    """[N] expected return."""
+
+
+@dataclass(frozen=True)
+class Minibatch(Decisions):
+    """N decisions of an iteration's rollouts, in any order."""
+
     returns: Tensor
     """[N]."""
     advantage: Tensor
@@ -167,7 +173,7 @@ class Minibatch:
     def __post_init__(self) -> None:
         count = len(self.action)
         _check("action", self.action, (count, 2))
-        _check_stop(self.stop, count)
+        _check("stop", self.stop, (count,), torch.bool)
         for name in ("log_prob", "value", "returns", "advantage"):
             _check(name, getattr(self, name), (count,))
         for name in ("close", "whole", "unobserved"):
@@ -244,17 +250,12 @@ def moments(numbers: Tensor) -> tuple[Tensor, Tensor]:
     return mean, torch.where(finite, numbers - mean, 0.0).square().sum() / count
 
 
-def _check(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
-    """Raise a ValueError about another shape: [N] times [N, 1] is no error in torch but [N, N]."""
+def _check(name: str, tensor: Tensor, shape: tuple[int, ...], kind: torch.dtype | None = None) -> None:
+    """Raise a ValueError about another shape or kind: [N] times [N, 1] is no error in torch but [N, N]."""
     if tuple(tensor.shape) != shape:
         raise ValueError(f"{name} must be {list(shape)}, not {list(tensor.shape)}")
-
-
-def _check_stop(stop: Tensor, count: int) -> None:
-    """Raise a ValueError unless `stop` is [count] bool."""
-    _check("stop", stop, (count,))
-    if stop.dtype != torch.bool:
-        raise ValueError(f"stop must be bool, not {stop.dtype}")
+    if kind not in (None, tensor.dtype):
+        raise ValueError(f"{name} must be {str(kind).removeprefix('torch.')}, not {tensor.dtype}")
 
 
 def _check_control(control: Control) -> int:

@@ -25,10 +25,9 @@ from wordwing.execution.runner import execute
 from wordwing.frames import ARENA_HALF, Pose, start_frame
 from wordwing.interface import Action
 from wordwing.learning.emd import SparseMap, stop_emd
-from wordwing.learning.ppo import log_prob, sample_action
+from wordwing.learning.ppo import Decisions, log_prob, sample_action
 from wordwing.learning.runtime.messages import Rollouts
 from wordwing.learning.training_data import ExampleSet
-from wordwing.model.ego import EgoView
 from wordwing.model.layers import each
 from wordwing.model.mapping import SemanticMap, arena_cells, boundary_cells
 from wordwing.model.policy import Beliefs, PolicyNetwork, PolicyState
@@ -46,23 +45,13 @@ WARM_UP = 3
 
 
 @dataclass(frozen=True)
-class RolloutBuffer:
+class RolloutBuffer(Decisions):
     """R flights of up to D decisions; beyond `length` is padding."""
 
     example: Tensor
     """[R] int64, which instruction each follows."""
     length: Tensor
     """[R] int64, decisions of each flight."""
-    view: EgoView
-    """[R, D] what stage 2 saw."""
-    action: Tensor
-    """[R, D, 2] sampled forward velocity and yaw rate: shares of the limits, not clipped."""
-    stop: Tensor
-    """[R, D] bool, decided STOP."""
-    log_prob: Tensor
-    """[R, D] of the decision."""
-    value: Tensor
-    """[R, D] expected return."""
     trajectory: SparseMap
     """[R, D] d^p over observed cells, as predicted before the decision."""
     stop_distance: Tensor
@@ -210,7 +199,7 @@ class Collector:
                     self._step(inputs, progress, generator)
         # Copies: the next rollouts of a graph are written where these were.
         kept = {name: each(lambda rows: rows[:count].clone(), rows) for name, rows in progress.buffer.items()}
-        return RolloutBuffer(index, progress.length[:count].clone(), **kept)
+        return RolloutBuffer(example=index, length=progress.length[:count].clone(), **kept)
 
     def _replay(self, inputs: FlightInputs, generator: torch.Generator) -> RolloutProgress:
         """Fly by a CUDA graph; what it returns is overwritten by the next flights."""

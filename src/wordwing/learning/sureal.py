@@ -157,8 +157,9 @@ def _setup(
 ) -> tuple[RunContext, RunConfig, TrainingData]:
     """What a process is made from."""
     data = load_training_data(config.data, settings.device, say, initial_vocabulary(config))
-    device, compiled, typed = settings.device, settings.compiled, settings.full_command
-    return RunContext(settings.folder, device, link, compiled, say, typed, interrupt.interruptible), config, data
+    typed = settings.typed or f"wordwing train {settings.command}"
+    context = RunContext(settings.folder, settings.device, link, settings.compiled, say, typed, interrupt.interruptible)
+    return context, config, data
 
 
 def _setup_child(

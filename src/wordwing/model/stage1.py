@@ -160,6 +160,7 @@ class AuxiliaryHeads(nn.Module):
         self.object = nn.Linear(config.vision.channels, kinds + 1)
         self.grounding = nn.Linear(config.grounding, 2)
         self.mention = nn.Linear(config.text.hidden, kinds)
+        """Logits of L_lang [N, 89]: was each kind of landmark mentioned in the instructions? Above zero for yes."""
 
     @property
     def empty_class(self) -> int:
@@ -181,7 +182,3 @@ class AuxiliaryHeads(nn.Module):
     def grounding_logits(self, grounding_map: Tensor, points: Tensor) -> Tensor:
         """Logits of L_ground [N, P, 2]: was the landmark at points [N, P, 2] of R^W mentioned, no or yes?"""
         return self.grounding(START_GRID.sample(grounding_map, points).mT)
-
-    def mention_logits(self, instruction_embedding: Tensor) -> Tensor:
-        """Logits of L_lang [N, 89]: was each kind of landmark mentioned? Above zero for yes."""
-        return self.mention(instruction_embedding)

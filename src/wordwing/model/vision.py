@@ -44,14 +44,10 @@ class Block(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """[N, C, H, W] to [N, C, H / stride, W / stride]."""
-        hidden = leaky(self.first(instance_norm(features)))
-        return self.shortcut(features) + leaky(self.second(instance_norm(hidden)))
-
-    def shortcut(self, features: Tensor) -> Tensor:
-        """The block's input, averaged over 3×3 neighbours where the block has a stride."""
-        if self.stride == 1:
-            return features
-        return functional.avg_pool2d(features, 3, self.stride, padding=1, count_include_pad=False)
+        hidden = leaky(self.second(instance_norm(leaky(self.first(instance_norm(features))))))
+        if self.stride > 1:  # the shortcut averages over 3×3 neighbours
+            features = functional.avg_pool2d(features, 3, self.stride, padding=1, count_include_pad=False)
+        return features + hidden
 
 
 class ResNet(nn.Module):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -28,12 +29,13 @@ def load_policy(
         device: Where it is computed.
         mean_action: AVERAGE's constants; by default the cage's.
     """
-    if name == "stop":
-        return Stop()
-    if name == "oracle":
-        return Oracle()
-    if name == "average":
-        return Average(*(mean_action or MEAN_ACTIONS["cage"]))
+    baselines: dict[str, Callable[[], Policy]] = {
+        "stop": Stop,
+        "average": lambda: Average(*(mean_action or MEAN_ACTIONS["cage"])),
+        "oracle": Oracle,
+    }
+    if name in baselines:
+        return baselines[name]()
     check_known(name)
     return LearnedPolicy.from_pretrained(name, domain, device)
 

@@ -63,7 +63,9 @@ def launch(
     device: torch.device,
 ) -> None:
     """Run a kernel on the device's current torch stream, so that it orders with torch's own work."""
-    where: dict[str, Any] = {"device": warp_device(device)}
-    if device.type == "cuda":
-        where = {"stream": wp.stream_from_torch(torch.cuda.current_stream(device))}
+    where: dict[str, Any] = (
+        {"stream": wp.stream_from_torch(torch.cuda.current_stream(device))}
+        if device.type == "cuda"
+        else {"device": warp_device(device)}
+    )
     wp.launch(kernel, dim=dim, inputs=list(inputs), **where)

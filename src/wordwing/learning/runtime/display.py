@@ -97,14 +97,13 @@ class Display:
         """The title and a line for each process, part below part; a narrow window cuts off the ends."""
         rows = [process.parts(now) for process in self._known()]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [Text(f"{self._title}, {_span(now - self._began)}", style="bold")]
+        lines = [Text(f"{self._title}, {_span(now - self._began)}", style="bold", no_wrap=True, overflow="ellipsis")]
         for process, row in zip(self._known(), rows, strict=True):
             full = round(BAR * process.share)
             cells = [part.ljust(width) for part, width in zip(row, widths, strict=True) if width]
             bar = (("━" * full, "green"), ("━" * (BAR - full), "dim"))
-            lines.append(Text.assemble(process.name, "  ", *bar, "  ", "  ".join(cells)))
-        for line in lines:
-            line.no_wrap, line.overflow = True, "ellipsis"
+            parts = (process.name, "  ", *bar, "  ", "  ".join(cells))
+            lines.append(Text.assemble(*parts, no_wrap=True, overflow="ellipsis"))
         return Group(*lines)
 
     def _known(self) -> list[_Process]:

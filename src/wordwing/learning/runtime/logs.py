@@ -50,7 +50,6 @@ class MetricLog:
         """
         self._folder = Path(folder)
         self._lines_path = self._folder / SCALARS
-        self._events_path = self._folder / EVENTS
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._cut(start_step)

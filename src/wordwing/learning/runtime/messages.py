@@ -254,8 +254,6 @@ def _from_tensors(tensors: Mapping[str, Tensor], progress: float) -> Rollouts:
     rows, lengths = tensors["rows"], tensors["lengths"]
     if rows.dim() != 2 or lengths.dtype != torch.int64 or rows.shape[1] != 6 or int(lengths.sum()) != len(rows):
         raise ValueError("its shapes do not fit")
-    if not len(lengths):
-        return Rollouts(tensors["example"], PackedExecutions(rows.new_zeros(0, 1, 6), lengths), progress)
     return Rollouts(tensors["example"], PackedExecutions.from_rows(rows, lengths), progress)
 
 

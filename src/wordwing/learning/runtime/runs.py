@@ -48,12 +48,7 @@ class RunSettings:
     command: str = "sureal"
     """Of `wordwing train`."""
     typed: str = ""
-    """All of the command that decides what is learned."""
-
-    @property
-    def full_command(self) -> str:
-        """The command as a model card has it."""
-        return self.typed or f"wordwing train {self.command}"
+    """All of the command that decides what is learned, as a model card has it."""
 
 
 class Configuration(Protocol):
@@ -61,12 +56,10 @@ class Configuration(Protocol):
 
     def to_json(self) -> dict[str, Any]:
         """All settings."""
-        ...
 
     @staticmethod
     def renamed(found: dict[str, Any]) -> dict[str, Any]:
         """The settings of an older version by their new names."""
-        ...
 
 
 @contextmanager
@@ -87,18 +80,16 @@ def opened(settings: RunSettings, config: Configuration) -> Iterator[bool]:
 @contextmanager
 def enough_memory() -> Iterator[None]:
     """Say in a sentence that memory was too small for what is done in the block."""
-    sentence = (
-        "there is not enough memory; a run with smaller batches needs less "
-        "(supervised.executions, supervised.common, reinforcement.flights, reinforcement.worlds)"
-    )
     try:
         yield
-    except MemoryError:
-        raise WordwingError(sentence) from None
-    except RuntimeError as error:  # of CUDA torch has an exception of its own, of the CPU and of Warp only words
-        if isinstance(error, torch.OutOfMemoryError) or re.search("can't allocate|ailed to allocate", str(error)):
-            raise WordwingError(sentence) from None
-        raise
+    except (MemoryError, RuntimeError) as error:  # the CPU's and Warp's are told by their words alone
+        known = isinstance(error, MemoryError | torch.OutOfMemoryError)
+        if not known and not re.search("can't allocate|ailed to allocate", str(error)):
+            raise
+        raise WordwingError(
+            "there is not enough memory; a run with smaller batches needs less "
+            "(supervised.executions, supervised.common, reinforcement.flights, reinforcement.worlds)"
+        ) from None
 
 
 def _keep_config(settings: RunSettings, config: Configuration) -> bool:

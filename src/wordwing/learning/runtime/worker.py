@@ -49,6 +49,10 @@ class Worker(ABC):
 
     name: str
     """Of its log's folder: "a" or "b"."""
+    modules: Mapping[str, nn.Module]
+    """All that are saved, by name."""
+    optimizers: Mapping[str, Optimizer]
+    """All of them, by name."""
 
     def __init__(self, context: RunContext) -> None:
         self.context = context
@@ -79,14 +83,6 @@ class Worker(ABC):
     @abstractmethod
     def samples(self) -> int:
         """What its speed is counted in."""
-
-    @abstractmethod
-    def modules(self) -> Mapping[str, nn.Module]:
-        """All modules that are saved, by name."""
-
-    @abstractmethod
-    def optimizers(self) -> Mapping[str, Optimizer]:
-        """All optimizers, by name."""
 
     @abstractmethod
     def counters(self) -> dict[str, Any]:
@@ -126,16 +122,16 @@ class Worker(ABC):
 
     def state(self) -> tuple[Tensors, dict[str, Any]]:
         """All that a checkpoint holds: tensors, and the rest as JSON."""
-        tensors = module_tensors(self.modules()) | self.extra_tensors()
-        for name, optimizer in self.optimizers().items():
+        tensors = module_tensors(self.modules) | self.extra_tensors()
+        for name, optimizer in self.optimizers.items():
             tensors |= flatten_optimizer(optimizer, f"optimiser-{name}")
         return tensors, {**self.counters(), "skipped": float(self.skipped.total), "seconds": self.seconds}
 
     def restore(self, tensors: Tensors, counters: Mapping[str, Any]) -> None:
         """Resume from what `state` gave."""
         counters = {RENAMED.get(name, name): value for name, value in counters.items()}
-        restore_modules(self.modules(), tensors)
-        for name, optimizer in self.optimizers().items():
+        restore_modules(self.modules, tensors)
+        for name, optimizer in self.optimizers.items():
             restore_optimizer(optimizer, tensors, f"optimiser-{name}")
         self.restore_counters(counters, tensors)
         self.skipped.total.fill_(counters["skipped"])

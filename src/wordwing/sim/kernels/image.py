@@ -73,15 +73,14 @@ def draw_overhead(
         for j in range(samples):
             x = extent * (0.5 - (float(row) + (float(i) + 0.5) / float(samples)) / size)
             y = extent * (0.5 - (float(column) + (float(j) + 0.5) / float(samples)) / size)
-            ax = wp.abs(x)
-            ay = wp.abs(y)
-            if wp.max(ax, ay) > light.half and wp.max(ax, ay) < light.half + 0.06:
+            reach = wp.max(wp.abs(x), wp.abs(y))
+            if reach > light.half and reach < light.half + 0.06:
                 rgb += fences[fence_side(x, y)]
             else:
                 o = wp.vec3(x, y, 10.0)
                 hit = cast(worlds, geoms, world, o, d, light.half, light.fence_height)
                 colour = shade(worlds, geoms, light, fences, world, o, d, hit)
-                if wp.max(ax, ay) > light.half and hit.what == GROUND:
+                if reach > light.half and hit.what == GROUND:
                     colour = 0.75 * colour
                 rgb += colour
     rgb = rgb / float(samples * samples)

@@ -183,17 +183,15 @@ def ray_geom(geoms: Geoms, g: int, o: wp.vec3, d: wp.vec3) -> float:
 
 
 @wp.func
-def into_landmark(place: wp.vec3, turn: wp.vec2, p: wp.vec3) -> wp.vec3:
-    """A world point in a landmark's frame."""
-    x = p[0] - place[0]
-    y = p[1] - place[1]
-    return wp.vec3(turn[0] * x + turn[1] * y, turn[0] * y - turn[1] * x, p[2] - place[2])
-
-
-@wp.func
 def direction_into_landmark(turn: wp.vec2, d: wp.vec3) -> wp.vec3:
     """A world direction in a landmark's frame."""
     return wp.vec3(turn[0] * d[0] + turn[1] * d[1], turn[0] * d[1] - turn[1] * d[0], d[2])
+
+
+@wp.func
+def into_landmark(place: wp.vec3, turn: wp.vec2, p: wp.vec3) -> wp.vec3:
+    """A world point in a landmark's frame."""
+    return direction_into_landmark(turn, p - place)
 
 
 @wp.func
