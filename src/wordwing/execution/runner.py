@@ -266,5 +266,4 @@ def beliefs_of(policy: Policy, index: int) -> list[Beliefs]:
 
 def believed_goals(policy: Policy) -> Tensor | None:
     """[N, 3] where a policy believes the goals of its drones to be now; None for a policy without beliefs."""
-    goals: Tensor | None = policy.goals() if hasattr(policy, "goals") else None
-    return goals
+    return policy.goals() if hasattr(policy, "goals") else None

@@ -232,5 +232,4 @@ class LabScene:
             mjw.render(self._model, self._data, self._context)
             out = wp.zeros(self._shape, dtype=kind)
             read(self._context, 0, out)
-        pixels: NDArray[Any] = out.numpy()[0]
-        return pixels
+        return out.numpy()[0]

@@ -150,10 +150,8 @@ class Reinforcement:
         total, count = len(self.examples), self.config.flights
         begin = self.iterations * count
         passes = range(begin // total, (begin + count - 1) // total + 1)
-        orders = []
-        for number in passes:
-            generator = generator_of(self.device, self.seed, "order", number)
-            orders.append(torch.randperm(total, device=self.device, generator=generator))
+        generators = (generator_of(self.device, self.seed, "order", number) for number in passes)
+        orders = [torch.randperm(total, device=self.device, generator=generator) for generator in generators]
         offset = begin - passes[0] * total
         return torch.cat(orders)[offset : offset + count]
 

@@ -144,8 +144,7 @@ def gold_of(contexts: Contexts, config: GoldConfig, phases: int = 1) -> Visitati
     """f* of C contexts, before it is masked by what has been observed."""
     images = contexts.pose.position.shape[1]
     whole = gold_visitation(contexts.examples.points, contexts.examples.start, config, phases)
-    repeated: Visitation = each(lambda tensor: tensor.repeat_interleave(images, 0), whole)
-    return repeated
+    return each(lambda tensor: tensor.repeat_interleave(images, 0), whole)
 
 
 @dataclass(frozen=True)

@@ -125,11 +125,8 @@ def _reworded(dataset: Dataset, others: int, rng: np.random.Generator) -> dict[s
 
 def _spans(paragraph: Paragraph) -> list[tuple[str, slice]]:
     """Ids of a paragraph's instructions, and which segments each has."""
-    spans = []
-    for one in paragraph.instructions():
-        place = [int(number) for number in one.id.rpartition("/")[2].split("-")]
-        spans.append((one.id, slice(place[0], place[-1] + 1)))
-    return spans
+    places = {one.id: one.id.rpartition("/")[2].split("-") for one in paragraph.instructions()}
+    return [(name, slice(int(place[0]), int(place[-1]) + 1)) for name, place in places.items()]
 
 
 def _encoded(words: Sequence[Sequence[str]], vocabulary: Vocabulary, device: torch.device | str) -> Tokens:

@@ -55,9 +55,8 @@ class Simulator:
         self.drones = FleetState(num_worlds, self.device, dynamics or DynamicsConfig())
         self.time = torch.zeros(num_worlds, device=self.device)
         self.draw = draw
-        height = self.drones.config.height
         start = torch.zeros(num_worlds, 2, device=self.device)
-        self.drones.reset(Pose.level(start, start[:, 0], height), torch.arange(num_worlds))
+        self.drones.reset(Pose.level(start, start[:, 0], self.drones.config.height), torch.arange(num_worlds))
 
     def reset(
         self,

@@ -128,8 +128,7 @@ class RunConfig:
 
     def to_json(self) -> dict[str, Any]:
         """As in `run.json`."""
-        plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        return plain
+        return json.loads(json.dumps(asdict(self)))
 
     @staticmethod
     def renamed(found: dict[str, Any]) -> dict[str, Any]:

@@ -296,13 +296,11 @@ def _find_shards(folder: Path) -> list[Path]:
     if not found:
         raise WordwingError(f"{folder}: there is no training state in this folder")
     [(total, _count)] = Counter(total for _number, total in found.values()).most_common(1)
-    for name in names:
-        if name not in found or found[name][1] != total or found[name][0] > total:
-            raise WordwingError(f"{folder}: {name} does not belong to the training state of {total} files")
+    if foreign := [name for name in names if name not in found or found[name][1] != total or found[name][0] > total]:
+        raise WordwingError(f"{folder}: {foreign[0]} does not belong to the training state of {total} files")
     expected = [_name(number, total) for number in range(1, min(total, len(found) + 1) + 1)]
-    for name in expected:
-        if name not in found:
-            raise WordwingError(f"{folder}: {name} is missing, so the training state is not whole")
+    if missing := [name for name in expected if name not in found]:
+        raise WordwingError(f"{folder}: {missing[0]} is missing, so the training state is not whole")
     return [folder / name for name in expected]
 
 
