@@ -155,13 +155,6 @@ def test_headings_run_clockwise_from_north_where_x_is_north_and_y_west(degrees, 
     assert frames.yaw_to_heading(yaw).item() == pytest.approx(degrees)
 
 
-def test_a_frame_with_y_up_is_px4s_swap_of_axes():
-    # PX4's guide for OptiTrack: x = x, y = z, z = -y in FRD.
-    world = frames.y_up_to_world(torch.tensor([1.0, 2.0, 3.0]))
-    assert world.tolist() == [1.0, -3.0, 2.0]
-    assert frames.world_to_ned(world).tolist() == [1.0, 3.0, -2.0]
-
-
 def test_a_pose_of_wrong_shape_is_refused():
     with pytest.raises(ValueError, match=r"\[\.\.\., 3\]"):
         Pose(torch.zeros(2), torch.zeros(4))

@@ -238,9 +238,3 @@ def heading_to_yaw(degrees: Tensor) -> Tensor:
 def yaw_to_heading(yaw: Tensor) -> Tensor:
     """Yaw in radians in a frame with x north, y west and z up to headings in [0, 360) degrees."""
     return torch.remainder(-torch.rad2deg(yaw), 360.0)
-
-
-def y_up_to_world(vector: Tensor) -> Tensor:
-    """Vectors [..., 3] of a frame with y up (x forward, z right), as OptiTrack's, to x forward, y left, z up."""
-    x, y, z = vector.unbind(-1)
-    return torch.stack([x, -z, y], dim=-1)

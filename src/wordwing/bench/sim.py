@@ -122,12 +122,16 @@ class WarpRenderer:
             for kind, size, rgb in zip(body.kind, body.size, body.rgb, strict=True):
                 spec.worldbody.add_geom(type=int(kind), size=size, rgba=[*rgb, 1])
         model = spec.compile()
-        data = mujoco.MjData(model)
-        mujoco.mj_forward(model, data)
         place, turn = _geom_poses(layouts, model.ngeom)
-        eye = poses.position.cpu().numpy()[:, None].astype(np.float32)
         axes = CAMERA_AXES.to(poses.quaternion)
         gaze = _matrices(quaternion_multiply(poses.quaternion, axes).cpu().double().numpy())[:, None]
+        given = {
+            "geom_xpos": place,
+            "geom_xmat": turn,
+            "cam_xpos": poses.position.cpu().numpy()[:, None].astype(np.float32),
+            "cam_xmat": gaze,
+            "light_xdir": np.tile(np.array([-0.42, -0.34, -0.84], np.float32), (len(layouts), 1, 1)),
+        }
         with wp.ScopedDevice(self._device):
             self._model = mjw.put_model(model)
             self._data = mjw.make_data(model, nworld=len(layouts))
@@ -140,12 +144,8 @@ class WarpRenderer:
                 use_textures=False,
                 use_shadows=shadows,
             )
-            self._data.geom_xpos.assign(place)
-            self._data.geom_xmat.assign(turn)
-            self._data.cam_xpos.assign(eye)
-            self._data.cam_xmat.assign(gaze)
-            light = np.array([-0.42, -0.34, -0.84], np.float32)
-            self._data.light_xdir.assign(np.tile(light, (len(layouts), 1, 1)))
+            for name, values in given.items():
+                getattr(self._data, name).assign(values)
             mjw.refit_bvh(self._model, self._data, self._context)
 
     def draw(self) -> None:

@@ -108,6 +108,12 @@ class Episodes:
         there = all(file.is_file() and not file.is_symlink() for file in (path, record))
         return path if there and not self._old(record) else None  # a video goes with its episode
 
+    def video_path(self, name: str) -> Path:
+        """Where the video of an episode goes."""
+        if not _NAME.fullmatch(name):
+            raise ValueError("no episode is called that")
+        return self.folder / f"{name}.mp4"
+
     def link(self, name: str, policies: Sequence[str]) -> SharedLink | None:
         """All that decides the flights of an episode, to fly them again; None where it cannot be read."""
         path = self.path(name)

@@ -136,7 +136,7 @@ def _add_routes(app: FastAPI, resources: Resources) -> None:
             return missing()
         job = app.state.videos.job(name)
         if job is None or job.state == "done":
-            app.state.videos.add(link, name, episodes.folder / f"{name}.mp4")
+            app.state.videos.add(link, name, episodes.video_path(name))
         return _progress(app.state.videos.job(name))
 
     @app.post("/video")
