@@ -66,7 +66,7 @@ _File = Annotated[str, AfterValidator(_relative), BeforeValidator(lambda value: 
 
 
 @dataclass(frozen=True)
-class Own:
+class OwnEntry:
     """What our own exporter added."""
 
     id: str = ""
@@ -78,7 +78,7 @@ class Own:
 
 
 @dataclass(frozen=True)
-class Row:
+class AnnotationRow:
     """An entry of S segments as it stands in a file."""
 
     instructions: Annotated[list[_Sentence], Field(description="a list of texts"), BeforeValidator(_listed)]
@@ -93,7 +93,7 @@ class Row:
     config_file: _File = ""
     path_file: _File = ""
     """Relative to LANI's resources; empty where they are not named."""
-    wordwing: Own = Own()
+    wordwing: OwnEntry = OwnEntry()
 
     def __post_init__(self) -> None:
         check_lengths(vars(self) | {"spans": self.wordwing.spans, "meaning": self.wordwing.meaning})
@@ -108,7 +108,7 @@ class Entry:
     env: str
     """The environment's id, as in file names."""
     split: str
-    row: Row
+    row: AnnotationRow
     starts: Floats
     """[S, 2] where each segment's follower started, not yet clipped to the arena."""
     yaws: Floats
@@ -160,7 +160,7 @@ def _entry(split: str, fields: dict[str, Any], where: str) -> Entry:
     name = safe_name(name or env, f'{where}: "id"')
     env = str(int(name)) if name.isdigit() else name
     where = f"{where} (id {env})"
-    row = parse(Row, fields, where)
+    row = parse(AnnotationRow, fields, where)
     starts, ends = np.array([row.start_x, row.start_z], float).T, np.array([row.end_x, row.end_z], float).T
     yaws = compass_to_yaw(torch.tensor(row.start_rot, dtype=torch.float64)).numpy()
     moves = None if row.moves is None else [text.upper() for text in row.moves]

@@ -71,7 +71,7 @@ MARK = "wordwing.json"
 
 
 @dataclass(frozen=True)
-class Mark:
+class ExportMark:
     """What `MARK` says of the dataset; the authors' workspaces have none."""
 
     name: SafeName = "drif"
@@ -187,7 +187,9 @@ def import_drif(
         )
 
     command = _command("drif", folder, seed, part, annotations, *["--valid-only"] * valid_only)
-    own = parse(Mark, read_json(mark, MAX_FILE, "mark of an export"), str(mark)) if mark.is_file() else Mark()
+    own = (
+        parse(ExportMark, read_json(mark, MAX_FILE, "mark of an export"), str(mark)) if mark.is_file() else ExportMark()
+    )
     source = Source(own.name, own.text or "human", seed, command, own.steps, notes=own.notes)
     return _import(named, files, out, source, notes, track)
 
