@@ -209,8 +209,7 @@ class MavlinkDrone:
         self._link, self._clock, self._mocap = link, clock, mocap
         self._height: float | None = None
         self._codec = codec or Codec()
-        self._factory: MessageFactory | None = None
-        self._system: int | None = None  # of the first autopilot on the link
+        self._factory: MessageFactory | None = None  # for the first autopilot on the link
         self._heartbeat_at = -math.inf
         self._armed = False
         self._yaw: float | None = None
@@ -260,15 +259,16 @@ class MavlinkDrone:
         for data in self._link.receive(timeout):
             for message in self._codec.parse(data):
                 system = message.get_srcSystem()
-                if message.get_srcComponent() != AUTOPILOT or self._system not in (None, system):
+                foreign = self._factory is not None and self._factory.system != system
+                if message.get_srcComponent() != AUTOPILOT or foreign:
                     continue  # a camera, or another drone
                 match parse_message(message):
                     case VehicleHeartbeat() as beat if beat.autopilot != INVALID:
                         self._armed = beat.armed
                         if self._factory is None:
                             self._factory = MessageFactory(flight_stack(beat.autopilot), system)
-                            self._system, self._heartbeat_at = system, -math.inf
-                    case Attitude(angles=(_, _, yaw)) if self._system is not None:
+                            self._heartbeat_at = -math.inf
+                    case Attitude(angles=(_, _, yaw)) if self._factory is not None:
                         self._yaw = yaw
                     case Position(position=(x, y, z)) if self._yaw is not None and measured:
                         height = z if self._height is None else self._height

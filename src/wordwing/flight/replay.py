@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import torch
@@ -146,7 +146,6 @@ def read_flight(log: Path) -> tuple[Execution, dict[str, Any]]:
         reasons = [text for text in phases if text.startswith(("landing", "released", "lost"))]
         header = {**header, "broken off": reasons[0] if reasons else "the log ends"}
         end = {"decisions": len(seen)}
-    by: Literal["stop", "steps"] = "stop" if end.get("by") == "stop" else "steps"
     decisions = end.get("decisions")
     images = [load_frame(folder, str(event.values.get("frame"))) for event in seen]
     kept = [image.numpy() for image in images if image is not None]
@@ -165,7 +164,7 @@ def read_flight(log: Path) -> tuple[Execution, dict[str, Any]]:
         quaternions=quaternions,
         setpoints=setpoints,
         decisions=min(max(decisions, 0), len(seen)) if isinstance(decisions, int) else len(seen),
-        ended_by=by,
+        ended_by="stop" if end.get("by") == "stop" else "steps",
         images=kept if len(kept) == len(seen) else [],
     )
     return flight, header

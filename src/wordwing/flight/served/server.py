@@ -129,9 +129,8 @@ class LabServer:
 
 def parse_placement(line: str) -> tuple[float, float, float]:
     """Parse a position: x and y in metres and a heading in radians (0 if there is none), world frame."""
-    words = line.split()
     try:
-        numbers = [float(word) for word in words]
+        numbers = [float(word) for word in line.split()]
     except ValueError:
         numbers = []
     if len(numbers) not in (2, 3) or not all(map(math.isfinite, numbers)):

@@ -130,8 +130,7 @@ class ServedLab:
                 lab's own motion capture does.
         """
         self.config = config = config or LabConfig()
-        self.profile = PROFILES[autopilot]
-        self.frame = frame
+        self.profile, self.frame = PROFILES[autopilot], frame
         self._flight = LabFlight(config.flight)
         self._flight.reset((float(start_xy[0]), float(start_xy[1])), float(start_yaw), seed, flying=False)
         self.parameters = ParameterTable(self.profile, factory, older_names)
