@@ -23,9 +23,9 @@ from wordwing.viz.belief_video import (
     GOAL,
     GROUNDING,
     MASKS,
-    MEMORY,
     OUTSIDE,
     SEEN,
+    SEMANTIC_MAP,
     TRACKS,
     TRAJECTORY,
     UNOBSERVED,
@@ -149,11 +149,11 @@ def test_a_cell_of_every_map_is_shown_at_that_cell_of_the_world(start):
     plain = belief(observed=torch.zeros(1, 64, 64, dtype=torch.bool))
     frame, before = (frames_of(flight_of([each], start))[0] for each in (made, plain))
     sides = {}
-    for box in (MEMORY, GROUNDING, MASKS):
+    for box in (SEMANTIC_MAP, GROUNDING, MASKS):
         shown = np.abs(panel(frame, box) - panel(before, box)).max(axis=-1) > 60
         assert middle(shown) == pytest.approx(on_map(box, *centre), abs=1.0), box
         sides[box] = math.sqrt(shown.sum())
-    wanted = CELL * MEMORY.width / ACROSS  # each cell as large as it is, with its own edges
+    wanted = CELL * SEMANTIC_MAP.width / ACROSS  # each cell as large as it is, with its own edges
     assert list(sides.values()) == pytest.approx([wanted] * 3, abs=1.0)
     row, column = (int(at) for at in on_map(MASKS, *centre))
     red, green, blue = panel(frame, MASKS)[row, column]
@@ -253,9 +253,9 @@ def test_a_feature_has_one_colour_in_image_map_and_time(rng):
         parts = {"semantic_map": cells, "image_features": picture}
         made.append(belief(**{name: part.permute(2, 0, 1)[None] for name, part in parts.items()}))
     frames = frames_of(flight_of([*made, made[0]], (0.0, 0.0, 0.0)))
-    row, column = (int(at) for at in on_map(MEMORY, 0.2, -0.2))
+    row, column = (int(at) for at in on_map(SEMANTIC_MAP, 0.2, -0.2))
     colours = [panel(frame, FEATURES)[90, 160].tolist() for frame in frames]
-    assert [panel(frame, MEMORY)[row, column].tolist() for frame in frames] == colours
+    assert [panel(frame, SEMANTIC_MAP)[row, column].tolist() for frame in frames] == colours
     assert colours[0] == colours[2] != colours[1]
 
 
@@ -268,7 +268,7 @@ def test_cells_without_features_are_grey_and_those_outside_the_arena_lighter():
     made = belief(semantic_map=features, arena=arena, observed=(features[:, 0] != 0), boundary=edge)
     frame = frames_of(flight_of([made], (0.0, 0.0, 0.0)))[0]
     places = {"unseen": (1.5, 1.5), "outside": (1.5, -1.5), "seen": (-0.7, 1.5)}
-    for box in (MEMORY, GROUNDING, MASKS):
+    for box in (SEMANTIC_MAP, GROUNDING, MASKS):
         tones = {}
         for name, (x, y) in places.items():
             row, column = on_map(box, x, y)
@@ -449,7 +449,7 @@ def test_words_of_any_length_stay_above_the_panels(text):
     short = marked_words("go", [])
     changed = (marked_words(text, ["grobnik", "x" * 3000]) != short).any(axis=-1)
     rows, columns = np.nonzero(changed[: TRACKS.top])
-    assert rows.max() < MEMORY.top - 20
+    assert rows.max() < SEMANTIC_MAP.top - 20
     assert columns.max() < 1590
 
 

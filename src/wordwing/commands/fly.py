@@ -37,7 +37,7 @@ def fly(
 ) -> None:
     """Fly one instruction and make a video of it.
 
-    The policy reads the text, and its video shows what it thinks: what it sees and remembers, where it wants to pass
+    The policy reads the text, and its video shows what it thinks: what it sees, its maps, where it wants to pass
     and to stop. What is printed says clause by clause whether it did what the text means; what the rules by which texts
     are understood do not understand is not judged.
 

@@ -80,23 +80,23 @@ class Box(NamedTuple):
 SIZE = 1600, 900
 TOP = 152
 CAMERA, FEATURES, WORLD = Box(20, TOP, 320, 180), Box(20, TOP + 208, 320, 180), Box(20, TOP + 416, 320, 320)
-MEMORY, GROUNDING, MASKS = Box(364, TOP, 226, 226), Box(364, TOP + 255, 226, 226), Box(364, TOP + 510, 226, 226)
+SEMANTIC_MAP, GROUNDING, MASKS = Box(364, TOP, 226, 226), Box(364, TOP + 255, 226, 226), Box(364, TOP + 510, 226, 226)
 TRAJECTORY, GOAL = Box(614, TOP, 442, 442), Box(1110, TOP, 442, 442)
 TRACKS, LEGEND = Box(614, TOP + 510, 700, 226), Box(1350, TOP + 510, 230, 226)
 """Where the panels lie in a frame, pixels."""
 
 HEADINGS: dict[Box, Sequence[tuple[str, str, str]]] = {
-    CAMERA: [("camera,", "I", "")],
-    FEATURES: [("its features,", "F", "C")],
-    WORLD: [("from above (not shown to it)", "", "")],
-    MEMORY: [("what it remembers,", "S", "W")],
-    GROUNDING: [("what the words pick,", "R", "W")],
-    MASKS: [("looked at,", "M", "W"), ("; edge,", "B", "W")],
+    CAMERA: [("image,", "I", "")],
+    FEATURES: [("image features,", "F", "C")],
+    WORLD: [("from above (not an input)", "", "")],
+    SEMANTIC_MAP: [("semantic map,", "S", "W")],
+    GROUNDING: [("grounding map,", "R", "W")],
+    MASKS: [("masks,", "M", "W"), (" and", "B", "W")],
     TRAJECTORY: [("where to pass,", "d", "p")],
     GOAL: [("where to stop,", "d", "g")],
 }
 
-STRIP_COLUMNS = CAMERA, FEATURES, MEMORY, GROUNDING, MASKS, TRAJECTORY, GOAL
+STRIP_COLUMNS = CAMERA, FEATURES, SEMANTIC_MAP, GROUNDING, MASKS, TRAJECTORY, GOAL
 STRIP_SIDE, STRIP_GAP = 226, 20
 """Which panels a still image shows, how large at most, and what is between them, pixels."""
 
@@ -151,7 +151,7 @@ def belief_frames(
             frame.paste(Image.fromarray(pixels).resize(box.size, how), box.corner)
         for box, image in (
             (WORLD, lit(from_above, flight.path[index], yaw)),
-            (MEMORY, Image.fromarray(painter.memory(belief))),
+            (SEMANTIC_MAP, Image.fromarray(painter.semantic_map(belief))),
             (GROUNDING, Image.fromarray(painter.grounding(belief))),
             (MASKS, Image.fromarray(painter.masks(belief))),
             *zip((TRAJECTORY, GOAL), map(Image.fromarray, painter.plan(belief)), strict=True),
@@ -234,7 +234,7 @@ class Painter:
 
     def __init__(self, flight: Execution, overhead: Bytes) -> None:
         start = Pose(torch.from_numpy(flight.positions[0]), torch.from_numpy(flight.quaternions[0]))
-        self.large, self.small = (WorldView(start, SHARPNESS * box.width) for box in (TRAJECTORY, MEMORY))
+        self.large, self.small = (WorldView(start, SHARPNESS * box.width) for box in (TRAJECTORY, SEMANTIC_MAP))
         grey = Image.fromarray(overhead).convert("L").resize((SHARPNESS * TRAJECTORY.width,) * 2)
         dimmed = grey.point(lambda tone: DIMMED * tone)
         self.ground = np.asarray(dimmed.convert("RGB"))
@@ -251,7 +251,7 @@ class Painter:
         """F^C [18, 32, 3]."""
         return self.feature_colours(cells_of(belief.image_features))
 
-    def memory(self, belief: Beliefs) -> Bytes:
+    def semantic_map(self, belief: Beliefs) -> Bytes:
         """S^W from above, in the colours of F^C."""
         return self._blocks(self.feature_colours(cells_of(belief.semantic_map)), shown_cells(belief), belief)
 
@@ -370,7 +370,7 @@ def draw_unobserved(draw: ImageDraw.ImageDraw, panel: Box, share: float) -> None
     draw.rectangle((left, panel.top, left + 19, bottom - 1), LIGHT)
     if (filled := round(share * panel.height)) > 0:
         draw.rectangle((left, bottom - filled, left + 19, bottom - 1), UNSEEN)
-    draw.text((left + 19, panel.top - 8), f"out of sight {100 * share:.0f} %", INK, font(17), anchor="rs")
+    draw.text((left + 19, panel.top - 8), f"not observed {100 * share:.0f} %", INK, font(17), anchor="rs")
 
 
 def draw_tracks(draw: ImageDraw.ImageDraw, box: Box, flight: Execution, index: int, stop_threshold: float) -> None:
@@ -422,11 +422,11 @@ def draw_legend(draw: ImageDraw.ImageDraw, box: Box, marked: Sequence[WordIssue]
         (FLOWN, 5, "flown so far"),
         (PASS, 14, "where to pass"),
         (STOP, 14, "where to stop"),
-        (UNSEEN, 14, "share out of sight, p"),
-        (SEEN, 14, "looked at"),
-        (EDGE, 14, "edge of the arena"),
-        (UNOBSERVED, 14, "not seen yet"),
-        (OUTSIDE, 14, "not on its map"),
+        (UNSEEN, 14, "share not observed, p"),
+        (SEEN, 14, "observed"),
+        (EDGE, 14, "boundary of the arena"),
+        (UNOBSERVED, 14, "not observed yet"),
+        (OUTSIDE, 14, "outside the map"),
         *[(UNKNOWN, 3, "a word it does not know")] * any(mark.meant is None for mark in marked),
         *[(SLIP, 3, "a slip, read as meant")] * any(mark.meant is not None for mark in marked),
     ]
