@@ -3,8 +3,6 @@
 Usage: python scripts/architecture.py [OUT]
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

@@ -6,8 +6,6 @@ Licences are those in the metadata of the installed packages. The metadata does 
 bundles; those under copyleft licences are found by their file names.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterable

@@ -7,8 +7,6 @@ its module are run on it until one fails: then it is killed. The command lists t
 does.
 """
 
-from __future__ import annotations
-
 import ast
 import os
 import random

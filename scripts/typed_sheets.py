@@ -6,8 +6,6 @@ A sheet shows a world from above, the drone at a random start, what its camera s
 `worlds.jsonl` beside the folders has layouts and starts, with the SHA-256 of the sheets.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

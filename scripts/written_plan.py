@@ -6,8 +6,6 @@ A writer belongs to one split, so that splits share neither layouts nor writers.
 writer are read by somebody else.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping

@@ -6,8 +6,6 @@ OUT is what written_sheets.py made. Replies with a mistake are reported and left
 file has already stays as it is. The sentences that somebody is to read are then in OUT/readers/NN/sentences.jsonl.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

@@ -7,8 +7,6 @@ a picture of each landmark. A reader's sheet has one pose in place of the path, 
 letters, not names: both say what they see. The same seed gives the same files, byte for byte, on the same machine.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """A fake autopilot without physics: it sends the pymavlink messages that a test chooses."""
 
-from __future__ import annotations
-
 import struct
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One flight of a wild pilot over MAVLink in lock-step, in gusts, with one thing that goes wrong at a random moment."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import Any

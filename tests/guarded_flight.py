@@ -1,7 +1,5 @@
 """A guardian and a served lab in lock-step, with a pilot made by hand."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

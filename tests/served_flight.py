@@ -1,7 +1,5 @@
 """A fake companion computer: it sends pymavlink messages to a served lab, in lock-step."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

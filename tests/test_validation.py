@@ -1,7 +1,5 @@
 """One sentence for whatever is wrong with what comes from outside."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal

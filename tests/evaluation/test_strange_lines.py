@@ -1,7 +1,5 @@
 """What becomes of lines in episodes.jsonl that the evaluation did not write, or could not."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

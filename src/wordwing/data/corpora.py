@@ -1,7 +1,5 @@
 """Corpora by name: built once into the user's cache, found there ever after."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Callable, Sequence

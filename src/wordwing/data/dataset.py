@@ -10,8 +10,6 @@ Opening reads only `meta.json`; paragraphs are read line by line and layouts whe
 beside its place and renamed when it is whole.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter

@@ -10,8 +10,6 @@ where landmarks look and their exact radii, which points of a curve belong to wh
 `wordwing data import drif` gives back what was exported.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

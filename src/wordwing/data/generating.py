@@ -7,8 +7,6 @@ the drone stands anywhere, looks anywhere, and is sent to something, wherever th
 Work is cut into chunks that are seeded by what they are, so the result is the same however many processes share it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal

@@ -18,8 +18,6 @@ So where the mirror stands depends on the clause:
 The section is the one that the judge gives to the clause, and mirrored it is scored for that clause as a whole.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ the cut and the sentence are chosen together: of several ends near a random leng
 can be said.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

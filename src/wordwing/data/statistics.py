@@ -3,8 +3,6 @@
 Everything is counted in one pass over the paragraphs, which are never all in memory.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator

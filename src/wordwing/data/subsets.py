@@ -1,7 +1,5 @@
 """Fixed parts of splits: the 20 paragraphs that are few enough to be flown one at a time (paper: Results)."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 

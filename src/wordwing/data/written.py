@@ -4,8 +4,6 @@ The file comes with wordwing: its first line has the profiles of the writers, ea
 verbatim reply to one sheet of pictures and what readers made of it (docs/data.md has the protocol).
 """
 
-from __future__ import annotations
-
 import json
 import lzma
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 A drone on MAVLink is an environment too; `wordwing.flight` connects to it.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext

@@ -5,8 +5,6 @@ A line has all that a flight was given (instruction, layout, start, demonstratio
 millimetre, angles to a tenth of a milliradian.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

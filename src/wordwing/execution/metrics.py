@@ -4,8 +4,6 @@ Paths are polylines [P, 2] in metres, in any one frame; an empty one or one with
 Each metric's formula, and why it is this one, is in `docs/metrics.md`.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import asdict, dataclass
 from typing import Any, overload

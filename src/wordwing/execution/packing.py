@@ -4,8 +4,6 @@ A half-precision float has steps of 1 to 2 mm beyond 1 m from the arena's centre
 much room and are wrong by at most half a step everywhere: 0.05 mm, 0.05 mrad (0.003°), 0.017 mm/s and 0.017 mrad/s.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Self

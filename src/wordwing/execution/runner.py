@@ -5,8 +5,6 @@ period at a time by `Runner.step`. Where actions do not come from a `Policy` (Gy
 same step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

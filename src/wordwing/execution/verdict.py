@@ -4,8 +4,6 @@ What is not understood is not judged: rather no verdict than a wrong one. A clau
 explains gets neither ✓ nor ✗, and then nothing is said of the whole.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

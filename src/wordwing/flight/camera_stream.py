@@ -5,8 +5,6 @@ own, an image that came later than the quickest ones of the last seconds is olde
 somewhere on the way do not pass for fresh.
 """
 
-from __future__ import annotations
-
 import errno
 import math
 import os

@@ -1,7 +1,5 @@
 """How long a policy takes to decide: on one thread, and measured before a drone is armed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 

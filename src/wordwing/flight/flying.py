@@ -1,7 +1,5 @@
 """Flies one instruction on a MAVLink drone: checks and confirmation before it, the report after it."""
 
-from __future__ import annotations
-
 import math
 import signal
 import sys

@@ -1,7 +1,5 @@
 """The pilot's end of a guardian, which runs in another process or in lock-step with a served lab (`lockstep`)."""
 
-from __future__ import annotations
-
 import json
 import socket
 import subprocess

@@ -4,8 +4,6 @@ All that a flight over MAVLink has is there but sockets and the video's encoder:
 faults. So a flight takes as long as the computer needs for it, and the same seed gives the same flight.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

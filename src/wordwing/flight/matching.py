@@ -1,7 +1,5 @@
 """Images and poses of the same moment: what the policy is shown must be where it was seen from."""
 
-from __future__ import annotations
-
 import threading
 from bisect import bisect_left
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ What is sent to the drone is the guardian's business; this only orders it. As so
 more, be it that it lands or that somebody else has taken over, every call raises `FlightOverError` with the reason.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

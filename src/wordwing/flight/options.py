@@ -1,7 +1,5 @@
 """Options of the command line for a drone over MAVLink."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Videos of flights from their logs, with what the policy believed where the log holds its images."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ turn as in PX4's "quad x": 1 front right and 2 rear left counter-clockwise, 3 fr
 right clockwise. Left out are ground effect, a battery that runs down and the propellers' own wash.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -12,8 +12,6 @@ measured step responses the tests hold it. PX4's integral and derivative terms o
 left out: without sensor noise and trim errors they have nothing to do.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

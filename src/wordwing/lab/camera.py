@@ -5,8 +5,6 @@ towards the corners, exposed, and made noisy: a raw image. It is then straighten
 view, as a real drone's images are.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field, replace
 

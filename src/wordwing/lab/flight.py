@@ -1,7 +1,5 @@
 """A flight in the lab: drone, autopilot and wind in lock-step at 500 Hz, and its last poses."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections import deque

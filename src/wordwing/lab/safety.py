@@ -1,7 +1,5 @@
 """The paper's safety rule for the lab's drone (paper: Quadcopter Safety)."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -6,8 +6,6 @@ each combination of geom types, lights and model extent; all lab scenes share th
 drawn on a machine compiles.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any

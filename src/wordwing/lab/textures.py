@@ -4,8 +4,6 @@ A bitmap holds a few repeats of its pattern. MuJoCo lays it over a geom a number
 round geoms) and up, whatever the geom measures; `tiling` says how often, for bricks of a brick's size.
 """
 
-from __future__ import annotations
-
 import math
 import zlib
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The lab as a vehicle: flown through the same interface as a real drone, in-process, in lock-step."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -6,8 +6,6 @@ length over the airspeed; a drone that hovers has hardly any, so the time scale 
 For simplicity the axes across the wind, of second order there, have the same filter.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

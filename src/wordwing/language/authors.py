@@ -1,7 +1,5 @@
 """Who writes sentences, in words. Tables and averages never mix kinds of authors."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

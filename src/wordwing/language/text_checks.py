@@ -1,7 +1,5 @@
 """What a text says that a policy does not know, or a layout does not have; and layouts that have it."""
 
-from __future__ import annotations
-
 import math
 import re
 import unicodedata

@@ -4,8 +4,6 @@
 lines 1, 2 and 10 to 12, and cloning of stage 2 where asked for.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable, Mapping

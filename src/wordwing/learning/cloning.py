@@ -4,8 +4,6 @@ Stage 2 sees gold distributions in some contexts and stage 1's own in the others
 does not know what to do with a doubtful plan. Only executions that are their instruction's own are cloned.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

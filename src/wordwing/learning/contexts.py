@@ -9,8 +9,6 @@ another instruction's flight, from this start, or a look around on the spot. Gol
 network memorises what it has seen often, so instructions are paraphrased and mirrored.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@
 Process B replace them, but slowly, so that the random flights of an untrained stage 2 do not wipe them out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self

@@ -9,8 +9,6 @@ KL(predicted ‖ gold) is infinite wherever a prediction leaves the support of g
 contexts of an execution, then over executions.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 import torch

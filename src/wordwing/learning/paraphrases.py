@@ -5,8 +5,6 @@ instructions the meaning is known, so the writer can put each into words again; 
 instruction has a mirror image, written by a person or not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import chain

@@ -5,8 +5,6 @@ software: distances are metres, not cells; the path begins at the start; cells t
 first decision is rewarded for its step towards d^p as any other; exploration is rewarded in time.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 
 import torch

@@ -9,8 +9,6 @@ nothing and always has the same shapes, whichever worlds begin a flight in it. S
 its hundreds of kernels one by one takes several times as long as running them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

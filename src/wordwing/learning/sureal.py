@@ -5,8 +5,6 @@ in turns in one process; on the CPU the same seed gives the same result to the l
 operating-system process.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import time

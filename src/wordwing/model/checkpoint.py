@@ -1,7 +1,5 @@
 """Policies as folders: `config.json`, `model.safetensors`, `vocab.txt` and `README.md`, the model card."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, fields, is_dataclass
 from importlib.resources import files

@@ -3,8 +3,6 @@
 It is trained to be high for `sim` and low for `lab`, the vision encoders of both domains to make it fail.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 

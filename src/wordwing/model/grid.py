@@ -5,8 +5,6 @@ and column 0 farthest to the left. The frame's origin is the corner where the fo
 middle cell, so nothing is off by half a cell.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 

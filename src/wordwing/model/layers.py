@@ -1,7 +1,5 @@
 """Layers that several networks share, and dataclasses of tensors [N, ...]."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, is_dataclass, replace

@@ -1,7 +1,5 @@
 """Stage 1, f: from images and an instruction to visitation distributions (paper: Model, Stage 1)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Literal
 

@@ -4,8 +4,6 @@ Differences from the paper's figure, both so that the network knows *how much* p
 follows the convolutions, and it sees the whole map coarsely besides the close crop.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """From an image to features: the paper's 13-layer residual network (paper: Semantic Mapping, figure of the ResNet)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -1,7 +1,5 @@
 """The baselines STOP, which never moves, and AVERAGE, which flies the average action (paper: Systems)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """How a name becomes a policy: a baseline, a shipped policy, or a folder that holds one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

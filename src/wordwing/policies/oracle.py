@@ -5,8 +5,6 @@ towards it; the forward speed is a maximum minus a multiple of the angular veloc
 drone that looks the wrong way turns on the spot first. `docs/paper.md` says where the authors' code differs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ as the rigid body of `wordwing.lab` does; both are tested. One thread computes o
 drone's flight does not depend on how many others there are, to the last bit.
 """
 
-from __future__ import annotations
-
 from dataclasses import astuple, dataclass, fields
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Launching Warp kernels on torch tensors: one device name, torch's stream, no copies."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """The `sim` camera: first-person and overhead images of N worlds, ray-cast straight into torch tensors."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import Any

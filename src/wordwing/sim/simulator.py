@@ -1,7 +1,5 @@
 """The batched simulator of the `sim` domain: N worlds, each with its own layout, drone and camera."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -5,8 +5,6 @@ Every landmark is one file in `landmarks/`, its centre at the origin, its front 
 to an eighth, every part a few per cent off, and painted with other tints; `wordwing.lab` adds other textures.
 """
 
-from __future__ import annotations
-
 import colorsys
 import zlib
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The landmark catalogue: 63 landmarks of LANI, 15 of them the paper's REAL set, and 26 pieces of furniture."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from functools import cache

@@ -4,8 +4,6 @@ Seen from above with x up and y left, as images show the arena, red is the top e
 right, blue the bottom and yellow the left.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Paths as polylines [P, 2]: lengths, even points, points along them, distances from them."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

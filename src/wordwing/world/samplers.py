@@ -4,8 +4,6 @@ The authors place landmarks in units of a thousandth of the arena's edge; here l
 rounded to millimetres so that layout files read well.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Tasks: a layout, a start, an instruction and the path that it means."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

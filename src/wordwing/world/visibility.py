@@ -1,7 +1,5 @@
 """Whether a goal can be seen at the start: by its bearing, as the paper has it, or really."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -7,8 +7,6 @@ thrown away and begun anew. Most are, so candidates walk in large batches, one a
 Lakes, which bent the authors' LANI walks, are left out: generated corpora have none.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

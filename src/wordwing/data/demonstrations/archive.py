@@ -5,8 +5,6 @@ refused once the dataset is another) and how. The arrays are packed executions o
 have images too.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

@@ -4,8 +4,6 @@ A flight of the lab takes seconds, so each paragraph's flights are written to a 
 ended. An interrupted command goes on from there; when all are there they become one file.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

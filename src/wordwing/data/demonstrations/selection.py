@@ -5,8 +5,6 @@ the paragraphs, inside half of them, already passes by every kind of landmark: a
 not what was seen.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ An entry has `id`, `valid`, `config_file`, `path_file` and, with one value for e
 - Positions are Unity metres, or layout units if the file's values say so; rotations are degrees clockwise from +z.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
 from functools import partial

@@ -9,8 +9,6 @@ that takes more than `MAX_NUDGE` the one with the smaller footprint is left out,
 be what people steered by.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -15,8 +15,6 @@ yaw = 90° − rotation. Lengths of plans are in quarters of a metre. A leg is k
 ends exactly where the plan says.
 """
 
-from __future__ import annotations
-
 import math
 import shlex
 from collections.abc import Iterator

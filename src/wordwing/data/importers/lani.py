@@ -26,8 +26,6 @@ segment in between is left out, the rest becomes a paragraph of its own, "6001.2
 follow one another.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections import Counter

@@ -7,8 +7,6 @@ Annotations are in Unity metres, 225 to 275 on both axes; layouts and curves are
 Some workspaces hold files that were converted from the one to the other, so the values decide.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field

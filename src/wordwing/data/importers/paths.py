@@ -10,8 +10,6 @@ one that was followed (an environment may have several paragraphs, but has one c
 tried; if none fits, the first is taken.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

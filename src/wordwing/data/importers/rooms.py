@@ -4,8 +4,6 @@ An importer reads its own format into raw furniture and paragraphs in the frame 
 furnished, windows placed, rooms held out and everything that had to be left out is counted.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import Counter, defaultdict

@@ -4,8 +4,6 @@ The arena is placed around the drone when its first true pose comes, so that it 
 task; the simulation need not be configured.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import sys

@@ -4,8 +4,6 @@ The ground station is system 255 on a link of its own. It sends heartbeats, requ
 The transmitter of ArduPilot's simulation listens on a UDP port; PX4's is a joystick of the ground station.
 """
 
-from __future__ import annotations
-
 import math
 import socket
 import struct

@@ -5,8 +5,6 @@ which is 11 mm, but send the true velocity besides: between two steps the positi
 moves smoothly and stays within a centimetre. Neither has a time of its own; a pose is of the moment at which it came.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ The parameters are those that `docs/flight.md` asks for indoors, and what the si
 parameters keep their defaults: `wordwing fly --set-parameters` writes them, as it would on a real drone.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

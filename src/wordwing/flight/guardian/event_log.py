@@ -1,7 +1,5 @@
 """A flight's `events.jsonl` and `flight.tlog`, written as it happens (format: `flight.logs`)."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -9,8 +9,6 @@ drone from a pilot and land it. In LOST the link is dead: LAND is still sent for
 there is silence, so that the autopilot's own failsafe acts.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

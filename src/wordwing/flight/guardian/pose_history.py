@@ -1,7 +1,5 @@
 """The autopilot's poses of the last seconds on our clock: their age, their jumps, and its restarts."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections import deque

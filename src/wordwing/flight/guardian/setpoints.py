@@ -1,7 +1,5 @@
 """Which decision is flown now, how long the pilot may be silent, and the setpoints that are sent."""
 
-from __future__ import annotations
-
 import math
 
 from wordwing.flight.guardian.pose_history import TINY

@@ -5,8 +5,6 @@ ArduPilot for seven, and both accept a jump without a word. So the feed itself i
 fast it moves, whether it moves as a drone that leans like this one can, and whether the autopilot agrees with it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

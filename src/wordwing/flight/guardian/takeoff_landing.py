@@ -4,8 +4,6 @@ ArduPilot: GUIDED, arm, NAV_TAKEOFF, hover; any setpoint before the hover would 
 setpoints for more than a second, OFFBOARD, arm, climb by setpoints; if they stop on the way up, it lands by itself.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """What keeps a drone on the floor, and what brings it down. Each answer is a sentence; none of it waits."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

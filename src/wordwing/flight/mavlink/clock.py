@@ -1,7 +1,5 @@
 """One clock for everything that waits: the system's, or one that a test or a lock-step flight moves by hand."""
 
-from __future__ import annotations
-
 import time
 from typing import Protocol
 

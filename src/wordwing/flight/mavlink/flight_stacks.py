@@ -5,8 +5,6 @@ an integer parameter travels differ. Numbers are those of the MAVLink specificat
 reference; how ArduCopter answers them has been measured on its own simulator.
 """
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 from typing import Literal

@@ -11,8 +11,6 @@ Nothing here blocks a sender, and nothing queues up: what cannot be sent now is 
 arrives late is worse than none. After `open_link` nothing raises; `lost` says why a link is of no use any more.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -1,7 +1,5 @@
 """MAVLink messages that we send, and bytes to messages and back. What we receive is in `parse_message.py`."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

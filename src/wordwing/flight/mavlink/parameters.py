@@ -1,7 +1,5 @@
 """The autopilot's parameters before arming: read, judged and, with the user's leave, written."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from dataclasses import dataclass

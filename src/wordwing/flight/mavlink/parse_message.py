@@ -4,8 +4,6 @@ Records are still in the autopilot's local frame, but with z up (x north, y west
 to the left positive; `frames.py` does the turning.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """MAVLink 2 signing: keys, the time that signatures count in, and whether a packet is signed as it should be."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import time

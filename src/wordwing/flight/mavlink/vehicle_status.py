@@ -1,7 +1,5 @@
 """What the autopilot reports of itself: who it is, its mode, whether it is armed, its battery and its checks."""
 
-from __future__ import annotations
-
 import math
 
 from wordwing.errors import WordwingError

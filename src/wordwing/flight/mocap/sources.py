@@ -10,8 +10,6 @@ An object is `{"time": 12.34, "name": "drone", "position": [x, y, z], "quaternio
 (may be left out of datagrams), the rigid body's name (may be left out), metres, body to frame.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import threading

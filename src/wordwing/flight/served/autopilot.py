@@ -4,8 +4,6 @@ Both autopilots are in one class because they differ in single rules, each noted
 that run at 500 Hz are in `lab`.
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ What a pilot must know of them, too, is in `FlightStack`; how they behave is in 
 values: the autopilot's default, and what wordwing wants indoors, with which the served lab starts by default.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal

@@ -5,8 +5,6 @@ image to its decoded copy, on loopback, at 10 images a second. H.264 in MPEG-TS 
 100 ms, because their readers wait for the beginning of the next image. A stream's times are lab times.
 """
 
-from __future__ import annotations
-
 import socket
 import threading
 from contextlib import AbstractContextManager

@@ -4,8 +4,6 @@ Each has a start and a duration, seconds: of lab time in the served lab, after a
 simulation. Everything random in them comes from one seed.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import math

@@ -1,7 +1,5 @@
 """Motion capture of a simulated drone: JSON over UDP, as `wordwing flight mocap` and the guardian read it."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Sequence
 

@@ -4,8 +4,6 @@ It accepts one companion at a time (PX4 only the first one until it reboots). It
 packets that are corrupt, not finite or addressed to another system and, with a key, packets not signed with it.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterator

@@ -1,7 +1,5 @@
 """The served lab in real time: MAVLink on a UDP port, its camera on a TCP port."""
 
-from __future__ import annotations
-
 import math
 import select
 import selectors

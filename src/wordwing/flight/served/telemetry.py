@@ -1,7 +1,5 @@
 """Telemetry of the served lab: its state in MAVLink messages, each at its own rate."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -4,8 +4,6 @@ Datagrams go in by `receive`, time passes in `advance`, which gives the datagram
 The same calls with the same seed give the same bytes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path

@@ -5,8 +5,6 @@ meaning and a flown path and says how well the one was followed by the other. "L
 always: `Clause("pass", 3, side="left")` has landmark 3 on the drone's left, whatever words are chosen for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar, Literal, get_args

@@ -4,8 +4,6 @@ A writer looks at a path from above. This lists what there is to see: everything
 faced, with the matrices of the judge, so that writing a meaning and judging it can never disagree.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A *section* is the part of a path from point i to point j. Quantities of all sec
 which only the part with j ≥ i means anything.
 """
 
-from __future__ import annotations
-
 import math
 from functools import cached_property
 

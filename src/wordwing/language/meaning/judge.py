@@ -8,8 +8,6 @@ A clause is scored for all sections at once: a matrix [K, K] over sections from 
 Thresholds come in pairs: the full score within the first number, none from the second on, a line between.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ your left" is the drone's. "Pass the barrel on the left" is taken for the thing'
 left is on its left.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

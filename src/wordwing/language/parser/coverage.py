@@ -6,8 +6,6 @@ that kind of clause or on that of words that change nothing (`explained.json`). 
 what it adds: "go halfway to the boat", "quit going to the boat", "go to the second boat".
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Sequence

@@ -8,8 +8,6 @@ no clause has both the turn and the side. What a group means `parser.clause_pars
 `Parsed.unclear`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

@@ -6,8 +6,6 @@ not become the brown box because no container is there. If a phrase fits several
 catalogue come before other names, and then whatever the words around it say: adjectives, or what it stands next to.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

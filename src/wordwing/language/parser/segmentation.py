@@ -4,8 +4,6 @@ Joints are breaks, "and", "then", "until" and the like, and places where a new t
 left to the boat". Cutting too often does no harm, for `parser.parsing` puts together what belongs together.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ with the wrong letters doubled, and names of things that are there. No repair ch
 never "right".
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from dataclasses import dataclass

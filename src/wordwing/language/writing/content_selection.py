@@ -5,8 +5,6 @@ weights of `FINALS` and `MIDDLES`, kept only if the judge gives full marks to th
 it does not fit other paths in the same layout.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """What a writer calls a landmark: by a name, by its looks, or by what tells it from another of its kind."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass, field

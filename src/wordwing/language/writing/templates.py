@@ -6,8 +6,6 @@ A voice (`voices/NAME.json`) is how one person speaks: imperatives for every kin
 every kind are kept from training, so that dev and test have sentences of a form that no policy has read.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Typing mistakes, as hurried people make them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 NEIGHBOURS = {

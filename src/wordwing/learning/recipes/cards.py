@@ -1,7 +1,5 @@
 """What a policy's README says about how it was made: the beginning of its model card."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import torch

@@ -3,8 +3,6 @@
 `presets` has some that work. A run's folder keeps its record in `run.json`, so that it can be resumed and repeated.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields, is_dataclass

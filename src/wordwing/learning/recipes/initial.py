@@ -1,7 +1,5 @@
 """The network that a run starts with: a new one, or that of a policy, for other data or for longer training."""
 
-from __future__ import annotations
-
 import torch
 
 from wordwing.errors import WordwingError

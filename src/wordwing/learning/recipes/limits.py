@@ -3,8 +3,6 @@
 A plain `int` is a `Count` and a plain `float` is `NonNegative`; see `presets.changed`, which checks them.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

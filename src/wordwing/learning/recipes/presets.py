@@ -1,7 +1,5 @@
 """Training runs that work, and switches that make others of them (paper: Results, ablations)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass, replace

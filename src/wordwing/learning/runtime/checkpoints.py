@@ -4,8 +4,6 @@ The folder holds shards, `state-1-of-3.safetensors` and so on, none above 16 MiB
 always finds a complete state. The first shard's metadata describes the set.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -4,8 +4,6 @@ Everything is written at once, in the calling thread. TensorBoard's own writer h
 queue is lost with a killed process, and a full disk ends in the thread's traceback.
 """
 
-from __future__ import annotations
-
 import errno
 import io
 import json

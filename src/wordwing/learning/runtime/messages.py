@@ -4,8 +4,6 @@ Nothing else knows how messages travel. Between processes of one machine every m
 name and renamed: a process that is killed while it writes leaves neither half a message nor a lock behind.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

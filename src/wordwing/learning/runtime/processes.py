@@ -1,7 +1,5 @@
 """How work is carried out: saved now and then and when interrupted, in this process or in child processes."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

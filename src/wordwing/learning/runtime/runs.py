@@ -9,8 +9,6 @@
 `policy` is written last, so a run that has it is finished.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

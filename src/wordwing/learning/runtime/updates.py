@@ -1,7 +1,5 @@
 """Gradient updates that can be repeated and that NaN cannot spoil: seeds, Adam's step, the count of skipped steps."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from pathlib import Path

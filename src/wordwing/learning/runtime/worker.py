@@ -1,7 +1,5 @@
 """What both processes of a run have in common: they measure time and speed, log, save and resume."""
 
-from __future__ import annotations
-
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Flies the acceptance list: which flights are chosen and still to be flown, and the table of results."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

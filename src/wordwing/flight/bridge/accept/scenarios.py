@@ -1,7 +1,5 @@
 """The acceptance list, row by row. A scenario is one flight and gives one or more rows."""
 
-from __future__ import annotations
-
 import math
 import re
 import statistics

@@ -4,8 +4,6 @@ Everything but the policy is as in `wordwing fly`: the guardian's process, the c
 the log.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Below the flight are its measures: how far the drone came, when it stopped, landed and was disarmed, what was sent.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import re
