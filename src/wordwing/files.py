@@ -273,8 +273,9 @@ def check_replaceable(folder: str | Path, names: Collection[str], mark: str, wha
         mark: The one of them that must be.
         what: What such a folder is called.
     """
-    with _writing(folder):
-        found = sorted(os.listdir(folder)) if os.path.exists(folder) else []
+    found: list[str] = []
+    with _writing(folder), suppress(FileNotFoundError):
+        found = sorted(os.listdir(folder))
     foreign = [name for name in found if name not in names]
     if foreign or (found and mark not in found):
         raise WordwingError(

@@ -310,6 +310,23 @@ def test_a_landmark_is_dragged_to_where_the_pointer_lets_it_go(page):
     assert place_of(page, "Barrel") == pytest.approx((barrel["x"] - 0.1, barrel["y"]), abs=0.006)
 
 
+def test_a_flight_that_is_asked_for_before_the_view_from_above_is_decoded_waits_for_it(visit):
+    slow = """const decode = createImageBitmap;
+        window.createImageBitmap = async (...given) => {
+            document.body.dataset.decoding = "";
+            await new Promise((go) => setTimeout(go, 1000));
+            delete document.body.dataset.decoding;
+            return decode(...given);
+        };"""
+    page = ready(visit(prepare=lambda page: page.add_init_script(slow)))
+    thing(page, "Barrel").focus()
+    page.keyboard.press("ArrowUp")
+    page.wait_for_selector("body[data-decoding]")
+    fly(page)
+    barrel = episode(page)["layout"]["landmarks"][0]
+    assert (barrel["x"], barrel["y"]) == pytest.approx((1.1, 0.5))
+
+
 def test_the_drone_is_dragged_and_turned(page):
     x, y = place_of(page, "Drone")
     page.mouse.move(*pixel(page, x, y))

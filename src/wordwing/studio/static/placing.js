@@ -12,15 +12,17 @@ export class Placing {
   /** Metres across it. */
   extent = 5;
   #open = 0;
+  /** @type {Place | null} What `ground` shows. */
+  #shown = null;
 
   /** @param {(message: Record<string, unknown>) => boolean} send Says whether there was somebody to send it to. */
   constructor(send) {
     this.send = send;
   }
 
-  /** Whether there are changes that the server has not answered yet. */
+  /** Whether there are changes that the server has not answered yet, or whose image is not there yet. */
   get pending() {
-    return this.#open > 0;
+    return this.#open > 0 || this.#shown !== this.confirmed;
   }
 
   /**
@@ -49,7 +51,7 @@ export class Placing {
     this.confirmed = confirmed;
     const image = await decoded(overhead);
     if (this.confirmed !== confirmed) return false;
-    [this.ground, this.extent] = [image, extent];
+    [this.ground, this.extent, this.#shown] = [image, extent, confirmed];
     return !this.pending;
   }
 
