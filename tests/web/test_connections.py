@@ -131,6 +131,17 @@ def test_who_does_not_send_a_whole_head_in_time_is_hung_up_on(study, monkeypatch
             assert heard(twice).count(b"HTTP/1.1 200 OK") == 1
 
 
+def test_who_asks_again_and_again_keeps_the_connection(study, monkeypatch):
+    monkeypatch.setattr(serving, "HEAD_SECONDS", 2.0)
+    with RunningStudy(study) as running, connected(running) as connection:
+        ask = f"HEAD /nothing HTTP/1.1\r\nhost: {running.host}\r\n\r\n".encode()
+        end = time.monotonic() + 2 * serving.HEAD_SECONDS
+        while time.monotonic() < end:
+            connection.sendall(ask)
+            assert connection.recv(4000), "an answer that was quicker than a watch was not noticed"
+            time.sleep(0.1)
+
+
 @pytest.mark.parametrize("begin", [b"GET / HTTP/1.1\r\nx: ", b"GET /", b"GET / HTTP/1.1\r\n"])
 def test_a_head_without_an_end_is_not_kept(study, begin):
     more = b"a: b\r\n" * 2000 if begin.endswith(b"\n") else b"a" * 12_000

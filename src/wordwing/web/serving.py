@@ -133,6 +133,11 @@ class LimitedProtocol(H11Protocol):
         self._lost = True
         super().connection_lost(exc)
 
+    def on_response_complete(self) -> None:
+        """An answer has been sent: waiting begins anew, even if the answer was too quick to be seen by a watch."""
+        self._since = self.loop.time()
+        super().on_response_complete()
+
     @property
     def waits(self) -> bool:
         """Whether no request is being answered."""
