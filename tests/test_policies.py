@@ -59,7 +59,7 @@ def test_each_has_a_card_that_tells_how_it_was_made_and_what_was_measured(name):
 def test_dev_mini_is_flown_as_the_documents_say(tmp_path):
     """On any CPU: at most one of 64 outcomes differs, and EMD by at most 1 cm."""
     main(["evaluate", "pvn2-sureal", "--corpus", "dev-mini", "--device", "cpu", "--out", str(tmp_path)])
-    kept = ROOT / "docs" / "episodes" / "dev-mini-dev-sim" / f"{EPISODES}.xz"
+    kept = ROOT / "results" / "dev-mini-dev-sim" / f"{EPISODES}.xz"
     told, flown = (
         {
             episode.provenance.id: measure(episode)
