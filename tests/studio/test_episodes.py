@@ -1,6 +1,7 @@
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -115,6 +116,15 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(WordwingError, match="cannot be kept there"):
         Episodes(tmp_path / "file" / "kept")
+
+
+def test_a_folder_that_cannot_be_read_is_named(monkeypatch, tmp_path):
+    def refuse(_folder):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(WordwingError, match="episodes cannot be kept there"):
+        Episodes(tmp_path)
 
 
 def test_the_folder_is_in_the_users_data(monkeypatch, tmp_path):

@@ -294,6 +294,31 @@ def test_two_policies_fly_side_by_side(page):
     assert lanes[0]["states"][-1]["pose"] != lanes[1]["states"][-1]["pose"]
 
 
+def test_every_image_of_every_drone_is_described_however_often_policies_are_chosen(page):
+    for rival, lanes in (("other", 2), ("", 1), ("other", 2)):
+        page.select_option("#rival", rival)
+        expect(page.locator(".lane")).to_have_count(lanes)
+        described = page.locator(".tile").evaluate_all(
+            "tiles => tiles.map((tile) => tile.getAttribute('aria-describedby'))"
+        )
+        assert len(set(described)) == 5 * lanes
+        assert all(page.locator(f"[id={name}]").count() == 1 for name in described)
+
+
+def test_drones_that_are_replaced_are_forgotten(visit):
+    counted = """const listen = document.addEventListener;
+        window.listeners = 0;
+        document.addEventListener = function (...given) {
+            window.listeners += 1;
+            return listen.apply(this, given);
+        };"""
+    page = ready(visit(prepare=lambda page: page.add_init_script(counted)))
+    before = page.evaluate("window.listeners")
+    page.select_option("#rival", "other")
+    expect(page.locator(".lane")).to_have_count(2)
+    assert page.evaluate("window.listeners") == before
+
+
 def test_a_landmark_is_dragged_to_where_the_pointer_lets_it_go(page):
     page.mouse.move(*pixel(page, 1.0, 0.5))  # the barrel
     page.mouse.down()
@@ -310,15 +335,17 @@ def test_a_landmark_is_dragged_to_where_the_pointer_lets_it_go(page):
     assert place_of(page, "Barrel") == pytest.approx((barrel["x"] - 0.1, barrel["y"]), abs=0.006)
 
 
+SLOW_DECODING = """const decode = createImageBitmap;
+    window.createImageBitmap = async (...given) => {
+        document.body.dataset.decoding = "";
+        await new Promise((go) => setTimeout(go, 1000));
+        delete document.body.dataset.decoding;
+        return decode(...given);
+    };"""
+
+
 def test_a_flight_that_is_asked_for_before_the_view_from_above_is_decoded_waits_for_it(visit):
-    slow = """const decode = createImageBitmap;
-        window.createImageBitmap = async (...given) => {
-            document.body.dataset.decoding = "";
-            await new Promise((go) => setTimeout(go, 1000));
-            delete document.body.dataset.decoding;
-            return decode(...given);
-        };"""
-    page = ready(visit(prepare=lambda page: page.add_init_script(slow)))
+    page = ready(visit(prepare=lambda page: page.add_init_script(SLOW_DECODING)))
     thing(page, "Barrel").focus()
     page.keyboard.press("ArrowUp")
     page.wait_for_selector("body[data-decoding]")
@@ -541,6 +568,27 @@ def test_a_lost_connection_is_said_and_can_be_made_again(visit):
     expect(page.locator("#notice")).to_be_hidden()
     fly(page)
     assert poses(page) == flown
+
+
+def test_a_connection_that_is_lost_while_the_view_from_above_is_decoded_stays_lost(visit):
+    sockets: list[Any] = []
+
+    def prepare(page: "Page") -> None:
+        page.add_init_script(SLOW_DECODING)
+        page.route_web_socket("**/ws", lambda socket: sockets.append((socket, socket.connect_to_server())))
+
+    page = ready(visit(prepare=prepare))
+    thing(page, "Barrel").focus()
+    page.keyboard.press("ArrowUp")
+    page.wait_for_selector("body[data-decoding]")
+    sockets[-1][0].close(code=1001)
+    until(page, "lost")
+    page.wait_for_selector("body:not([data-decoding])")
+    page.wait_for_timeout(300)
+    until(page, "lost")
+    page.get_by_role("button", name="Connect again").click()
+    until(page, "idle")
+    fly(page)
 
 
 def test_a_busy_studio_is_said_to_be_and_can_be_asked_again(visit):

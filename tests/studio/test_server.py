@@ -1,5 +1,6 @@
 import json
 import shutil
+import threading
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from studio_server import LAYOUT, START, RunningStudio, poses
 from wordwing.execution.runner import fly
 from wordwing.policies.learned import LearnedPolicy
 from wordwing.sim.simulator import Simulator
+from wordwing.studio import server as module
+from wordwing.studio.episodes import Episodes
 from wordwing.viz.belief_maps import FeatureColours
 from wordwing.world.layout import Layout, Placement
 from wordwing.world.tasks import Task
@@ -346,3 +349,20 @@ def test_policies_are_loaded_once_and_shared_by_many_flights(policies):
     one, two = policies["small0"].instance("sim"), policies["small0"].instance("lab")
     assert one.network is two.network
     assert one is not two
+
+
+def test_episodes_go_on_being_deleted_after_a_day_on_which_their_folder_could_not_be_read(
+    policies, tmp_path, monkeypatch
+):
+    days, enough = [], threading.Event()
+
+    def clean(_episodes):
+        days.append(len(days))
+        if len(days) == 3:
+            enough.set()
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(module, "DAY", 0.05)
+    with RunningStudio(policies, tmp_path):
+        monkeypatch.setattr(Episodes, "clean", clean)
+        assert enough.wait(10)

@@ -38,15 +38,15 @@ def check(
         arena: Where the arena lies.
         stand: Height of the autopilot above the floor when the drone stands on it, metres.
         inset: How far the drone's centre is from both fences in a corner, metres.
-        mocap: Where motion capture is received, which wordwing flight mocap copies there: its heights count.
         write: Save the arena that fits what was found best, in --arena.
+        mocap: Where motion capture is received, which wordwing flight mocap copies there: its heights count.
         sign: A file with a key of 64 hexadecimal digits for MAVLink 2 signing.
     """
     check_packages(REAL_DRONE, "flight")
     from wordwing.flight.arena import Arena
     from wordwing.flight.arena_check import MavlinkDrone, compare, fitted, places, table, visit, wrong
     from wordwing.flight.mavlink.clock import SystemClock
-    from wordwing.flight.mavlink.link import open_link
+    from wordwing.flight.mavlink.link import BYTE_STREAMS, open_link
     from wordwing.flight.mavlink.messages import Codec
     from wordwing.flight.mavlink.signing import UNITS, read_key, signing_time
     from wordwing.flight.mocap.sources import open_source
@@ -55,7 +55,7 @@ def check(
     check_range("inset", inset, 0, 1, " m")
     known = None if write and not arena.exists() else Arena.load(arena)
     key = None if sign is None else read_key(sign)
-    codec = Codec(stream=url.startswith(("tcp:", "serial:")), key=key, signed_at=signing_time() / UNITS)
+    codec = Codec(stream=url.startswith(BYTE_STREAMS), key=key, signed_at=signing_time() / UNITS)
     clock = SystemClock()
     with closing(open_link(url)) as link, closing(open_source(mocap, clock)) as heights:
         drone = MavlinkDrone(link, clock, codec, heights)
@@ -126,8 +126,8 @@ def mocap(
         closing(open_link(url)) as link,
         closing(open_link(guardian)) as copy,
     ):
-        chosen = PoseRelay(kind, rate, y_up=y_up)
-        relay(poses, link, chosen, clock, lambda sentence: print(sentence, flush=True), origin=room, guardian=copy)
+        pose_relay = PoseRelay(kind, rate, y_up=y_up)
+        relay(poses, link, pose_relay, clock, lambda sentence: print(sentence, flush=True), origin=room, guardian=copy)
         if link.lost is not None:
             raise WordwingError(f"the link to {url} was lost ({link.lost})")
 

@@ -70,11 +70,11 @@ def fly(
     if start is not None and (replay is not None or vehicle.startswith(PREFIX)):
         raise WordwingError("--start is for sim and lab; a drone over MAVLink starts where it stands")
     if replay is not None:
-        from wordwing.flight.replay import replay as film_log
+        from wordwing.flight.replay import replay as replay_log
 
         if instruction:
             raise WordwingError("--replay makes the video of a flight that was flown; leave the instruction out")
-        film_log(replay, out, None if policy == SHIPPED else policy)
+        replay_log(replay, out, None if policy == SHIPPED else policy)
         return
     if not instruction:
         raise WordwingError('the instruction is empty; try: wordwing fly "go to the barrel"')

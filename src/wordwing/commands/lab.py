@@ -60,8 +60,8 @@ def serve(
         mocap: UDP port of the companion to which motion-capture poses are sent, where wordwing fly listens.
         speed: Simulated seconds per second of real time.
         fault: A fault to inject, as KIND@START, KIND@START+DURATION or either with =VALUE, in seconds of lab time, such
-            as takeover@20 or loss@15+2=0.8; the kinds are loss, delay, reordering, camera, jump, dropout, battery,
-            wind, arming, takeover and reboot.
+            as takeover@20 or loss@15+2=0.8; the kinds are loss, delay, reordering, camera, jump, drift, dropout,
+            battery, wind, arming, takeover and reboot.
         sign: A file with a key, 32 bytes or 64 hexadecimal digits: only packets signed with it are accepted.
         factory: Start with the autopilot's default parameters instead of those that wordwing wants indoors.
         arena: Where to write the arena's pose; camera.json and layout.json are written beside it.

@@ -149,7 +149,7 @@ def _train(
     config = _config(what, recipe, ablations, changes, start, seed)
     where = find_device(device)
     if where.type == "cpu" and recipe != "quick":
-        print(f"the recipe {recipe} is meant for a GPU; on the CPU, where quick is at home, it learns far too slowly")
+        print(f"the recipe {recipe} is meant for a GPU, and learns far too slowly on the CPU; take --recipe quick")
     compiled = where.type == "cuda" if compile is None else compile
     together = synchronous or (where.type == "cpu" and recipe == "quick")
     options = {"--recipe": [recipe], "--ablate": ablations, "--set": changes, "--start": [start] if start else []}

@@ -11,8 +11,8 @@ and `kind`; the others depend on the kind. These are written here:
 | `flown` | `forward`, `yaw_rate` as they were really sent |
 | `end` | `by` ("stop" or "steps"), `decisions` |
 
-The guardian adds what it sends and why (`phases.Event`). Several processes may write to one log: each line is one
-write at the end of the file.
+The guardian adds what it sends and why (`guardian.protocol.GuardianEvent`). Several processes may write to one log:
+each line is one write at the end of the file.
 """
 
 from __future__ import annotations

@@ -71,9 +71,9 @@ class Episodes:
         self._lock = threading.Lock()
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.clean()
         except OSError as error:
             raise WordwingError(f"{folder}: episodes cannot be kept there ({error.strerror})") from None
-        self.clean()
 
     def keep(self, record: dict[str, Any]) -> str:
         """Write an episode; returns its name."""

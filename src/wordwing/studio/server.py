@@ -80,7 +80,10 @@ def application(config: StudioConfig) -> FastAPI:
     async def clean_daily() -> None:
         while True:
             await asyncio.sleep(DAY)
-            await asyncio.to_thread(episodes.clean)
+            try:
+                await asyncio.to_thread(episodes.clean)
+            except OSError as error:  # the folder may be readable again tomorrow
+                log.warning("old episodes could not be deleted: %s", where(error))
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -208,11 +211,11 @@ async def _converse(
     """Answer a page's messages until it must go; returns the code to close with."""
     bucket = Bucket(20, 60)
     while True:
-        await asyncio.sleep(bucket.wait())  # who says much is heard slowly
+        await asyncio.sleep(bucket.wait())  # many messages are answered slowly
         try:
             event = await asyncio.wait_for(socket.receive(), config.idle)
         except TimeoutError:
-            await tell({"type": "error", "message": "nothing was said for long, so the connection was closed"})
+            await tell({"type": "error", "message": "no message came for a long time, so the connection was closed"})
             return 1001
         if event["type"] == "websocket.disconnect":
             raise WebSocketDisconnect(event.get("code", 1005))

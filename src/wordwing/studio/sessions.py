@@ -128,9 +128,9 @@ class Session:
         if start is None:
             raise WordwingError("there is no world yet; place landmarks and a drone first")
         if message.continues and not self._texts:
-            raise WordwingError("nothing has been flown yet, so nothing can go on")
+            raise WordwingError("nothing has been flown yet, so there is nothing to continue")
         if message.continues and len(message.policies) != len(self._lanes):
-            raise WordwingError("as many drones go on as have flown; reset to change their number")
+            raise WordwingError("a flight is continued with as many drones as before; reset to change their number")
         if message.continues and len(self._texts) >= MAX_TEXTS:
             raise WordwingError(f"{MAX_TEXTS} instructions are the most that follow one another; reset first")
         if not await self._take_place():

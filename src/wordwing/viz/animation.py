@@ -33,7 +33,7 @@ def flight_frames(flight: Execution, overhead: NDArray[np.uint8], title: str) ->
     Args:
         flight: What to show.
         overhead: [600, 600, 3] the world from above, 5 m wide.
-        title: who flies, in a few words.
+        title: Who flies, in a few words.
     """
     yaws = headings(flight)
     for index in range(len(flight.positions)):

@@ -237,6 +237,19 @@ def test_rows_are_kept_and_not_flown_twice(tmp_path: Path, monkeypatch: pytest.M
     assert len(file.read_text().splitlines()) == 2
 
 
+def test_rows_are_replaced_whole_so_that_what_breaks_off_loses_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Flights(monkeypatch, "", "")
+    config, file, before = AcceptConfig("px4", tmp_path), tmp_path / "px4.jsonl", tmp_path / "before.jsonl"
+    run_all(config, file, (), lambda _text: None, again=False)
+    written = file.read_text()
+    before.hardlink_to(file)
+    run_all(config, file, (), lambda _text: None, again=True)
+    assert before.read_text() == written
+    assert not before.samefile(file)
+
+
 def test_a_flight_is_tried_again_only_before_it_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flights = Flights(monkeypatch, "fails", "fails", "")
     rows = run_all(AcceptConfig("px4", tmp_path), tmp_path / "1.jsonl", (), lambda _text: None, again=False)

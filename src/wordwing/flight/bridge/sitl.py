@@ -19,7 +19,7 @@ from wordwing.flight.served.autopilot_profile import AutopilotName
 
 ORIGIN = (53.6875, 13.4222, 40.0)
 """Latitude, longitude and altitude of the room. A little above powers of two, in units of 1e-7 degrees, nearly all
-whole units survive ArduPilot's way to degrees and back (`truth`); elsewhere four of ten do not."""
+whole units survive ArduPilot's way to degrees and back (`ground_truth`); elsewhere four of ten do not."""
 
 ARDUPILOT_PARAMETERS: dict[str, float] = {
     "LOG_BACKEND_TYPE": 0,  # opening a log at arming stops the simulation for a moment

@@ -299,7 +299,7 @@ class Guardian:
         """
         there = self._pilot.present(now) or (self.phase in GROUND and not self._pilot.disconnected)
         there = there or self.phase is Phase.RELEASED  # somebody is in charge
-        quiet = self.phase in (Phase.LANDING, Phase.LOST) and self._landing is not None and self._landing.insists(now)
+        quiet = self.phase in (Phase.LANDING, Phase.LOST) and self._landing is not None and self._landing.only_land(now)
         if there and not quiet and now - self._heartbeat_at >= HEARTBEAT_EVERY - TICK / 2:
             self._heartbeat_at = now
             self._out.send_quietly(heartbeat())

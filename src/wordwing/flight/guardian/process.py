@@ -25,7 +25,7 @@ from wordwing.flight.guardian.protocol import PilotDisconnected, from_json
 from wordwing.flight.guardian.safety import FenceMargins
 from wordwing.flight.mavlink.clock import Clock, SystemClock
 from wordwing.flight.mavlink.geometry import ArenaFrame
-from wordwing.flight.mavlink.link import MavlinkLink, open_link
+from wordwing.flight.mavlink.link import BYTE_STREAMS, MavlinkLink, open_link
 from wordwing.flight.mavlink.messages import Codec
 from wordwing.flight.mavlink.signing import UNITS, read_key, signing_time
 from wordwing.flight.mocap.relay import MocapSource
@@ -44,9 +44,6 @@ MOST_READS = 8
 MOST_ORDERS = 64
 """How many orders are read before a tick at most."""
 
-STREAMS = ("tcp:", "serial:")
-"""Links whose bytes do not come packet by packet."""
-
 
 @dataclass(frozen=True)
 class GuardianConfig:
@@ -56,7 +53,7 @@ class GuardianConfig:
     """As `link.open_link` takes it."""
     arena: ArenaFrame
     mocap: str = MOCAP
-    """Where the poses of motion capture come to, as `mocap_sources.open_source` takes it."""
+    """Where the poses of motion capture come to, as `mocap.sources.open_source` takes it."""
     fence: FenceMargins | None = None
     """Other margins than the arena's, for the lab."""
     log: str | None = None
@@ -124,7 +121,7 @@ class GuardianProcess(GuardianLoop):
     def __init__(self, pilot: socket.socket, config: GuardianConfig) -> None:
         clock = SystemClock(config.speed)
         key = None if config.key is None else read_key(config.key)
-        codec = Codec(stream=config.url.startswith(STREAMS), key=key, signed_at=signing_time() / UNITS)
+        codec = Codec(stream=config.url.startswith(BYTE_STREAMS), key=key, signed_at=signing_time() / UNITS)
         log = None if config.log is None else EventLog(config.log, tlog=True)
         link, mocap = open_link(config.url), open_source(config.mocap, clock)
         guardian = Guardian(

@@ -102,7 +102,7 @@ class Timeouts:
     """Without the autopilot's heartbeat for so long the link is lost."""
     tick: float = 0.2
     """If the guardian itself has been away for longer, the drone stops."""
-    daze: float = 1.0
+    outage: float = 1.0
     """If it has been away for longer, it sends nothing but heartbeats until a new one has come from the autopilot."""
     pilot: float = 1.0
     """A pilot that has been silent for so long is gone."""
@@ -116,9 +116,9 @@ class Timeouts:
     """How long a take-off may take."""
     hover: float = 0.5
     """How long the drone must have kept its height before it hovers."""
-    plea: float = 2.0
+    lost_link: float = 2.0
     """How long LAND is still sent over a link that is lost; then there is silence."""
-    insist: float = 3.0
+    land_unconfirmed: float = 3.0
     """If LAND does not show for so long, all else is left out, so that the autopilot's own failsafe may act."""
 
 

@@ -80,12 +80,12 @@ class SetpointTimeout:
 
     def idle(self, now: float) -> str | None:
         """Why a drone that hovers must land because there is no decision, or None."""
-        limits = self._timeouts
+        timeouts = self._timeouts
         self._expire(now)
-        if self._decision is None and now - self._idle_since >= limits.hold - TINY:
-            return f"it has hovered for {limits.hold:g} s: {self.why}"
-        if self._decision is None and now - self._held_since >= limits.longest_hold - TINY:
-            return f"the pilot has let it hover for {limits.longest_hold:g} s"
+        if self._decision is None and now - self._idle_since >= timeouts.hold - TINY:
+            return f"it has hovered for {timeouts.hold:g} s: {self.why}"
+        if self._decision is None and now - self._held_since >= timeouts.longest_hold - TINY:
+            return f"the pilot has let it hover for {timeouts.longest_hold:g} s"
         return None
 
     def _decide(self, decision: Decision, now: float) -> str | None:

@@ -182,8 +182,8 @@ class LandingSequence:
     """One landing.
 
     Args:
-        aircraft: The drone.
-        maker: Makes messages for it.
+        vehicle: The drone.
+        factory: Makes messages for it.
         timeouts: How long things may take.
         why: The reason for it.
         before: Modes in which it may be until the land mode shows.
@@ -242,7 +242,7 @@ class LandingSequence:
     def tick(self, now: float) -> Message | None:
         """LAND, if it is to be sent now."""
         needed = self._vehicle.armed or not math.isinf(self._asked_to_arm_at)
-        if self._seen or not needed or self.lost_for(now) > self._timeouts.plea:
+        if self._seen or not needed or self.lost_for(now) > self._timeouts.lost_link:
             return None
         if self._accepted_at >= max(self._sent_at, self._vehicle.heartbeat_at):
             return None  # it lands, or a pilot has taken over meanwhile: the next heartbeat tells
@@ -254,9 +254,9 @@ class LandingSequence:
 
     def hovers(self, now: float) -> bool:
         """Whether zero setpoints are to be sent."""
-        return self._streamed and not self._seen and not self.insists(now) and math.isinf(self._lost_at)
+        return self._streamed and not self._seen and not self.only_land(now) and math.isinf(self._lost_at)
 
-    def insists(self, now: float) -> bool:
+    def only_land(self, now: float) -> bool:
         """Whether LAND has not shown for so long, or the link is lost, that all but LAND is left out."""
-        unheard = not self._seen and self._vehicle.armed and now - self._since >= self._timeouts.insist
+        unheard = not self._seen and self._vehicle.armed and now - self._since >= self._timeouts.land_unconfirmed
         return unheard or not math.isinf(self._lost_at)

@@ -101,7 +101,7 @@ class TickWatchdog:
     def tick(self, now: float) -> str | None:
         """To be asked at each tick; tells how long it was away, if that was too long."""
         gap, self._ticked_at = now - self._ticked_at, now
-        if gap > self._timeouts.daze:
+        if gap > self._timeouts.outage:
             self._woke_at = now
         return f"the guardian was away for {gap:.2f} s" if gap > self._timeouts.tick else None
 

@@ -104,7 +104,7 @@ class FlightStack:
     """Whether its land mode comes down in place on motion capture when it knows where on Earth it is. PX4 1.16 flew off
     at 4 m/s, as its navigator took itself to be at latitude and longitude 0."""
     heartbeat_on_request: bool
-    """Whether heartbeats come oftener than once a second only if each is asked for."""
+    """Whether heartbeats come more often than once a second only if each is asked for."""
     rates: dict[int, float]
     """Message ids that are asked for, and how often a second."""
     wanted: tuple[RequiredParameter, ...]
@@ -247,7 +247,7 @@ INVALID = 8
 
 
 def flight_stack(autopilot: int) -> FlightStack:
-    """The dialect for a heartbeat's autopilot field (MAV_AUTOPILOT)."""
+    """The flight stack for a heartbeat's autopilot field (MAV_AUTOPILOT)."""
     for stack in FLIGHT_STACKS:
         if stack.autopilot == autopilot:
             return stack

@@ -25,6 +25,9 @@ from wordwing.errors import WordwingError, did_you_mean
 
 SCHEMES = ("udp", "udpin", "udpout", "tcp", "serial")
 
+BYTE_STREAMS = ("tcp:", "serial:")
+"""How URLs of links begin whose bytes do not come packet by packet."""
+
 ADDRESS = re.compile(r"(?P<host>\[[^][]+\]|[^][:]+):(?P<port>[0-9]{1,9})(:(?P<local>[0-9]{1,9}))?")
 """An IPv6 address is in brackets, because it has colons of its own: udp:[::1]:14550."""
 

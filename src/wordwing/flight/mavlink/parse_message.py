@@ -1,7 +1,7 @@
 """What an autopilot sends: its MAVLink messages parsed into small records in our conventions.
 
 Records are still in the autopilot's local frame, but with z up (x north, y west), bodies x forward, y left, z up, turns
-to the left positive; `frames.py` does the turning.
+to the left positive; `geometry.ArenaFrame` turns them into the world frame.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ from wordwing.flight.mavlink.geometry import Vector, rotate, to_ned
 from wordwing.flight.mavlink.messages import Message
 
 LAB = b"wordwing"
-"""flight_custom_version of the lab."""
+"""flight_custom_version of AUTOPILOT_VERSION, by which wordwing knows its own lab: 8 bytes."""
 
 LOCAL_NED, BODY_FRD = 1, 12
 """MAV_FRAME."""
@@ -109,7 +109,7 @@ class GlobalOrigin:
 
 @dataclass(frozen=True)
 class ParameterValue:
-    """A parameter's value, still encoded as the dialect has it."""
+    """A parameter's value, still encoded as the flight stack has it."""
 
     name: str
     field: float

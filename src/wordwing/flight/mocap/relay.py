@@ -202,7 +202,7 @@ def _to_ned(quaternion: Quaternion) -> Quaternion:
 def relay(
     source: MocapSource,
     link: MavlinkLink,
-    chosen: PoseRelay,
+    pose_relay: PoseRelay,
     clock: Clock,
     say: Callable[[str], None] = lambda sentence: None,
     every: float = 5.0,
@@ -214,7 +214,7 @@ def relay(
     Args:
         source: Where they come from.
         link: Where they go.
-        chosen: Which of them, and as what.
+        pose_relay: Chooses which of them are sent, and as what.
         clock: Whose times the source gives.
         say: Shows now and then how it goes.
         every: How often, seconds.
@@ -230,10 +230,10 @@ def relay(
     begun, sent = clock.now(), 0
     while not source.ended and link.lost is None:
         for sample in source.read(0.1):
-            message = chosen.update(sample, clock.now())
+            message = pose_relay.update(sample, clock.now())
             send(message)
             if message is not None and guardian is not None:
-                guardian.send(chosen.upright(sample))
+                guardian.send(pose_relay.upright(sample))
         received = link.receive()  # nearly all that comes is not for us, but must not pile up
         if origin is not None:
             for message in itertools.chain.from_iterable(map(codec.parse, received)):
@@ -241,16 +241,16 @@ def relay(
             send(origin.due(clock.now()))
         seconds = clock.now() - begun
         if seconds >= every:
-            say(report(chosen, (chosen.sent - sent) / seconds, source.broken))
-            begun, sent = clock.now(), chosen.sent
-    say(report(chosen, None, source.broken) + ("" if link.lost is None else f"; the link was lost ({link.lost})"))
+            say(report(pose_relay, (pose_relay.sent - sent) / seconds, source.broken))
+            begun, sent = clock.now(), pose_relay.sent
+    say(report(pose_relay, None, source.broken) + ("" if link.lost is None else f"; the link was lost ({link.lost})"))
 
 
-def report(chosen: PoseRelay, rate: float | None = None, broken: int = 0) -> str:
+def report(pose_relay: PoseRelay, rate: float | None = None, broken: int = 0) -> str:
     """How a relay does, in a sentence; `broken` is how much came that is no pose."""
-    counts = {**chosen.dropped, **({"that are no poses": broken} if broken else {})}
+    counts = {**pose_relay.dropped, **({"that are no poses": broken} if broken else {})}
     dropped = ", ".join(f"{count} {why}" for why, count in counts.items())
-    count = f"{chosen.sent} poses sent" if rate is None else f"{rate:.0f} poses a second"
+    count = f"{pose_relay.sent} poses sent" if rate is None else f"{rate:.0f} poses a second"
     slow = f"; autopilots want {LEAST_RATE:.0f} to {MOST_RATE:.0f}" if rate is not None and rate < LEAST_RATE else ""
     return count + slow + (f"; dropped: {dropped}" if dropped else "")
 

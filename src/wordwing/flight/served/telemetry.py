@@ -10,6 +10,7 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 from torch import Tensor
 
 from wordwing.flight.arena import Arena
+from wordwing.flight.mavlink.parse_message import LAB
 from wordwing.flight.served.autopilot import BOOT, ServedAutopilot
 from wordwing.flight.served.faults import FaultSchedule, PoseDropout
 from wordwing.frames import (
@@ -23,9 +24,6 @@ from wordwing.frames import (
     world_to_ned,
 )
 from wordwing.lab.vehicle import LabConfig
-
-LAB = b"wordwing"
-"""flight_custom_version of AUTOPILOT_VERSION, by which wordwing knows its own lab: 8 bytes."""
 
 VELOCITY_NOISE = 0.01
 """Standard deviation of each component of the velocity, m/s."""

@@ -3,7 +3,7 @@
 /** @typedef {{x: number, y: number, yaw: number}} Place */
 
 /** Half the arena's edge, metres. */
-export const HALF = 2.35;
+const HALF = 2.35;
 
 /** Horizontal field of view of the camera, radians. */
 export const FIELD_OF_VIEW = (84 * Math.PI) / 180;

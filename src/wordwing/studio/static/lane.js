@@ -1,6 +1,6 @@
 /** One drone on the page: its view from above, images, curves and verdict. Two of them fly side by side. */
 
-import { byId, make, percent } from "./dom.js";
+import { byId, make, percent, sentence } from "./dom.js";
 import { Panels } from "./maps.js";
 import { Plots } from "./plots.js";
 import { PERIOD } from "./recording.js";
@@ -35,7 +35,7 @@ export class Lane {
     this.clauses = part(".clauses");
     this.canvas = /** @type {HTMLCanvasElement} */ (part(".overhead"));
     this.view = new WorldView(this.canvas);
-    this.images = new Panels(part(".images"), part(".explain"));
+    this.images = new Panels(part(".images"), part(".explain"), number);
     this.plots = new Plots(part(".plots"), (share) => seek(Math.floor(share * this.plots.span)));
     this.bars = [...this.element.querySelectorAll(".bar")].map((bar) => ({
       meter: /** @type {HTMLElement} */ (bar.querySelector(".meter")),
@@ -113,11 +113,6 @@ export class Lane {
 export function endingWords(ending) {
   const clauses = ending.clauses.map(({ words }) => words).join(", ");
   return `${howEnded(ending)}. ${clauses && `${sentence(clauses)} `}${sentence(ending.verdict)}`;
-}
-
-/** @param {string} words */
-function sentence(words) {
-  return `${words.slice(0, 1).toUpperCase()}${words.slice(1)}.`;
 }
 
 /** @param {import("./recording.js").Ending} ending */

@@ -41,8 +41,9 @@ export class Panels {
   /**
    * @param {HTMLElement} place Where the images go.
    * @param {HTMLElement} line Where the explanations go.
+   * @param {number} lane Of which drone they are: ids of elements differ by it.
    */
-  constructor(place, line) {
+  constructor(place, line, lane) {
     /** @type {Map<string, HTMLCanvasElement>} */
     this.canvases = new Map();
     line.textContent = INVITATION;
@@ -50,9 +51,9 @@ export class Panels {
       const canvas = /** @type {HTMLCanvasElement} */ (make("canvas", { "aria-hidden": "true" }));
       const sign = make("var", {}, symbol[0], make("sup", {}, symbol[1]));
       const caption = make("span", { class: "caption" }, `${title} `, sign);
-      const id = `says-${name}`; // the same words in every lane
+      const id = `says-${name}-${lane}`;
       const tile = make("button", { type: "button", class: wide ? "tile wide" : "tile" }, canvas, caption);
-      if (!document.getElementById(id)) line.before(make("span", { class: "hidden", id }, says));
+      line.before(make("span", { class: "hidden", id }, says));
       tile.setAttribute("aria-describedby", id);
       const explain = () => (line.textContent = says);
       for (const event of ["focus", "pointerenter", "click"]) tile.addEventListener(event, explain);

@@ -50,7 +50,6 @@ export class Plots {
       return { canvas, value };
     });
     new ResizeObserver(() => this.#draw()).observe(place);
-    document.addEventListener("themechange", () => this.#draw());
   }
 
   /** @type {Kept[]} */

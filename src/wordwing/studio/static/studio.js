@@ -74,6 +74,7 @@ export class Studio {
     this.connection.addEventListener("message", (event) => this.#hear(/** @type {CustomEvent} */ (event).detail));
     this.connection.addEventListener("frame", (event) => this.#see(/** @type {CustomEvent} */ (event).detail));
     this.connection.addEventListener("lost", () => this.#lost());
+    document.addEventListener("themechange", () => this.draw());
   }
 
   /** Connect, with the link in the address if there is one. */
@@ -277,6 +278,7 @@ export class Studio {
   async #placed(message) {
     const latest = await this.placing.placed(message);
     if (!latest || this.things.changed) return; // there is something newer
+    if (this.phase === "lost" || this.phase === "connecting") return; // while the image was decoded
     const place = /** @type {import("./things.js").Place} */ (this.placing.confirmed);
     this.settings.seed = place.seed;
     this.#forget();

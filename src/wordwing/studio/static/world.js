@@ -185,7 +185,7 @@ export class WorldView {
       const [right, down] = toView(frame.goal[0], frame.goal[1], size, scene.extent);
       context.beginPath();
       context.arc(right, down, 7, 0, 2 * Math.PI);
-      stroke(context, "rgb(240 228 66)", 2.5, INK, 5);
+      stroke(context, `rgb(${STOP.join(" ")})`, 2.5, INK, 5);
     }
   }
 

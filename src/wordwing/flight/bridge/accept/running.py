@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from wordwing.errors import WordwingError, did_you_mean
-from wordwing.files import read_text, unwritable
+from wordwing.files import read_text, write_text
 from wordwing.flight.bridge.accept.scenarios import SCENARIOS, Scenario, StartCondition
 from wordwing.flight.bridge.accept.trial import (
     AcceptConfig,
@@ -198,8 +198,4 @@ def to_text(lines: Sequence[dict[str, str]]) -> str:
 
 
 def _write(file: Path, results: Iterable[Result]) -> None:
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("".join(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in results), "utf-8")
-    except OSError as error:
-        raise unwritable(file, error) from None
+    write_text(file, "".join(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in results))
