@@ -161,7 +161,7 @@ def test_other_files_that_are_too_large_are_named(tmp_path, monkeypatch):
     with pytest.raises(WordwingError, match=r"events\.jsonl: it has more than 1 MB"):
         logs.read_events(tmp_path)
     (tmp_path / "run.json").write_bytes(b" " * (MAX_META + 1))
-    with pytest.raises(WordwingError, match="this is no run of wordwing train"):
+    with pytest.raises(WordwingError, match="this is not a run of wordwing train"):
         TrainingRun.read(tmp_path)
     save_state(tmp_path / "state", {}, {})
     [shard] = (tmp_path / "state").iterdir()

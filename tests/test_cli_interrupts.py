@@ -19,7 +19,7 @@ from small_evaluation import save_policy, small_cage
 from small_study import small_study
 from studio_server import LAYOUT, START
 
-EPISODES = Path(__file__).parents[1] / "docs" / "episodes" / "cage-dev-sim"
+EPISODES = Path(__file__).parents[1] / "results" / "cage-dev-sim"
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ def test_a_policy_that_does_not_fit_is_refused(place, tmp_path, capsys):
     start = str(place / "first" / "policy")
     with pytest.raises(SystemExit):
         main([*command(place / "cage", tmp_path / "run", "model.stage1.vision.channels=5"), "--start", start])
-    assert "its network is not this run's" in capsys.readouterr().err
+    assert "its network differs from this run's" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main([*command(place / "cage", tmp_path / "other"), "--start", "nobody"])
     assert "nobody: this is not a policy, there is no such folder" in capsys.readouterr().err

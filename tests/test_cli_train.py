@@ -153,10 +153,10 @@ def test_a_run_that_cannot_be_is_refused_before_it_takes_hours(cage, tmp_path, c
     for name in ("best", "policy", "state"):
         (tmp_path / name / name).mkdir(parents=True)
         said = refused(capsys, *command(cage, tmp_path / name, what=what))
-        assert f"{tmp_path / name / name}: it is not known which run this is of" in said
+        assert f"{tmp_path / name / name}: it is not known which run this belongs to" in said
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "run.json").write_text('{"kilometres": 42}')
-    assert "this is not of a training run" in refused(capsys, *command(cage, tmp_path / "other", what=what))
+    assert "this does not describe a training run" in refused(capsys, *command(cage, tmp_path / "other", what=what))
     assert (tmp_path / "other" / "run.json").read_text() == '{"kilometres": 42}'
 
 
@@ -204,7 +204,7 @@ def test_other_settings_in_the_same_folder_are_refused_and_nothing_is_lost(cage,
     before = sorted((path, path.stat().st_mtime_ns) for path in (tmp_path / "run").rglob("*") if path.name != ".lock")
     capsys.readouterr()
     said = refused(capsys, *command(cage, tmp_path / "run", "data.dev=1", what="stage1"))
-    assert "another run is kept there, which differs in data.dev (2 there, 1 here)" in said
+    assert "it holds another run, which differs in data.dev (2 there, 1 here)" in said
     assert "differs in command (stage1 there, bc here)" in refused(capsys, *command(cage, tmp_path / "run", what="bc"))
     after = sorted((path, path.stat().st_mtime_ns) for path in (tmp_path / "run").rglob("*") if path.name != ".lock")
     assert before == after

@@ -337,7 +337,7 @@ def test_a_header_with_a_mistake_is_refused(file, key, value, sentence):
     ("name", "change", "sentence"),
     [
         ("decisions", lambda a: a[:-1], r"not of \d+ flights each"),
-        ("decisions", lambda a: -a, "less than none"),
+        ("decisions", lambda a: -a, "fewer than 0"),
         ("decisions", lambda a: np.clip(a + 1, 0, 50), "its rows are"),
         ("decisions", lambda a: a.astype(np.float64), '"decisions" is float64'),
         ("rows", lambda a: a[:, :-1], "its rows are"),

@@ -13,7 +13,7 @@ from wordwing.data.furniture import (
     MAX_MOVE,
     MAX_STRAY,
     NAMED,
-    Report,
+    FurnishingReport,
     furnish,
 )
 from wordwing.errors import WordwingError
@@ -64,7 +64,7 @@ def test_any_room_becomes_a_scene_in_which_everything_stands(rng):
         assert max(moved(pieces, scene)) <= MAX_MOVE + 0.002
         assert all(distance <= MAX_MOVE + 0.002 for distance in report.moved)
         assert len(report.moved) >= sum(distance > 0.002 for distance in moved(pieces, scene))
-    together = Report.total(total)
+    together = FurnishingReport.total(total)
     assert together.pieces == sum(report.pieces for report in total)
     assert len(together.left_out) == together.pieces - together.kept
     assert together.stacked > 20

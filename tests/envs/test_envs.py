@@ -457,7 +457,7 @@ def test_arguments_that_make_no_sense_are_answered_with_a_sentence(tasks):
         FollowEnv("cages")
     with pytest.raises(WordwingError, match='no render mode is called "human"; there is rgb_array'):
         FollowEnv(render_mode="human")
-    with pytest.raises(WordwingError, match="there are no tasks"):
+    with pytest.raises(WordwingError, match="tasks is empty"):
         FollowEnv(tasks=[])
     with pytest.raises(WordwingError, match="task 2: an instruction is 1 to 2000 printable"):
         FollowEnv(tasks=[tasks[0], replace(tasks[1], instruction="fliege zum Faß")])

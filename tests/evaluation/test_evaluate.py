@@ -14,7 +14,7 @@ from small_evaluation import save_policy, small_cage
 from wordwing.data.dataset import Dataset
 from wordwing.errors import WordwingError
 from wordwing.evaluation import evaluate as flying
-from wordwing.evaluation.evaluate import EVALUATION, EvaluationConfig, evaluate
+from wordwing.evaluation.evaluate import EVALUATION, EvaluationConfig, batches, evaluate
 from wordwing.evaluation.report.labels import SUMMARY
 from wordwing.evaluation.systems import System, find_systems
 from wordwing.execution.episodes import EPISODES, read_episodes
@@ -69,7 +69,7 @@ def whole(settings, systems, tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def blind(systems) -> list[System]:
     """Those who fly fast, as nobody draws for them."""
-    return [system for system in systems if not system.looks]
+    return [system for system in systems if not system.needs_images]
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +124,13 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 def episodes_of(folder: Path) -> list[Execution]:
     return list(read_episodes([folder / EPISODES]))
+
+
+def test_a_numbered_cuda_device_has_batches_as_large_as_any(settings, systems):
+    instructions = settings.instructions() * 100
+    for system in systems:
+        one, any_ = (list(batches(system, replace(settings, device=name), instructions)) for name in ("cuda:1", "cuda"))
+        assert [part.instructions for part in one] == [part.instructions for part in any_]
 
 
 def test_every_system_flies_the_same_instructions_a_line_each_in_order(whole, settings):
@@ -373,7 +380,7 @@ def test_a_folder_that_is_a_file_is_refused(settings, systems, tmp_path):
         evaluate(settings, systems, tmp_path / "file")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"systems": 3}', "null", '"x"'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"systems": 3}', '{"systems": {"stop": 5}}', "null", '"x"'])
 def test_a_damaged_evaluation_json_is_named(settings, systems, tmp_path, text):
     (tmp_path / EVALUATION).write_text(text)
     with pytest.raises(WordwingError, match=rf"^{tmp_path / EVALUATION}: damaged; take another --out$"):

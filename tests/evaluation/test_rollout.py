@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from wordwing.execution.runner import fly
+from wordwing.execution.runner import Runner, fly
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.model.policy import Beliefs, ModelConfig, PolicyNetwork
 from wordwing.policies.baselines import Average, Stop
@@ -56,6 +56,18 @@ def tensors(record: object, name: str = "") -> dict[str, Tensor]:
 def flown() -> tuple[Listed, list]:
     policy = Listed([1, 3])
     return policy, fly(policy, Simulator(2), TASKS, max_steps=3, keep_images=True)
+
+
+def test_flights_are_counted_from_either_end_and_there_are_no_others():
+    execution = Runner(Oracle(), Simulator(2, draw=False), max_steps=3).run(TASKS)
+    for index, task in enumerate(TASKS):
+        first, last = execution[index], execution[index - 2]
+        assert first.task is last.task is task
+        assert np.array_equal(first.positions, last.positions)
+        assert np.array_equal(first.setpoints, last.setpoints)
+    for index in (2, -3):
+        with pytest.raises(IndexError):
+            execution[index]
 
 
 def test_each_flight_keeps_one_belief_for_each_of_its_decisions(flown):

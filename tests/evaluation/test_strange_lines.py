@@ -53,8 +53,11 @@ def test_a_line_that_is_there_twice_is_there_once_afterwards(place, fly, tmp_pat
         (lambda row: row["metrics"].update(emd="long"), "line 2 is damaged; delete it"),
         (lambda row: row["metrics"].update(emd=[1.0]), "line 2 is damaged; delete it"),
         (lambda row: row["metrics"].pop("emd"), "line 2 is damaged; delete it"),
-        (lambda row: row.update(system="oracle"), r"line 2, \S+ flown by oracle, is not of this evaluation"),
-        (lambda row: row.update(id="elsewhere/0"), "line 2, elsewhere/0 flown by stop, is not of this evaluation"),
+        (lambda row: row.update(system="oracle"), r"line 2, \S+ flown by oracle, does not belong to this evaluation"),
+        (
+            lambda row: row.update(id="elsewhere/0"),
+            "elsewhere/0 flown by stop, does not belong to this evaluation",
+        ),
     ],
 )
 def test_a_line_that_is_not_of_the_evaluation_is_named_and_left_alone(change: Change, complaint, fly, tmp_path):
@@ -101,7 +104,7 @@ def test_a_disk_that_is_full_ends_in_a_true_sentence_and_the_same_command_goes_o
             fly(tmp_path / "full")
     file = tmp_path / "full" / EPISODES
     assert str(caught.value) == (
-        f"{file}: cannot be written (no space left on device); the same command goes on from what is there"
+        f"{file}: cannot be written (no space left on device); the same command resumes from there"
     )
     assert not file.read_text("utf-8").endswith("\n")
     fly(tmp_path / "full")

@@ -53,7 +53,7 @@ def refused(given: list[str], dataset: Dataset) -> str:
 
 def test_baselines_are_called_by_their_names(cage):
     found = find_systems(["oracle", "stop", "average"], cage)
-    assert [(system.name, system.policy, system.looks) for system in found] == [
+    assert [(system.name, system.policy, system.needs_images) for system in found] == [
         ("oracle", "oracle", False),
         ("stop", "stop", False),
         ("average", "average", False),
@@ -67,7 +67,7 @@ def test_a_policy_is_called_after_its_folder_or_its_run_or_as_one_says(cage, pol
     found = find_systems([str(entry) for entry in given], cage)
     assert [system.name for system in found] == ["one", "sureal-quick", "ours", "calm"]
     assert [Path(system.policy).name for system in found] == ["one", "best", "two", "stop"]
-    assert [system.looks for system in found] == [True, True, True, False]
+    assert [system.needs_images for system in found] == [True, True, True, False]
     policy = found[2].load("lab")
     assert isinstance(policy, LearnedPolicy)
     assert policy.domain == "lab"
@@ -183,7 +183,7 @@ def test_demonstrations_that_are_there_are_not_flown_again(measured, tmp_path, m
 
 def test_without_training_there_is_no_average(tmp_path):
     dataset = bare_dataset(tmp_path / "yard", [("a", "dev", "yard")], name="yard")
-    sentence = f"{dataset.folder}: AVERAGE is the average of training, and there is no split train"
+    sentence = f"{dataset.folder}: AVERAGE is the mean action of the split train, and there is none"
     assert refused(["stop", "average"], dataset) == sentence
     assert find_systems(["stop", "oracle"], dataset)
 

@@ -140,7 +140,7 @@ def test_no_executions_are_a_message_too(ends):
 def test_executions_that_do_not_fit_together_are_no_message(change):
     fields = {"example": torch.tensor([0, 1]), "poses": packed(0).poses, "lengths": packed(0).lengths, "progress": 0.25}
     given = fields | change
-    with pytest.raises(ValueError, match=r"do not fit|other kinds"):
+    with pytest.raises(ValueError, match=r"do not fit|other dtypes"):
         Rollouts(given["example"], PackedExecutions(given["poses"], given["lengths"]), given["progress"])
 
 
@@ -200,6 +200,18 @@ def test_a_message_with_other_numbers_than_rollouts_have_is_dropped(tmp_path):
     [path] = tmp_path.iterdir()
     path.write_bytes(path.read_bytes().replace(b'"I16","shape":[4,6]', b'"I16","shape":[6,4]'))
     with pytest.warns(RuntimeWarning, match="shapes do not fit"):
+        assert link.take_rollouts() == []
+
+
+@pytest.mark.parametrize("lengths", [[6, -2], [-2, 6], [4, 0]])
+def test_a_message_whose_lengths_only_sum_up_is_dropped(tmp_path, lengths):
+    link = FolderLink(tmp_path)
+    link.send_rollouts(two_rollouts(0))
+    [path] = tmp_path.iterdir()
+    sent, damaged = (torch.tensor(values).numpy().tobytes() for values in ([3, 1], lengths))
+    assert path.read_bytes().count(sent) == 1
+    path.write_bytes(path.read_bytes().replace(sent, damaged))
+    with pytest.warns(RuntimeWarning, match="numbers do not fit"):
         assert link.take_rollouts() == []
 
 

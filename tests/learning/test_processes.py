@@ -81,12 +81,14 @@ def test_time_includes_earlier_sessions_and_rates_count_from_the_last_measuremen
     a.measure_rate()
     a.supervised.updates = 40
     now[0] = 12.0
-    assert a.measure_rate() == pytest.approx(15 * a.supervised.contexts)
+    assert a.measure_rate() == pytest.approx(15 * a.supervised.contexts_per_update)
     a.restore(state[0], state[1] | {"seconds": 50.0, "updates": 1_000_000})
     now[0] = 15.0
     assert a.seconds == pytest.approx(53)
     a.supervised.updates += 6
-    assert a.measure_rate() == pytest.approx(2 * a.supervised.contexts), "what was done before does not count"
+    assert a.measure_rate() == pytest.approx(2 * a.supervised.contexts_per_update), (
+        "what was done before does not count"
+    )
 
 
 def test_a_state_of_the_first_version_is_restored_by_its_old_names(pair):
@@ -294,7 +296,7 @@ def test_a_finished_process_b_keeps_a_policy_that_flies_and_a_card_with_what_was
     again = b.evaluator.fly(LearnedPolicy.from_pretrained(tmp_path / "policy"))
     card = (tmp_path / "policy" / "README.md").read_text()
     assert "- command: `wordwing train sureal`" in card
-    contexts = a.supervised.contexts
+    contexts = a.supervised.contexts_per_update
     assert f"- stage 1: 2 supervised updates of {contexts} contexts" in card
     assert f"of cloning, then 4 flights ({b.reinforcement.decisions:,} decisions)" in card
     for dataset, part in zip(b.data.datasets, b.data.training, strict=True):
@@ -326,7 +328,7 @@ def test_only_a_policy_that_is_not_worse_becomes_the_best(pair, tmp_path, monkey
 def test_a_state_of_another_network_is_refused(pair, run, tmp_path, data):
     a, _b = pair
     other = tiny(run.data.datasets[0].folder, "model.stage1.text.hidden=9")
-    with pytest.raises(WordwingError, match="the saved state is of another network: its stage1 does not fit"):
+    with pytest.raises(WordwingError, match="the saved state belongs to another network: its stage1 does not fit"):
         ProcessA(RunContext(tmp_path, CPU, DirectLink()), other, data).restore(*a.state())
 
 

@@ -12,13 +12,14 @@ from wordwing.execution.packing import unpack_pose
 from wordwing.frames import Pose
 from wordwing.learning.algorithm1 import ProcessA
 from wordwing.learning.algorithm2 import Reinforcement
+from wordwing.learning.recipes.cards import card
 from wordwing.learning.recipes.config import RunConfig, check_settings, settings_of
 from wordwing.learning.recipes.presets import RECIPES, ablated, changed, check_ablations, gpu, paper, quick
 from wordwing.learning.runtime.logs import read_scalars
 from wordwing.learning.runtime.messages import DirectLink
 from wordwing.learning.runtime.worker import RunContext
 from wordwing.learning.sureal import train_synchronously
-from wordwing.learning.training_data import load_training_data
+from wordwing.learning.training_data import DataConfig, load_training_data
 from wordwing.model.layers import each
 from wordwing.model.policy import PolicyNetwork
 from wordwing.model.text import Tokens
@@ -165,7 +166,7 @@ def test_a_setting_is_changed_by_its_name(setting, name, value):
         ("learning_rate=1", r"mean supervised\.learning_rate or reinforcement\.ppo\.learning_rate or "),
         ("hours=4", r'there is no setting "hours" \(data, model, '),
         ("schedule=4", r"schedule is a group of settings: schedule\.warm_up, "),
-        ("schedule.minutes.x=4", r"schedule\.minutes is no group of settings"),
+        ("schedule.minutes.x=4", r"schedule\.minutes is not a group of settings"),
         ("schedule.minutes", r"a setting is changed by NAME=VALUE"),
         ("seed=1.5", r"^--set seed: this is 1\.5; it must be a whole number of at least 0 "),
         ("data.dev=many", r'data\.dev: this is "many"; it must be a whole number'),
@@ -308,3 +309,13 @@ def test_every_ablation_learns_and_leaves_a_policy_that_flies(ablation, cage, tm
     assert policy.network.config == config.model
     assert policy.network.stage1.same_vision == (config.data.lab == "none")
     assert all(marks.emd.size == 2 for marks in b.evaluator.fly(policy).values())
+
+
+@pytest.mark.parametrize("first", ["data", "/home/me", "/home/me/rooms"])
+def test_a_card_names_datasets_without_their_folders_and_leaves_the_rest_of_the_command(run, first):
+    folders = (first, "field", "/home/me/rooms/house")
+    command = "wordwing train sureal --set data.corpora={} data.limit=5 schedule.minutes=1 --seed 0"
+    config = RunConfig(data=DataConfig(corpora=folders))
+    given = command.format(",".join(folders))
+    made = card(given, config, run.data, torch.device("cpu"), {}, minutes=1, updates=0, flights=0, decisions=0)
+    assert f"- command: `{command.format('cage,field,house')}`" in made

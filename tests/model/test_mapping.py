@@ -360,7 +360,7 @@ def test_observed_is_the_union_over_time_of_what_was_covered_within_the_arena(rn
             assert (state.observed <= state.arena).all()
             features = (state.map.features != 0).any(1).numpy()
             assert (features == shown)[~unsure].all()
-            assert ((state.map.sights > 0).numpy() == shown)[~unsure].all()
+            assert ((state.map.view_counts > 0).numpy() == shown)[~unsure].all()
     assert (covered & ~shown).any()
 
 
@@ -377,11 +377,11 @@ def test_features_under_a_drone_that_flies_over_them_do_not_fade(rng):
     rows = slice(20, 22)  # 1.46 m and 1.61 m ahead of the start: below the drone, and seen from the start
     rows_seen_again = slice(10, 14)  # 1.2 m to 1.6 m ahead of the drone
     columns = slice(31, 33)
-    assert (first.map.sights[0, rows, columns] == 1).all()
+    assert (first.map.view_counts[0, rows, columns] == 1).all()
     assert torch.equal(later.map.features[0, :, rows, columns], first.map.features[0, :, rows, columns])
-    assert (later.map.sights[0, rows, columns] == 1).all()
+    assert (later.map.view_counts[0, rows, columns] == 1).all()
     assert later.observed[0, rows, columns].all()
-    assert (later.map.sights[0, rows_seen_again, columns] == 9).all()
+    assert (later.map.view_counts[0, rows_seen_again, columns] == 9).all()
     assert not torch.equal(
         later.map.features[0, :, rows_seen_again, columns], first.map.features[0, :, rows_seen_again, columns]
     )
@@ -404,7 +404,7 @@ def test_sights_are_averaged_up_to_the_fifth_and_fade_from_then_on(rng):
             for sight in sights[5:]:
                 expected = 0.8 * expected + 0.2 * sight
             assert state.features[n, :, row, column].numpy() == pytest.approx(expected, abs=1e-5)
-            assert state.sights[n, row, column] == len(sights)
+            assert state.view_counts[n, row, column] == len(sights)
     assert (state.features[0, :, 0, 0] == 0).all()
 
 
@@ -502,7 +502,7 @@ def test_turning_and_shifting_the_world_changes_no_map_of_features(rng):
     state, _beliefs = flown(network, tokens, steps, images)
     moved, _beliefs = flown(network, tokens, [step.moved(0.8, np.array([0.4, -0.3])) for step in steps], images)
     assert torch.allclose(moved.map.features, state.map.features, atol=2e-3)
-    assert torch.equal(moved.map.sights, state.map.sights)
+    assert torch.equal(moved.map.view_counts, state.map.view_counts)
 
 
 @pytest.mark.parametrize("quarters", [1, 2, 3])
@@ -567,7 +567,7 @@ def test_a_lost_pose_hovers_and_leaves_no_trace_in_the_maps(rng, lost):
                 assert before is not None
                 assert policy.state is not None
                 assert torch.equal(policy.state.map.features[1], before.map.features[1])
-                assert torch.equal(policy.state.map.sights[1], before.map.sights[1])
+                assert torch.equal(policy.state.map.view_counts[1], before.map.view_counts[1])
                 assert torch.equal(policy.state.observed[1], before.observed[1])
         return actions, policy
 

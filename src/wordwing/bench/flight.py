@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from wordwing.bench import report
 from wordwing.devices import device_title
 from wordwing.errors import WordwingError
+from wordwing.execution.runner import decide, execute
 from wordwing.files import temporary_folder
 from wordwing.flight.arena import Arena
 from wordwing.flight.calibration import Calibration
@@ -27,7 +28,7 @@ from wordwing.flight.guardian_client import ProcessClient
 from wordwing.flight.logs import TLOG, FlightLog, read_events
 from wordwing.flight.mavlink.messages import Codec
 from wordwing.flight.mavlink_vehicle import MavlinkVehicle
-from wordwing.interface import CONTROL_PERIOD, FlightOverError
+from wordwing.interface import Action, FlightOverError
 from wordwing.interrupts import blocked
 from wordwing.policies.loading import load_policy
 
@@ -53,11 +54,12 @@ def bench_flight(seconds: float, autopilot: str, policy_name: str, seed: int) ->
         with vehicle, suppress(FlightOverError):
             seen = vehicle.observe()
             policy.reset([INSTRUCTION], seen.pose)
+            flying = torch.ones(1, dtype=torch.bool)
             until = time.monotonic() + seconds
             while time.monotonic() < until:
-                action = policy.act(seen)  # a policy that wants to stop is asked again: the pace is what counts
-                vehicle.send(action.setpoint)
-                vehicle.wait(CONTROL_PERIOD)
+                action = decide(policy, seen)
+                # A policy that wants to stop flies on: the pace is what counts.
+                execute(vehicle, Action(action.setpoint, ~flying), flying)
                 seen = vehicle.observe()
         log.close()
         _report(folder / "log", autopilot, policy_name)

@@ -152,10 +152,10 @@ class _WorkA:
 
     def __call__(self) -> int:
         self.learner.update()
-        return self.learner.contexts
+        return self.learner.contexts_per_update
 
     def more(self) -> dict[str, Any]:
-        return {"contexts": self.learner.contexts}
+        return {"contexts": self.learner.contexts_per_update}
 
 
 class _WorkB:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from wordwing.data.dataset import SCHEMA, Dataset, Source, check_place, write_dataset
 from wordwing.data.generating import SIZES, STEPS, Chunk, Generated, Made, chunks, collect, make
+from wordwing.data.importers.houses import import_human_nav
 from wordwing.data.schema import Paragraph
 from wordwing.data.written import PACKED, unpack
 from wordwing.errors import WordwingError, did_you_mean
@@ -124,8 +125,6 @@ _Piece = HouseJob | tuple[Job, Chunk]
 def _do(piece: _Piece) -> Made | None:
     if isinstance(piece, tuple):
         return make(piece[1])
-    from wordwing.data.importers.houses import import_human_nav
-
     import_human_nav(piece.source, piece.folder, seed=piece.seed)
     return None
 

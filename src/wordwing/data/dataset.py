@@ -348,7 +348,7 @@ def _arena(layout: Layout | Scene, window: Window | None) -> Layout:
 
 
 def _printable(value: Any) -> Any:
-    """A JSON document whose texts can be printed: whoever wrote it must not command a terminal."""
+    """A JSON document whose texts can be printed: they must not control the terminal."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, list):

@@ -23,7 +23,7 @@ import torch
 from wordwing.data.dataset import Dataset
 from wordwing.data.importers.annotations import SPLITS
 from wordwing.data.importers.lani import CAGE_IDS, MARK
-from wordwing.data.importers.originals import UNITY_METRE, Track, silently
+from wordwing.data.importers.originals import UNITY_METRE, Progress, silently
 from wordwing.data.importers.paths import STRIDES, TURN
 from wordwing.data.schema import Paragraph, Segment
 from wordwing.errors import WordwingError
@@ -39,7 +39,7 @@ DIGITS = 6
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
-def export_drif(dataset: Dataset, out: str | Path, track: Track = silently) -> dict[str, int]:
+def export_drif(dataset: Dataset, out: str | Path, track: Progress = silently) -> dict[str, int]:
     """Write a workspace whole, or leave what was there.
 
     Args:
@@ -62,7 +62,7 @@ def export_drif(dataset: Dataset, out: str | Path, track: Track = silently) -> d
         return _write(dataset, paragraphs, temporary, track)
 
 
-def _write(dataset: Dataset, paragraphs: list[Paragraph], root: Path, track: Track) -> dict[str, int]:
+def _write(dataset: Dataset, paragraphs: list[Paragraph], root: Path, track: Progress) -> dict[str, int]:
     configs = root / "configs"
     for name in ("configs", "paths", "anno_paths"):
         (configs / name).mkdir(parents=True)

@@ -47,7 +47,7 @@ NAMED = (
     *("ArmChair", "Ottoman", "SinkBasin", "Microwave", "StoveBurner", "CoffeeMachine", "FloorLamp", "DeskLamp"),
     *("GarbageCan", "Safe", "Shelf", "SideTable", "HandTowelHolder", "Cabinet", "ToiletPaperHanger", "Drawer"),
 )
-"""Furniture by who gives way: big pieces that people name often first, then small ones by how often they are named."""
+"""Furniture by precedence: big pieces that people name often first, then small ones by how often they are named."""
 
 ANCHORS = frozenset(NAMED[:11])
 """Big pieces that never make room for smaller ones. A sentence's path ends in front of the piece it names: were that
@@ -89,7 +89,7 @@ _NEARBY = int((_DISTANCES <= MAX_MOVE + 1e-9).sum())
 
 
 @dataclass(frozen=True)
-class Report:
+class FurnishingReport:
     """What became of a room's furniture, or of several rooms'."""
 
     pieces: int = 0
@@ -104,7 +104,7 @@ class Report:
     """Names that were skipped."""
 
     @classmethod
-    def total(cls, reports: Iterable[Report]) -> Report:
+    def total(cls, reports: Iterable[FurnishingReport]) -> FurnishingReport:
         """All rooms together."""
         rows = list(reports)
         return cls(
@@ -122,7 +122,7 @@ def furnish(
     walked: Floats | None = None,
     where: str = "scene",
     skip_unknown: bool = False,
-) -> tuple[Scene, Report]:
+) -> tuple[Scene, FurnishingReport]:
     """Make a scene of raw furniture, the same one every time.
 
     Fronts are turned, by quarter turns as furniture stands in rooms, to where people stand near a piece: the walked
@@ -164,7 +164,7 @@ def furnish(
             for index, spot in sorted(spots.items())
         )
     )
-    report = Report(
+    report = FurnishingReport(
         pieces=len(pieces),
         kept=len(spots),
         stacked=sum(spot.host is not None for spot in spots.values()),
@@ -296,7 +296,7 @@ def _front(centres: Floats, index: int, near: float, walked: Floats) -> float:
     stood = walked.mean(axis=1)  # [E, 2]
     if len(stood):
         away = lengths(stood - centres[index])
-        # Where nobody came near, the nearest that anybody came.
+        # Where nobody came near, the nearest ground that was walked.
         towards = stood[away <= max(near, away.min())].mean(axis=0)
     else:
         towards = (centres.min(axis=0) + centres.max(axis=0)) / 2

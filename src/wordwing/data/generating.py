@@ -1,7 +1,7 @@
 """The generated corpora: layouts, walks and sentences.
 
 `field` and `cage` stand for LANI and REAL, in the paper's numbers: a walk goes from landmark to neighbouring landmark
-and is cut into short segments, most of which end in what the drone sees. `errands` are what people ask for who type:
+and is cut into short segments, most of which end in what the drone sees. `errands` are what people type:
 the drone stands anywhere, looks anywhere, and is sent to something, wherever that is. Two in a row make a paragraph.
 
 Work is cut into chunks that are seeded by what they are, so the result is the same however many processes share it.
@@ -52,7 +52,7 @@ RULES: dict[Generated, WalkConfig] = {
 }
 
 STEPS: dict[Generated, int] = {"field": 50, "cage": 50, "errands": 100}
-"""Most control steps that a flight is given; who has to look around first needs more."""
+"""Most control steps that a flight is given; a drone that has to look around first needs more."""
 
 TRIES = 8
 """Writers that try their hand at a path."""
@@ -107,7 +107,7 @@ def make(chunk: Chunk) -> Made:
         for layout, walks in _walked_layouts(corpus, chunk.count - len(paragraphs), rng):
             written = _write_block(layout, [smooth(walk) for walk in walks], chunk, rng)
             if written is None:
-                continue  # of some path nobody found anything to say
+                continue  # there was a path that no writer found anything to say about
             number = chunk.first // block + len(layouts)
             name = f"{corpus}-{split}-{number:04}"
             layouts[name] = layout
@@ -119,7 +119,7 @@ def make(chunk: Chunk) -> Made:
 def _write_block(
     layout: Layout, paths: list[Floats], chunk: Chunk, rng: np.random.Generator
 ) -> list[tuple[Segment, ...]] | None:
-    """The paragraphs of one layout, each by somebody else; None if one of them cannot be written."""
+    """The paragraphs of one layout, each by another writer; None if one of them cannot be written."""
     written = []
     each = WALKS[chunk.corpus]
     for first in range(0, len(paths), each):

@@ -34,7 +34,7 @@ from wordwing.language.meaning.judge import judge, score, sections
 from wordwing.world.layout import Layout
 from wordwing.world.paths import Floats
 
-FOLLOWED, MISSED = 0.95, 0.5
+FOLLOWED_SCORE, MISSED_SCORE = 0.95, 0.5
 """Score from which a path follows an instruction, and below which it does not."""
 
 TARGETS = {"gold": 0.98, "another": 0.90, "mirrored": 1.0}
@@ -133,16 +133,16 @@ def judge_rates(
 def _count(entry: Instruction, other: Instruction | None, layout: Layout, rates: Rates) -> None:
     segment = entry.segment
     assert segment.meaning, entry.id
-    follows = _score(segment.meaning, segment, layout) >= FOLLOWED
+    follows = _score(segment.meaning, segment, layout) >= FOLLOWED_SCORE
     rates.gold.count(follows)
     if not follows:
         rates.missed.append(entry.id)
     if other is not None:
-        rates.another.count(_score(segment.meaning, other.segment, layout) < MISSED)
+        rates.another.count(_score(segment.meaning, other.segment, layout) < MISSED_SCORE)
     for place, (clause, mirrored) in enumerate(mirrored_scores(segment, layout)):
         if mirrored is not None:
-            rates.mirrored.setdefault(clause.kind, Rate()).count(mirrored < MISSED)
-            if mirrored >= MISSED:
+            rates.mirrored.setdefault(clause.kind, Rate()).count(mirrored < MISSED_SCORE)
+            if mirrored >= MISSED_SCORE:
                 rates.unmirrored.append((entry.id, place))
 
 

@@ -123,7 +123,7 @@ class Aligned:
 
 @dataclass
 class Readers:
-    """Whether those who know the sentences, but not the path, say that a segment ends where it does."""
+    """Whether readers who know the sentences, but not the path, say that a segment ends where it does."""
 
     readings: int = 0
     near: int = 0
@@ -159,7 +159,7 @@ class Statistics:
     aligned: Aligned
     """On the split "dev"."""
     readers: dict[str, Readers]
-    """By split, where somebody has read it."""
+    """By split, where it has been read."""
 
     def to_json(self) -> dict[str, Any]:
         """As `wordwing data stats --json` writes it."""

@@ -31,7 +31,7 @@ Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="the SHA-256
 
 @dataclass(frozen=True)
 class Profile:
-    """Somebody who writes or reads."""
+    """A writer or a reader."""
 
     id: SafeName
     split: SafeName

@@ -148,8 +148,8 @@ class FollowVectorEnv(VectorEnv[dict[str, Any], NDArray[np.float32], NDArray[Any
 
         self.current_tasks: dict[int, Task] = {}
         """What each world flies now; nothing before the first reset."""
-        luck = int(np.random.default_rng().integers(2**31))
-        self._seeds = [luck + world for world in range(num_envs)]
+        first_seed = int(np.random.default_rng().integers(2**31))
+        self._seeds = [first_seed + world for world in range(num_envs)]
         self._episode = np.full(num_envs, -1)
         self._steps = np.zeros(num_envs, int)
         self._ended = np.zeros(num_envs, bool)
@@ -439,7 +439,7 @@ def _generator(seed: int, number: int) -> np.random.Generator:
 
 def _check_tasks(tasks: Sequence[Task], instructions: gym.Space[Any]) -> None:
     if not tasks:
-        raise WordwingError("there are no tasks; give at least one, or none for those of a corpus")
+        raise WordwingError("tasks is empty; give at least one, or None for those of a corpus")
     for number, task in enumerate(tasks, start=1):
         if task.instruction not in instructions:
             raise WordwingError(

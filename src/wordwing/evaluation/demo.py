@@ -161,7 +161,7 @@ def fly_once(task: Task, policy: Policy, vehicle: Domain, seed: int = 0) -> tupl
 
     Args:
         task: What is flown.
-        policy: Who flies.
+        policy: What flies it.
         vehicle: Where.
         seed: Of gusts and noise in the lab.
 

@@ -1,6 +1,6 @@
 """Flying every system on the same instructions, and keeping all of it, line by line.
 
-    evaluation.json    what is flown, and who flies
+    evaluation.json    what is flown, and by which systems
     episodes.jsonl     a line for each flight
     summary.json       means and intervals, computed from the lines
 
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
 from wordwing.data.dataset import Dataset
 from wordwing.data.schema import Instruction
@@ -45,6 +46,7 @@ from wordwing.files import locked, read_json, write_text
 from wordwing.interface import Domain, Environment, Policy
 from wordwing.pool import shared
 from wordwing.release import VERSION
+from wordwing.validation import parse
 
 if TYPE_CHECKING:
     from wordwing.evaluation.report.summary import Summary
@@ -66,7 +68,7 @@ BLIND_WORLDS = 256
 LAB_FLIGHTS = 2
 """Of a batch in the lab, where a flight takes seconds."""
 
-KILLED = "a process that flew was killed; what has been flown is kept, and the same command goes on"
+KILLED = "a process that flew was killed; what has been flown is kept, and the same command resumes"
 
 Tick = Callable[[System, list[Metrics]], None]
 
@@ -85,7 +87,7 @@ class EvaluationConfig:
     seed: int = 0
     """Of the choice, and of gusts and noise in the lab."""
     device: str = "cpu"
-    """For `sim`: "cpu" or "cuda"."""
+    """For `sim`: "cpu", "cuda" or one of several, as "cuda:1"."""
     processes: int = 1
     """That share the work in the lab."""
     wire: str | None = None
@@ -137,6 +139,14 @@ def evaluate_policies(
 
 
 @dataclass(frozen=True)
+class _Kept:
+    """What evaluation.json must have besides the configuration."""
+
+    systems: dict[str, str]
+    """Fingerprints by name."""
+
+
+@dataclass(frozen=True)
 class FlightBatch:
     """Flights of one system that are flown and written together."""
 
@@ -152,7 +162,7 @@ def evaluate(
 
     Args:
         config: What is flown.
-        systems: Who flies.
+        systems: What flies: policies by name.
         folder: New, or that of an evaluation with the same configuration: more systems are added to it.
         tick: Told of every flight, those of an earlier run first.
 
@@ -195,7 +205,7 @@ def batches(system: System, config: EvaluationConfig, instructions: Sequence[Ins
     """Cut instructions; the cut does not depend on what has been flown."""
     size = LAB_FLIGHTS
     if config.domain == "sim":
-        size = WORLDS[config.device] if system.looks else BLIND_WORLDS
+        size = WORLDS[torch.device(config.device).type] if system.needs_images else BLIND_WORLDS
     for begin in range(0, len(instructions), size):
         yield FlightBatch(system, config, tuple(instructions[begin : begin + size]))
 
@@ -211,7 +221,7 @@ def fly_batch(batch: FlightBatch) -> list[tuple[str, Metrics]]:
         tasks = [config.dataset.task(entry) for entry in chosen]
         seed = flight_seed(config.seed, chosen[0].id)  # of the lab, where it is the only one
         with config.open_environment(
-            config.domain, tasks, seed=seed, device=device, draw=batch.system.looks, reuse=True
+            config.domain, tasks, seed=seed, device=device, draw=batch.system.needs_images, reuse=True
         ) as environment:
             executions = Runner(policy, environment, max_steps=config.dataset.steps).run(tasks)
         for execution, entry in zip(executions, chosen, strict=True):
@@ -243,13 +253,13 @@ def _provenance(instruction: Instruction, batch: FlightBatch) -> Provenance:
 
 
 def _keep_config(path: Path, config: EvaluationConfig, systems: Sequence[System]) -> list[str]:
-    """Write evaluation.json, or complain that the folder holds another evaluation; returns who flies in it."""
+    """Write evaluation.json, or complain that the folder holds another evaluation; returns the names of its systems."""
     document = {**config.to_json(), "systems": {system.name: system.fingerprint for system in systems}}
     if path.is_file():
         try:
             known = read_json(path, MAX_CONFIG, "evaluation.json")
-            before = dict(known["systems"])
-        except (WordwingError, KeyError, TypeError, ValueError):
+            before = parse(_Kept, known, str(path)).systems
+        except WordwingError:
             raise WordwingError(f"{path}: damaged; take another --out") from None
         for key, value in config.to_json().items():
             if known.get(key) != value:

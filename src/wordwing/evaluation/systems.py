@@ -1,4 +1,4 @@
-"""Who can fly: STOP, AVERAGE and ORACLE, and learned policies by name or folder."""
+"""Systems that can be evaluated: STOP, AVERAGE and ORACLE, and learned policies by name or folder."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ RUNS_OWN = ("best", "policy")
 
 @dataclass(frozen=True)
 class System:
-    """Somebody to evaluate."""
+    """A policy under evaluation, by its name in tables."""
 
     name: str
     """In tables and files."""
@@ -36,19 +36,19 @@ class System:
     """Of AVERAGE, in the dataset that is flown."""
 
     @property
-    def looks(self) -> bool:
+    def needs_images(self) -> bool:
         """Whether it needs images."""
         return self.policy not in BASELINES
 
     def load(self, domain: Domain, device: torch.device | str = "cpu") -> Policy:
-        """Somebody who flies."""
+        """Its policy, ready to fly."""
         return load_policy(self.policy, domain, device, self.mean_action)
 
 
 def find_systems(
     given: Sequence[str], dataset: Dataset, device: torch.device | str = "cpu", say: Say = lambda sentence: None
 ) -> list[System]:
-    """Who is meant: "oracle", "out/sureal-quick/best", or with a name for the tables "ours=out/sureal-quick/best".
+    """Find systems: "oracle", "out/sureal-quick/best", or with a name for the tables "ours=out/sureal-quick/best".
 
     Args:
         given: At least one.

@@ -200,7 +200,7 @@ def append_lines(file: Path, text: str) -> None:
             os.fsync(lines.fileno())
     except OSError as error:
         why = (error.strerror or "unknown").lower()
-        raise WordwingError(f"{file}: cannot be written ({why}); the same command goes on from what is there") from None
+        raise WordwingError(f"{file}: cannot be written ({why}); the same command resumes from there") from None
 
 
 def whole_lines(file: Path, systems: Collection[str], ids: Collection[str]) -> dict[tuple[str, str], Line]:
@@ -215,11 +215,11 @@ def whole_lines(file: Path, systems: Collection[str], ids: Collection[str]) -> d
         try:
             source, metrics = parse_metrics(line, f"{file}: line {number}")
         except WordwingError:
-            raise WordwingError(f"{file}: line {number} is damaged; delete it, and the same command goes on") from None
+            raise WordwingError(f"{file}: line {number} is damaged; delete it, and the same command resumes") from None
         if source.system not in systems or source.id not in ids:
             raise WordwingError(
-                f"{file}: line {number}, {source.id} flown by {source.system}, is not of this evaluation; delete it, "
-                "and the same command goes on"
+                f"{file}: line {number}, {source.id} flown by {source.system}, does not belong to this evaluation; "
+                "delete it, and the same command resumes"
             )
         found[source.system, source.id] = Line(begin, len(line), metrics)
         begin += len(line)

@@ -1,6 +1,6 @@
 """Ξ, the paper's execution: what N drones did, from the first observation until they came to rest.
 
-One record for everybody who flies or reads flights: the simulator, the lab, a MAVLink drone, demonstrations,
+One record for everything that flies or reads flights: the simulator, the lab, a MAVLink drone, demonstrations,
 evaluation, the studio and the videos. The leading dimension is the batch, and one flight is a batch of one.
 """
 
@@ -103,7 +103,8 @@ class Execution:
         return (host[index] for index in range(len(self)))
 
     def __getitem__(self, index: int) -> Execution:
-        """One flight as a batch of one, without padding."""
+        """One flight as a batch of one, without padding; a negative index counts from the end."""
+        index = range(len(self))[index]
         end, decided = int(self.length[index]), int(self.decisions[index]) + (self.ended_by[index] == "stop")
         one = slice(index, index + 1)
         return replace(

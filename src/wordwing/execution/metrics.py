@@ -24,8 +24,8 @@ EMD_SPACING = 0.02
 """Distance between the points that stand for a path, metres."""
 
 PIVOTS = 10_000_000
-"""Of the network simplex at most: more than any path needs. At its limit POT would only warn, and return a transport
-that is not the cheapest."""
+"""Most pivots of the network simplex: more than any path needs. At its limit POT would only warn, and return a
+transport that is not the cheapest."""
 
 
 @overload
@@ -40,7 +40,7 @@ def succeeded(distance: float | Floats | Tensor) -> bool | NDArray[np.bool_] | T
 
 
 def points_of(path: ArrayLike) -> Floats:
-    """A path as an array [P, 2]; one that is none is refused."""
+    """A path as an array [P, 2]; anything else is refused."""
     points = np.asarray(path, np.float64)
     if not points.size:
         raise ValueError("a path needs at least one point")
@@ -61,7 +61,7 @@ def evenly(path: ArrayLike, spacing: float = EMD_SPACING) -> Floats:
 
 def emd(flown: ArrayLike, gold: ArrayLike, spacing: float = EMD_SPACING) -> float:
     """Earth mover's distance in metres between two paths [P, 2], their mass spread evenly along them."""
-    import ot  # POT and scipy take a second to import, and most who import this module fly and measure nothing
+    import ot  # POT and scipy take a second to import, and most importers of this module only fly
     from scipy.spatial.distance import cdist
 
     a, b = evenly(flown, spacing), evenly(gold, spacing)

@@ -157,7 +157,7 @@ class Runner:
         deciding = self._halted is None and step < self.max_steps and bool(self.flying.any())
         n, device = len(self.tasks), self.flying.device
         action = Action(Setpoint.zero(n, device), torch.ones_like(self.flying))
-        if deciding or step == 0:  # who is halted before the first decision has beliefs to show
+        if deciding or step == 0:  # a flight that is halted before its first decision still has beliefs to show
             decided = decide(self.policy, observation)
             if deciding:
                 action = decided

@@ -42,7 +42,7 @@ class Verdict:
 def verdict(flight: Execution) -> Verdict:
     """What the judge says of a flight, by what the parser makes of its instruction.
 
-    Who is where it was told to rest when its time is up, but has not stopped, has not come to rest.
+    A drone that is where it was told to rest when its time is up, but has not stopped, has not come to rest.
     """
     task = flight.task
     parsed = parse(task.instruction, task.layout, task.start_xy)
@@ -137,7 +137,7 @@ def clause_words(clause: Clause, layout: Layout, done: bool, last: bool = False)
 
 
 def _rests(clause: Clause) -> bool:
-    """Whether who does a clause last is to come to rest by it."""
+    """Whether a drone that does this clause last is to come to rest there."""
     return clause.kind.startswith(("reach", "abeam", "face"))
 
 
@@ -153,7 +153,7 @@ def _rest(clause: Clause, layout: Layout) -> str:
     thing, side = things[0] if things else "", clause.side or ""
     amount = clause.amount or 0.0
     both = " and ".join(things)
-    # Who passes a barrel on its left, as seen by who looks at it, has it on the right.
+    # A drone that passes a barrel on the left, as seen by someone facing it, has it on its right.
     rests: dict[Kind, str] = {
         "turn": f"{side} by {math.degrees(amount):.0f}°",
         "turn_around": "around",

@@ -1,7 +1,7 @@
 """Process A: supervised learning of stage 1 for both domains (paper: Algorithm 1).
 
-`Supervised.update` is the inner loop's body, lines 3 to 9 of the paper's box. `ProcessA.step` is what stands around it:
-lines 1, 2 and 10 to 12, and cloning of stage 2 where asked for.
+`Supervised.update` is the inner loop's body, lines 3 to 10 of the paper's box. `ProcessA.step` is what stands around
+it: lines 1, 2 and 11 to 14, and cloning of stage 2 where asked for.
 """
 
 import copy
@@ -111,7 +111,7 @@ class Supervised:
             self._discriminator_camera = FlightCamera(images, 1, self.device)
 
     @property
-    def contexts(self) -> int:
+    def contexts_per_update(self) -> int:
         """Contexts that an update learns from."""
         return sum(self.source.sizes) * self.config.contexts.images
 
@@ -131,11 +131,11 @@ class Supervised:
         self.network.train()
         metrics: dict[str, Tensor] = {}
         if self._discriminator_camera is not None:
-            metrics = self._update_discriminator(self._discriminator_camera, generator, factor)  # lines 3–6
-        # Line 7: Ξ^R ~ D^R and Ξ^S ~ D^S
+            metrics = self._update_discriminator(self._discriminator_camera, generator, factor)  # lines 3–7
+        # Line 8: Ξ^R ~ D^R and Ξ^S ~ D^S
         source = self._late if self._late is not None and progress >= LATE else self.source
         batch = source.draw(generator)
-        # Lines 8–9: θ^S, θ^R ← ADAM(∇ L_SL(Ξ^R, Ξ^S))
+        # Lines 9–10: θ^S, θ^R ← ADAM(∇ L_SL(Ξ^R, Ξ^S))
         with precision(self.device):
             kernels = self.network.stage1.encode_text(batch.examples.tokens)
             loss, losses = self._loss(contexts=batch, kernels=kernels)
@@ -154,7 +154,7 @@ class Supervised:
     def _update_discriminator(
         self, camera: FlightCamera, generator: torch.Generator, factor: float
     ) -> dict[str, Tensor]:
-        """Lines 3 to 6: K_discr updates of the discriminator; returns its last loss.
+        """Lines 3 to 7: K_discr updates of the discriminator; returns its last loss.
 
         Images are of cage demonstrations only, or it would learn to tell content apart. The vision encoders do not
         change between these updates, so one pass over the images of all of them does.
@@ -162,14 +162,14 @@ class Supervised:
         stage1, discriminator, config = self.network.stage1, self.discriminator, self.config
         assert self.lab is not None
         with torch.no_grad(), precision(self.device):
-            # Line 4: Ξ^R ~ D^R and Ξ^S ~ D^S
+            # Lines 4–5: Ξ^R ~ D^R and Ξ^S ~ D^S
             sim = self.source.cage_images(camera, generator)
             lab = self.lab.image(*self.lab.sample_poses(len(sim), generator))[:, 0]
             features = [stage1.encode_images(sim, "sim").float(), stage1.encode_images(lab, "lab").float()]
         loss = torch.zeros((), device=self.device)
         parts = (part.split(config.discriminator_images) for part in features)
         for sim_features, lab_features in zip(*parts, strict=True):
-            # Lines 5–6: ψ ← ADAM(∇ -L_W(Ξ^R, Ξ^S))
+            # Lines 6–7: ψ ← ADAM(∇ -L_W(Ξ^R, Ξ^S))
             loss = -wasserstein(discriminator, sim_features, lab_features)
             if config.discriminator.gradient_penalty:
                 loss = loss + config.discriminator.gradient_penalty * discriminator.penalty(sim_features, lab_features)
@@ -228,7 +228,7 @@ class ProcessA(Worker):
         """One update: of stage 1 or, between the warm-up and Process B, of a stage 2 that is cloned."""
         schedule, cloning = self.config.schedule, self.phase == "cloning"
         self.merge()  # D^S is shared with Process B
-        metrics = self.cloning.update() if cloning else self.supervised.update(self.progress)  # lines 3–9
+        metrics = self.cloning.update() if cloning else self.supervised.update(self.progress)  # lines 3–10
         skipped = "cloning/skipped_updates" if cloning else "supervised/skipped_updates"
         self.skipped.count(metrics[skipped])
         if self.steps % CHECK_EVERY == 0:
@@ -250,7 +250,7 @@ class ProcessA(Worker):
                 looks = self.evaluator.first_looks(self.supervised.averaged, self.config.supervised.losses.gold)
             self.metrics |= self.log.scalars(looks, self.steps)
         if self.warm and self.supervised.updates % schedule.send_every == 0:
-            self.send()  # lines 10–12
+            self.send()  # lines 11–14
 
     def merge(self) -> None:
         """Merge what Process B has flown into D^S."""
@@ -291,7 +291,7 @@ class ProcessA(Worker):
     @property
     def samples(self) -> int:
         """Contexts learned from."""
-        return self.steps * self.supervised.contexts
+        return self.steps * self.supervised.contexts_per_update
 
     def status(self) -> dict[str, Any]:
         """What the display shows."""

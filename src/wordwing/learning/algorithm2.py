@@ -81,7 +81,7 @@ class PPO:
         sums: dict[str, Tensor] = {}
         made, skipped = decisions.value.new_zeros(()), decisions.value.new_zeros(())
         for indices in self._minibatches(len(batch), generator):
-            # Lines 8–9: X ~ Ξ_1 … Ξ_N; ξ, ν ← ADAM(∇ L_PPO(X, V))
+            # Lines 8–10: X ~ Ξ_1 … Ξ_N; ξ, ν ← ADAM(∇ L_PPO(X, V))
             loss, metrics = self._loss(self.stage2, self.value_network, batch[indices], config, entropy_weight)
             metrics["losses/gradient_norm"], lost = optimizer_step(self.optimizer, loss, None, config.max_gradient_norm)
             made, skipped = made + ~lost, skipped + lost

@@ -51,7 +51,7 @@ class ExecutionSet(PackedExecutions):
 
     @classmethod
     def standing(cls, examples: ExampleSet, room: int = 1) -> Self:
-        """ExecutionSet of a policy that always stops: one pose each, the start; room for `room` poses."""
+        """Executions of a policy that always stops: one pose each, the start, with room for `room` poses."""
         poses = pack_pose(examples.examples.start)[:, None].repeat(1, room, 1)
         return cls(poses, torch.ones(len(examples), dtype=torch.int64, device=poses.device))
 
@@ -99,7 +99,7 @@ class ExecutionSet(PackedExecutions):
         return torch.cat([torch.zeros_like(length), later.minimum(length - 1)], dim=1)
 
     def sample_poses(self, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """ExecutionSet [count] int64 and the number of any pose of each, [count, 1] int64."""
+        """Draw executions [count] int64 and a pose number of each, [count, 1] int64."""
         device = self.lengths.device
         index = torch.randint(len(self), (count,), device=device, generator=generator)
         share = torch.rand(count, 1, device=device, generator=generator)
@@ -198,5 +198,5 @@ def lab_executions(data: TrainingData, config: DataConfig, say: Say = lambda sen
     known = set(data.examples.ids[data.examples.corpora.index("cage")])
     chosen = [int(number) for number in recorded.subset(config.lab) if recorded.ids[number] in known]
     if not chosen:
-        raise WordwingError(f"{file}: none of its flights is of a training instruction; data.limit leaves them out")
+        raise WordwingError(f"{file}: none of its flights follows a training instruction; data.limit leaves them out")
     return ExecutionSet.from_lab(data.examples, recorded, chosen)

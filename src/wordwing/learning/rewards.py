@@ -1,6 +1,6 @@
 """The intrinsic reward of complete flights, in one batched call (paper: Reward Function).
 
-It knows what the drone predicted and where it flew, never where it should have rollouts. What differs from the authors'
+It knows what the drone predicted and where it flew, never where it should have flown. What differs from the authors'
 software: distances are metres, not cells; the path begins at the start; cells that were not observed do not count; the
 first decision is rewarded for its step towards d^p as any other; exploration is rewarded in time.
 """

@@ -126,7 +126,7 @@ class RolloutProgress:
     def restart(self) -> None:
         """As before the first flight, in the same memory."""
         self.flight.fill_(len(self.length) - 1)
-        for tensor in (self.decision, self.begun, self.length, self.map.features, self.map.sights, self.observed):
+        for tensor in (self.decision, self.begun, self.length, self.map.features, self.map.view_counts, self.observed):
             tensor.zero_()
         for rows in self.buffer.values():
             each(Tensor.zero_, rows)
@@ -256,7 +256,7 @@ class Collector:
             begun=torch.zeros_like(flight[0]),
             length=flight.new_zeros(count + 1),
             map=empty,
-            observed=torch.zeros_like(empty.sights, dtype=torch.bool),
+            observed=torch.zeros_like(empty.view_counts, dtype=torch.bool),
             buffer={},
         )
 
@@ -265,14 +265,14 @@ class Collector:
         count = len(inputs.steps) - 1
         begins = self._begin_flights(inputs, progress, generator)
         flight, decision = progress.flight, progress.decision
-        pages = begins[:, None, None]
+        fresh = begins[:, None, None]
         state = PolicyState(
             start=each(lambda rows: rows[flight], inputs.start),
             kernels=each(lambda rows: rows[flight], inputs.kernels),
             map=SemanticMap(
-                progress.map.features.masked_fill(pages[:, None], 0), progress.map.sights.masked_fill(pages, 0)
+                progress.map.features.masked_fill(fresh[:, None], 0), progress.map.view_counts.masked_fill(fresh, 0)
             ),
-            observed=progress.observed & ~pages,
+            observed=progress.observed & ~fresh,
             arena=inputs.arena[flight],
             boundary=inputs.boundary[flight],
         )

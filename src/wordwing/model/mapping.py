@@ -71,7 +71,7 @@ def project(features: Tensor, ground: VisibleGround, stride: int, camera: Camera
     """
     height, width = features.shape[-2:]
     if (height * stride, width * stride) != (camera.config.height, camera.config.width):
-        raise ValueError(f"{height}x{width} features {stride} pixels apart are not of this camera")
+        raise ValueError(f"{height}x{width} features {stride} pixels apart do not belong to this camera")
     # grid_sample wants (column, row) between the outer edges of the features, -1 and 1. Beyond the middles of the
     # outermost features these are repeated; out of view there are none, and none receives a gradient.
     column, row = ((ground.pixels - 0.5) / stride).unbind(-1)  # whole numbers are features
@@ -88,7 +88,7 @@ class SemanticMap:
 
     features: Tensor
     """[N, C, 64, 64] start frame; zero where nothing has been seen."""
-    sights: Tensor
+    view_counts: Tensor
     """[N, 64, 64] how many images have shown each cell."""
 
     @classmethod
@@ -104,10 +104,10 @@ class SemanticMap:
         whole, the next are averaged, and from the (1 / λ)-th on old ones fade. (With a = λ from the first time on, as
         the authors have it, a cell that is seen late keeps a fifth of its feature.)
         """
-        sights = self.sights + in_view
-        share = torch.where(in_view, (1 / sights.clamp(min=1)).clamp(min=blend), 0.0)[:, None]
+        view_counts = self.view_counts + in_view
+        share = torch.where(in_view, (1 / view_counts.clamp(min=1)).clamp(min=blend), 0.0)[:, None]
         features = self.features + share * (ground_features - self.features)
-        return SemanticMap(features, sights)
+        return SemanticMap(features, view_counts)
 
 
 def arena_cells(start: Pose) -> Tensor:

@@ -55,7 +55,7 @@ class Control:
 
     @property
     def stop_probability(self) -> Tensor:
-        """ρ [N]."""
+        """p^STOP [N]."""
         return torch.sigmoid(self.stop_logit)
 
     @property

@@ -119,7 +119,7 @@ class LearnedPolicy:
 def check_decisions(beliefs: Beliefs, pose: Pose) -> None:
     """Raise a `WordwingError` if decisions at poses [N] make no sense: weights may be finite and absurd all the same.
 
-    Who has lost its pose decides on NaN, and hovers.
+    A drone that has lost its pose decides NaN, and hovers.
     """
     control, plan = beliefs.control, beliefs.visitation
     believed = torch.cat([plan.cells.flatten(1), plan.unobserved, control.stop_logit[:, None]], 1)

@@ -192,7 +192,7 @@ def test_a_run_that_has_only_begun_is_drawn_too(tmp_path):
 
 
 def test_a_folder_without_a_run_is_named(tmp_path):
-    with pytest.raises(WordwingError, match=r"nowhere: this is no run of wordwing train"):
+    with pytest.raises(WordwingError, match=r"nowhere: this is not a run of wordwing train"):
         TrainingRun.read(tmp_path / "nowhere")
     with pytest.raises(WordwingError, match="nothing has been logged"):
         TrainingRun.read(begun(tmp_path / "early"))

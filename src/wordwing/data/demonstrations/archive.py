@@ -54,9 +54,6 @@ QUALITY = 85
 2.7 KB for 33.3 dB."""
 
 
-Array = NDArray[Any]
-
-
 @dataclass(frozen=True)
 class Header:
     """What flights are of, and how they were flown."""
@@ -248,7 +245,7 @@ class Demonstrations:
         if not len(self.decisions) == len(self.stopped) == len(self.rests) == count:
             raise WordwingError(f"{path}: its arrays are not of {count} flights each")
         if count and not 0 <= self.decisions.min() <= self.decisions.max() <= self.header.steps:
-            raise WordwingError(f"{path}: a flight has more than {self.header.steps} steps, or less than none")
+            raise WordwingError(f"{path}: a flight has more than {self.header.steps} steps, or fewer than 0")
         if self.rests.shape[1] != 6 or self.rows.shape != (self.offsets[-1], 8):
             raise WordwingError(f"{path}: its rows are {list(self.rows.shape)}, not {[int(self.offsets[-1]), 8]}")
         forward, yaw_rate = self.rows[:, 6] * SETPOINT_STEP, self.rows[:, 7] * SETPOINT_STEP
@@ -281,7 +278,7 @@ def decode(data: bytes) -> NDArray[np.uint8]:
     try:
         return read_image(io.BytesIO(data), width, height, ("WEBP",))
     except WordwingError as error:
-        raise WordwingError(f"of the demonstrations {error}") from None
+        raise WordwingError(f"a file of demonstrations: {error}") from None
 
 
 def _arrays(domain: Domain) -> dict[str, tuple[str, int]]:
@@ -290,7 +287,7 @@ def _arrays(domain: Domain) -> dict[str, tuple[str, int]]:
     return flights | ({"sizes": ("int32", 1), "pictures": ("uint8", 1)} if domain == "lab" else {})
 
 
-def _text(document: Any) -> Array:
+def _text(document: Any) -> NDArray[Any]:
     """A JSON document as bytes [n]."""
     return np.frombuffer(json.dumps(document, ensure_ascii=False).encode(), np.uint8)
 
@@ -330,15 +327,15 @@ def _check_sizes(archive: zipfile.ZipFile, path: str | Path) -> None:
         raise WordwingError(f"{path}: its arrays have more than {MAX_ARRAYS // 1_000_000} MB, unpacked")
 
 
-def _read(archive: zipfile.ZipFile, name: str) -> Array:
+def _read(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
     with archive.open(f"{name}.npy") as file:
-        array: Array = np.lib.format.read_array(file, allow_pickle=False)
+        array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
         if file.read(1):  # reading to the end is also what checks the sum
             raise ValueError
     return array
 
 
-def _header(text: Array, domain: Domain, path: str | Path) -> Header:
+def _header(text: NDArray[Any], domain: Domain, path: str | Path) -> Header:
     row = json.loads(text.tobytes())
     if not isinstance(row, dict) or row.get("format") != FORMAT:
         raise WordwingError(f"{path}: not a file of demonstrations")

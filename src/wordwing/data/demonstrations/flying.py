@@ -55,9 +55,9 @@ def fly_sim(
         raise WordwingError(f"{dataset.folder}: demonstrations are of one split, not of {len(splits)}")
     header = Header("sim", dataset.name, dataset.fingerprint, splits.pop(), dataset.steps)
     where = find_device(device)
-    # Those of like length end together, and nobody's hovering is simulated for long.
+    # Flights of like length end together, so that little hovering is simulated.
     order = np.argsort([path_length(instruction.segment.path) for instruction in instructions], kind="stable")
-    # Landmarks are seen, never hit, and nobody looks: a world without any gives the same flight sooner.
+    # Landmarks are seen, never hit, and ORACLE does not look: a world without any gives the same flight sooner.
     segments = [instructions[index].segment for index in order]
     tasks = [Task(part.instruction, Layout(()), part.start_xy, part.start_yaw, part.path) for part in segments]
     ids = [instructions[index].id for index in order]
@@ -132,7 +132,7 @@ def fly_lab(
             waiting.append(paragraph)
         else:
             tick(len(made))
-    killed = f"a process that flew was killed; {parts} keeps what has been flown, and the same command goes on"
+    killed = f"a process that flew was killed; {parts} keeps what has been flown, and the same command resumes"
     for _paragraph, flights in shared(_fly_paragraph, waiting, processes, killed):
         tick(flights)
     subsets = {name: [entry for entry in ids if entry in together] for name, ids in selection.subsets.items()}
@@ -166,7 +166,7 @@ def training_mean_action(
     if dataset.name in MEAN_ACTIONS:
         return MEAN_ACTIONS[dataset.name]
     if "train" not in dataset.splits:
-        raise WordwingError(f"{dataset.folder}: AVERAGE is the average of training, and there is no split train")
+        raise WordwingError(f"{dataset.folder}: AVERAGE is the mean action of the split train, and there is none")
     file = dataset.folder / DERIVED / "sim-train.npz"
     if file.is_file():
         return mean_action(Demonstrations.load(file, dataset))

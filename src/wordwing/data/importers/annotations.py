@@ -20,7 +20,14 @@ import numpy as np
 import torch
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from wordwing.data.importers.originals import Figures, Flag, ImportNotes, check_lengths, is_unity, to_arena
+from wordwing.data.importers.originals import (
+    ImportNotes,
+    LenientFlag,
+    LenientNumbers,
+    check_lengths,
+    is_unity,
+    to_arena,
+)
 from wordwing.errors import WordwingError, shown
 from wordwing.files import SAFE_NAME, SAFE_NAME_RULE, read_json, safe_name
 from wordwing.frames import compass_to_yaw
@@ -57,7 +64,7 @@ def _relative(path: str) -> str:
 
 
 _Entries = Annotated[list[dict[str, Any]], numbered("entry")]
-_Figures = Annotated[Figures, BeforeValidator(_listed)]
+_LenientNumbers = Annotated[LenientNumbers, BeforeValidator(_listed)]
 _Sentence = Annotated[str, BeforeValidator(partial(_joined, between=" "))]
 _Moves = Annotated[str, BeforeValidator(partial(_joined, between=""))]
 _File = Annotated[str, AfterValidator(_relative), BeforeValidator(lambda value: "" if value is None else value)]
@@ -81,13 +88,13 @@ class AnnotationRow:
 
     instructions: Annotated[list[_Sentence], Field(description="a list of texts"), BeforeValidator(_listed)]
     """[S] verbatim, white space folded."""
-    start_x: _Figures
-    start_z: _Figures
-    start_rot: _Figures
-    end_x: _Figures
-    end_z: _Figures
+    start_x: _LenientNumbers
+    start_z: _LenientNumbers
+    start_rot: _LenientNumbers
+    end_x: _LenientNumbers
+    end_z: _LenientNumbers
     moves: Annotated[list[_Moves] | None, Field(description="a list of texts"), BeforeValidator(_listed)] = None
-    valid: Flag = True
+    valid: LenientFlag = True
     config_file: _File = ""
     path_file: _File = ""
     """Relative to LANI's resources; empty where they are not named."""

@@ -17,7 +17,15 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from wordwing.data.importers.originals import MAX_FILE, Figure, Figures, Flags, ImportNotes, check_lengths, to_arena
+from wordwing.data.importers.originals import (
+    MAX_FILE,
+    ImportNotes,
+    LenientFlags,
+    LenientNumber,
+    LenientNumbers,
+    check_lengths,
+    to_arena,
+)
 from wordwing.errors import WordwingError
 from wordwing.files import read_json
 from wordwing.frames import ARENA_HALF, CONFIG_UNIT
@@ -39,7 +47,7 @@ class OwnLayout:
 
     layout: str = ""
     """The layout's id."""
-    landmarks: list[dict[Literal["yaw", "elevation", "radius"], Figure | None]] | None = None
+    landmarks: list[dict[Literal["yaw", "elevation", "radius"], LenientNumber | None]] | None = None
     """[L] metres and radians."""
 
 
@@ -47,8 +55,8 @@ class OwnLayout:
 class LakeCell:
     """A cell of the mesh, or out of it."""
 
-    x: Figure
-    y: Figure
+    x: LenientNumber
+    y: LenientNumber
 
 
 @dataclass(frozen=True)
@@ -56,12 +64,12 @@ class Config:
     """A layout file of L landmarks."""
 
     names: Annotated[list[str], Field(alias="landmarkName", description="a list of names")]
-    x: Annotated[Figures, Field(alias="xPos")]
+    x: Annotated[LenientNumbers, Field(alias="xPos")]
     """[L] layout units."""
-    z: Annotated[Figures, Field(alias="zPos")]
-    radii: Annotated[Figures | None, Field(alias="radius")] = None
+    z: Annotated[LenientNumbers, Field(alias="zPos")]
+    radii: Annotated[LenientNumbers | None, Field(alias="radius")] = None
     """[L] layout units."""
-    enabled: Annotated[Flags | None, Field(alias="isEnabled")] = None
+    enabled: Annotated[LenientFlags | None, Field(alias="isEnabled")] = None
     lakes: Annotated[list[LakeCell] | None, Field(alias="lakeCoords")] = None
     wordwing: OwnLayout | None = None
 

@@ -26,7 +26,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from wordwing.data.dataset import Dataset, check_place
-from wordwing.data.importers.originals import MAX_FILE, Track, silently
+from wordwing.data.importers.originals import MAX_FILE, Progress, silently
 from wordwing.data.importers.rooms import Rooms, build
 from wordwing.data.scenes import MAX_DISTANCE
 from wordwing.data.schema import MAX_POINTS, MAX_TEXT, Paragraph, Segment
@@ -76,7 +76,7 @@ def import_human_nav(
     seed: int = 0,
     hold_out: int = 10,
     skip_unknown: bool = False,
-    track: Track = silently,
+    track: Progress = silently,
 ) -> Dataset:
     """Make a dataset of a folder.
 
@@ -174,7 +174,7 @@ class _Leg(NamedTuple):
 
 
 def import_alfred(
-    folder: str | Path, out: str | Path, seed: int = 0, hold_out: int = 10, track: Track = silently
+    folder: str | Path, out: str | Path, seed: int = 0, hold_out: int = 10, track: Progress = silently
 ) -> Dataset:
     """Make a dataset of ALFRED's "go to" legs.
 
@@ -190,7 +190,7 @@ def import_alfred(
     return build(out, read_alfred(folder, track), command, seed, hold_out, track=track)
 
 
-def read_alfred(folder: str | Path, track: Track = silently) -> Rooms:
+def read_alfred(folder: str | Path, track: Progress = silently) -> Rooms:
     """Read a folder that is, or holds, json_2.1.0; every mistake is a `WordwingError` that names the file."""
     folder = Path(folder)
     if not folder.is_dir():

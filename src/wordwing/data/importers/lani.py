@@ -40,7 +40,7 @@ from pydantic import Field
 from wordwing.data.dataset import MAX_STEPS, Dataset, Source, check_place, write_dataset
 from wordwing.data.importers.annotations import SPLITS, Entry, read_annotations
 from wordwing.data.importers.arenas import Config, read_config, to_layout
-from wordwing.data.importers.originals import MAX_FILE, ImportNotes, Track, is_unity, silently, to_arena
+from wordwing.data.importers.originals import MAX_FILE, ImportNotes, Progress, is_unity, silently, to_arena
 from wordwing.data.importers.paths import best_cut, find_stride, read_curve, segments_of
 from wordwing.data.schema import Paragraph, Segment
 from wordwing.errors import WordwingError
@@ -103,7 +103,7 @@ def import_lani(
     part: Part = "all",
     annotations: LaniAnnotations = "any",
     resources: str | Path | None = None,
-    track: Track = silently,
+    track: Progress = silently,
 ) -> Dataset:
     """Make a dataset of the LANI release.
 
@@ -147,7 +147,7 @@ def import_drif(
     valid_only: bool = False,
     part: Part = "all",
     annotations: DrifAnnotations = "any",
-    track: Track = silently,
+    track: Progress = silently,
 ) -> Dataset:
     """Make a dataset of a drif workspace.
 
@@ -272,7 +272,7 @@ def _import(
     out: str | Path,
     source: Source,
     notes: ImportNotes,
-    track: Track,
+    track: Progress,
 ) -> Dataset:
     """Make a dataset of annotated paragraphs.
 
@@ -315,7 +315,7 @@ def _import(
     return write_dataset(out, _with_notes(source, paragraphs, notes), layouts, paragraphs)
 
 
-def _arenas(rows: list[tuple[str, Path]], seed: int, notes: ImportNotes, track: Track) -> dict[Path, ImportedLayout]:
+def _arenas(rows: list[tuple[str, Path]], seed: int, notes: ImportNotes, track: Progress) -> dict[Path, ImportedLayout]:
     """The layout of each layout file; files that say the same share it."""
     first: dict[tuple[object, ...], tuple[str, Config]] = {}
     keys: dict[Path, tuple[object, ...]] = {}
@@ -344,7 +344,7 @@ def _unused(name: str, used: set[str]) -> str:
     return name
 
 
-def _curves(rows: list[Files], notes: ImportNotes, track: Track) -> dict[Path, Floats]:
+def _curves(rows: list[Files], notes: ImportNotes, track: Progress) -> dict[Path, Floats]:
     """The points of each curve file there is, metres, world frame."""
     wanted = {path: kind for files in rows for kind, path in files.curves}
     raw: dict[str, dict[Path, Floats]] = {kind: {} for kind in wanted.values()}

@@ -23,7 +23,7 @@ MAX_FILE = 8_000_000
 """Largest file of one environment, scene or trial that is read, bytes."""
 
 
-Track = Callable[[Sequence[Any], str], Iterable[Any]]
+Progress = Callable[[Sequence[Any], str], Iterable[Any]]
 """Goes through a sequence, and may show how far it is under a title."""
 
 
@@ -45,10 +45,10 @@ def _flag(value: object) -> object:
     return {"true": True, "1": True, "false": False, "0": False}.get(str(value).strip().lower(), value)
 
 
-Figure = Annotated[float, Field(allow_inf_nan=False), BeforeValidator(_number)]
-Figures = Annotated[list[Figure], Field(description="a list of finite numbers")]
-Flag = Annotated[bool, BeforeValidator(_flag)]
-Flags = Annotated[list[Flag], Field(description="a list of true and false")]
+LenientNumber = Annotated[float, Field(allow_inf_nan=False), BeforeValidator(_number)]
+LenientNumbers = Annotated[list[LenientNumber], Field(description="a list of finite numbers")]
+LenientFlag = Annotated[bool, BeforeValidator(_flag)]
+LenientFlags = Annotated[list[LenientFlag], Field(description="a list of true and false")]
 
 
 def check_lengths(record: dict[str, Any]) -> None:

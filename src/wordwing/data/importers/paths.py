@@ -20,7 +20,7 @@ import numpy as np
 from pydantic import Field
 
 from wordwing.data.importers.annotations import Entry
-from wordwing.data.importers.originals import MAX_FILE, UNITY_METRE, Figures, ImportNotes, check_lengths, clipped
+from wordwing.data.importers.originals import MAX_FILE, UNITY_METRE, ImportNotes, LenientNumbers, check_lengths, clipped
 from wordwing.data.schema import MAX_POINTS, MAX_TEXT, START_DISTANCE, Segment
 from wordwing.errors import WordwingError
 from wordwing.files import read_json
@@ -41,8 +41,8 @@ SAME = 1e-6
 
 @dataclass(frozen=True)
 class _Curve:
-    x_array: Annotated[Figures, Field(max_length=MAX_POINTS)]
-    z_array: Figures
+    x_array: Annotated[LenientNumbers, Field(max_length=MAX_POINTS)]
+    z_array: LenientNumbers
 
     def __post_init__(self) -> None:
         check_lengths(vars(self))

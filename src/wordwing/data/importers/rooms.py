@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from wordwing.data.dataset import Dataset, Source, write_dataset
-from wordwing.data.furniture import Report, furnish
-from wordwing.data.importers.originals import Track, silently
+from wordwing.data.furniture import FurnishingReport, furnish
+from wordwing.data.importers.originals import Progress, silently
 from wordwing.data.scenes import Scene, about, place_window
 from wordwing.data.schema import Paragraph, Segment, Window, joined
 from wordwing.errors import WordwingError
@@ -58,7 +58,7 @@ class Rooms:
 class RoomCounts:
     """What an import kept and left out."""
 
-    furniture: Report = field(default_factory=Report)
+    furniture: FurnishingReport = field(default_factory=FurnishingReport)
     kept: Counter[tuple[str, int]] = field(default_factory=Counter)
     """Instructions by split and number of segments."""
     dropped: Counter[tuple[int, str]] = field(default_factory=Counter)
@@ -97,7 +97,7 @@ def build(
     seed: int = 0,
     hold_out: int = 10,
     skip_unknown: bool = False,
-    track: Track = silently,
+    track: Progress = silently,
 ) -> Dataset:
     """Furnish the rooms, place windows and write the dataset.
 
@@ -123,7 +123,7 @@ def build(
         for name in track(sorted(lines), "rooms")
     }
     scenes = {name: scene for name, (scene, _) in furnished.items()}
-    outcome.furniture = Report.total(report for _, report in furnished.values())
+    outcome.furniture = FurnishingReport.total(report for _, report in furnished.values())
     blocked = {name for name, scene in scenes.items() if _deepest(scene, lines[name]["all"]) > MAX_DEPTH}
     windows = _Windows(scenes, blocked, seed, outcome)
     # What is kept for tests stays so, whichever room it is in.

@@ -32,7 +32,7 @@ def pack(policy: str | Path, name: str, flights: pd.DataFrame, out: Path) -> Non
     network, vocabulary = load_network(policy)
     made = how_made(read_card(policy))
     if not made:
-        raise WordwingError(f"{policy}: its {CARD} does not tell how it was made, so it is not one of wordwing train")
+        raise WordwingError(f"{policy}: its {CARD} does not tell how it was made, so wordwing train did not make it")
     kept = flights[flights["system"].isin([name, *NOT_LEARNED])]
     if name not in set(kept["system"]):
         flown = ", ".join(sorted(flights["system"].unique())) or "nobody"

@@ -12,7 +12,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from numpy.typing import NDArray
 from pydantic import AliasPath, BaseModel, Field
 
 from wordwing.errors import WordwingError
@@ -33,8 +32,7 @@ from wordwing.viz.drawing import (
     VERMILLION,
     Colour,
 )
-
-Floats = NDArray[np.float64]
+from wordwing.world.paths import Floats
 
 SIZE, DPI = (12.8, 10.6), 125
 """Inches and pixels an inch: 1600 pixels wide."""
@@ -154,7 +152,7 @@ class TrainingRun:
             settings = parse(TrainedWith, read_json(file, MAX_SETTINGS, "run.json"), str(file))
         except WordwingError:
             raise WordwingError(
-                f"{folder}: this is no run of wordwing train; its run.json does not tell what was trained"
+                f"{folder}: this is not a run of wordwing train; its run.json does not tell what was trained"
             ) from None
         logs = [folder / name for name in ("log-a", "log-b")]
         a, b = (ProcessLog(read_scalars(log) if (log / SCALARS).is_file() else []) for log in logs)

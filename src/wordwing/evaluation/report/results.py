@@ -18,7 +18,7 @@ from wordwing.evaluation.report.summary import CLAUSES, COMPARED_METRICS, GROUP,
 from wordwing.evaluation.report.tables import Section, Table, csv_text
 from wordwing.execution.metrics import SUCCESS_DISTANCE
 from wordwing.language.authors import author
-from wordwing.language.meaning.judge import DONE
+from wordwing.language.meaning.judge import DONE_SCORE
 
 END_METRICS = ("stopped", "success_at_stop", "distance", "oracle_success", "spl", "judge_goal")
 PATH_METRICS = ("ndtw", "sdtw", "nemd", "semd", "judge_path")
@@ -42,8 +42,8 @@ INTERVALS = f"{BOOTSTRAP}; Wilson's if all flights had the same outcome."
 END = f"SR: flights that came to rest within {SUCCESS_DISTANCE} m of the demonstration's end."
 FOLLOWED = (
     "Followed: flights that followed the whole instruction in order and came to rest where its last clause says; the "
-    f"automatic judge, a program, scores every clause at least {DONE} of 1. ORACLE's share is how often it does so for "
-    "a flight along the demonstration."
+    f"automatic judge, a program, scores every clause at least {DONE_SCORE} of 1. ORACLE's share is how often it does "
+    "so for a flight along the demonstration."
 )
 NO_BOLD = "Nothing is in bold: the paired differences show which system is better."
 PAPER_FLIGHTS = {

@@ -75,7 +75,7 @@ COMPARED_METRICS = ("success", "followed", "emd", "judge_path", "judge_goal")
 """Metrics of which shares of the AVERAGE-to-ORACLE gap, and paired differences, are computed."""
 
 FLIGHT = ("system", *Origin._fields, "segments", "id", "layout_id")
-"""What a report keeps of a flight besides its `Metrics`: who flew, and what."""
+"""What a report keeps of a flight besides its `Metrics`: which system flew, and what."""
 
 GROUP = (*Origin._fields, "segments", "goal", "clauses")
 """Which instructions an estimate is over. `segments` is a number or "both"."""
@@ -114,7 +114,7 @@ class Summary:
         Args:
             origin: Which flights.
             segments: How many segments the instructions have, or "both".
-            system: Who flew.
+            system: Which system flew.
             metric: Of `METRICS`.
             values: Values of other columns: kind, goal, clauses, minus.
         """

@@ -48,7 +48,7 @@ SIDEWAYS = 35 * DEGREE, 70 * DEGREE
 GAP_BETWEEN = 0.05, 0.4
 """How far from the line between two things one may fly and have gone between them, metres."""
 
-DONE = 0.5
+DONE_SCORE = 0.5
 """Score from which a clause counts as done."""
 
 
@@ -65,7 +65,7 @@ class Judgement:
     def done(self) -> tuple[bool, ...]:
         """For each clause whether its section does what it says."""
         # Rounded, so that a score on the edge counts alike on every machine.
-        return tuple(round(value, 6) >= DONE for value in self.clauses)
+        return tuple(round(value, 6) >= DONE_SCORE for value in self.clauses)
 
     @property
     def followed(self) -> bool:

@@ -22,7 +22,7 @@ import warp as wp
 from torch import Tensor
 from torch.nn import functional
 
-from wordwing.learning.emd.sinkhorn import LEAST, Side, harden, soften
+from wordwing.learning.emd.sinkhorn import LEAST, Side, c_transform, sinkhorn_update
 from wordwing.model.grid import START_GRID
 from wordwing.model.layers import each
 from wordwing.sim.launch import launch, warp_struct
@@ -133,10 +133,10 @@ def batched_emd(points: Tensor, weights: Tensor, cells: SparseMap) -> Tensor:
     device = points.device
     path, likely = _side(points, weights), _side(cells.centres, cells.weight)
     for epsilon, following, relaxation in zip(EPSILONS, (*EPSILONS[1:], EPSILONS[-1]), RELAXATION, strict=True):
-        launch(soften, likely.place.shape, (likely, path, 1 / epsilon, 1 / epsilon, relaxation), device)
-        launch(soften, path.place.shape, (path, likely, 1 / epsilon, 1 / following, relaxation), device)
-    launch(harden, likely.place.shape, (likely, path), device)
-    launch(harden, path.place.shape, (path, likely), device)
+        launch(sinkhorn_update, likely.place.shape, (likely, path, 1 / epsilon, 1 / epsilon, relaxation), device)
+        launch(sinkhorn_update, path.place.shape, (path, likely, 1 / epsilon, 1 / following, relaxation), device)
+    launch(c_transform, likely.place.shape, (likely, path), device)
+    launch(c_transform, path.place.shape, (path, likely), device)
     value = torch.zeros_like(weights[:, 0])
     for side in (path, likely):
         value = value + (wp.to_torch(side.mass) * wp.to_torch(side.potential)).sum(1)

@@ -26,7 +26,7 @@ class Side:
 
 
 @wp.kernel
-def soften(mine: Side, others: Side, sharpness: float, next_sharpness: float, relaxation: float):
+def sinkhorn_update(mine: Side, others: Side, sharpness: float, next_sharpness: float, relaxation: float):
     """Sinkhorn's update of one side: potentials under which the softened plan would empty each of its places.
 
     Args:
@@ -54,7 +54,7 @@ def soften(mine: Side, others: Side, sharpness: float, next_sharpness: float, re
 
 
 @wp.kernel
-def harden(mine: Side, others: Side):
+def c_transform(mine: Side, others: Side):
     """The c-transform: the greatest potentials of one side that those of the other side allow."""
     n, i = wp.tid()
     if i >= mine.count[n]:

@@ -1,5 +1,6 @@
 """What a policy's README says about how it was made: the beginning of its model card."""
 
+import re
 from collections.abc import Mapping
 
 import torch
@@ -40,9 +41,9 @@ def card(
         decisions: In these flights.
     """
     for name, dataset in zip(config.data.corpora, data.datasets, strict=True):
-        command = command.replace(name, dataset.name)  # where a dataset lies is private
+        command = _renamed(command, name, dataset.name)  # where a dataset lies is private
     if config.start is not None:
-        command = command.replace(config.start, policy_folder(config.start).name)
+        command = _renamed(command, config.start, policy_folder(config.start).name)
     supervised, lab = config.supervised, config.data.lab
     common = 0 if lab == "none" else 2 * supervised.common
     contexts = (supervised.executions + common) * supervised.contexts.images
@@ -74,6 +75,11 @@ def card(
         "",
     ]
     return "\n".join(lines)
+
+
+def _renamed(command: str, path: str, name: str) -> str:
+    """A command with another name for an argument, or for an item of a list in one."""
+    return re.sub(rf"(?<![^\s,=]){re.escape(path)}(?![^\s,])", lambda _match: name, command)
 
 
 def how_made(card: str) -> str:

@@ -42,6 +42,6 @@ def load_weights(network: PolicyNetwork, policy: str) -> None:
     unfit = sorted(name for name in shapes | others if shapes.get(name) != others.get(name))
     if unfit:
         raise WordwingError(
-            f"{policy}: its network is not this run's, which therefore cannot start from it ({unfit[0]} does not fit)"
+            f"{policy}: its network differs from this run's ({unfit[0]} does not fit), so the run cannot start from it"
         )
     network.load_state_dict(weights)

@@ -180,7 +180,7 @@ def _changed(record: Any, path: list[str], text: str, name: str) -> Any:
             raise WordwingError(f"--set: {name} is a group of settings: {inner}")
         return replace(record, **{first: _changed(value, rest, text, name)})
     if rest:
-        raise WordwingError(f"--set: {name.rpartition('.')[0]} is no group of settings")
+        raise WordwingError(f"--set: {name.rpartition('.')[0]} is not a group of settings")
     kind = get_type_hints(type(record), include_extras=True)[first]
     if get_origin(kind) in (Union, UnionType):
         if text.lower() == "none":

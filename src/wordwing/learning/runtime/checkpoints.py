@@ -89,7 +89,7 @@ def load_state(folder: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         except (SafetensorError, KeyError) as error:  # a KeyError is a kind of number that torch does not have
             raise _damaged(path, str(error)) from None
         if _checksum(data) != sums[number]:
-            raise _damaged(path, "it holds something else than was saved")
+            raise _damaged(path, "its content is not what was saved")
         for name, tensor in found.items():
             pieces.setdefault(name, []).append(tensor)
     try:
@@ -148,7 +148,7 @@ def restore_optimizer(optimizer: Optimizer, tensors: Mapping[str, Tensor], prefi
     for number, entries in kept.items():
         for key, value in entries.items():
             if number >= len(parameters) or (value.dim() and value.shape != parameters[number][0].shape):
-                raise WordwingError(f"the state is of another network: {prefix}.{number}.{key} fits no parameter")
+                raise WordwingError(f"the state belongs to another network: {prefix}.{number}.{key} fits no parameter")
     for number, (parameter, group) in enumerate(parameters):
         if number not in kept:
             optimizer.state.pop(parameter, None)
@@ -204,7 +204,7 @@ def restore_modules(modules: Mapping[str, nn.Module], tensors: Tensors) -> None:
         try:
             module.load_state_dict(found)
         except RuntimeError:
-            raise WordwingError(f"the saved state is of another network: its {name} does not fit") from None
+            raise WordwingError(f"the saved state belongs to another network: its {name} does not fit") from None
 
 
 def _parameters(optimizer: Optimizer) -> list[tuple[Tensor, dict[str, Any]]]:

@@ -56,7 +56,7 @@ class Rollouts:
     def __post_init__(self) -> None:
         poses, lengths = self.executions.poses, self.executions.lengths
         if self.example.dtype != torch.int64 or lengths.dtype != torch.int64 or poses.dtype != torch.int16:
-            raise ValueError("its numbers are of other kinds")
+            raise ValueError("its tensors have other dtypes")
         if self.example.dim() != 1 or self.example.shape != lengths.shape or poses.shape[::2] != (len(lengths), 6):
             raise ValueError("its shapes do not fit")
         if (lengths < 1).any() or (lengths > poses.shape[1]).any() or not 0 <= self.progress <= 1:
@@ -252,6 +252,8 @@ def _from_tensors(tensors: Mapping[str, Tensor], progress: float) -> Rollouts:
     rows, lengths = tensors["rows"], tensors["lengths"]
     if rows.dim() != 2 or lengths.dtype != torch.int64 or rows.shape[1] != 6 or int(lengths.sum()) != len(rows):
         raise ValueError("its shapes do not fit")
+    if (lengths < 1).any():  # before they become indices
+        raise ValueError("its numbers do not fit")
     return Rollouts(tensors["example"], PackedExecutions.from_rows(rows, lengths), progress)
 
 

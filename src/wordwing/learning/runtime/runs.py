@@ -101,17 +101,19 @@ def _keep_config(settings: RunSettings, config: Configuration) -> bool:
         except WordwingError:
             raise WordwingError(f"{path}: this cannot be read; a new run needs another --out") from None
         if not isinstance(found, dict) or "command" not in found:
-            raise WordwingError(f"{path}: this is not of a training run; a new run needs another --out")
+            raise WordwingError(f"{path}: this does not describe a training run; a new run needs another --out")
         if (found := config.renamed(found)) == wanted:
             return True
-        # Whoever has mistyped a setting, and has nothing to lose yet, does not have to clean up first.
+        # A mistyped setting can be corrected in the same folder as long as nothing has been learned there.
         if there:
             raise WordwingError(
-                f"{settings.folder}: another run is kept there, which differs in {_difference(found, wanted)}; "
-                "give its options to go on with it, or another --out for a new one"
+                f"{settings.folder}: it holds another run, which differs in {_difference(found, wanted)}; "
+                "give its options to resume it, or another --out for a new one"
             )
     elif there:
-        raise WordwingError(f"{settings.folder / there[0]}: it is not known which run this is of; take another --out")
+        raise WordwingError(
+            f"{settings.folder / there[0]}: it is not known which run this belongs to; take another --out"
+        )
     write_text(path, json.dumps(wanted, indent=2) + "\n")
     return False
 
