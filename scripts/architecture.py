@@ -20,7 +20,7 @@ WIDTH, ROW, GAP, LEFT = 1120, 30, 6, 190
 def layers() -> list[list[str]]:
     """Modules of each layer, the highest first."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
-    [found] = [contract["layers"] for contract in contracts if contract["type"] == "layers"]
+    found = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
     return [[name.strip(" ()").removeprefix("wordwing.") for name in re.split(r"[|:]", layer)] for layer in found]
 
 

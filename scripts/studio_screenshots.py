@@ -20,7 +20,7 @@ from wordwing.cli import main as wordwing
 from wordwing.studio.resources import load_policies
 from wordwing.studio.server import StudioConfig, make_server as studio_server
 from wordwing.study.questions import Answers
-from wordwing.study.server import Service, make_server as study_server
+from wordwing.study.server import StudyConfig, make_server as study_server
 from wordwing.study.store import Study
 
 PORT = 8137
@@ -93,7 +93,7 @@ def study(browser: Browser, out: Path) -> None:
         rater = made.new_rater()
         for item, _rated in made.order(rater)[:RATED]:
             made.rate(rater, item, Answers(3, 3, 3))
-        with serving(study_server(Service(made, port=PORT))):
+        with serving(study_server(StudyConfig(made, port=PORT))):
             for name, page in pages(browser, 1.25):
                 page.emulate_media(reduced_motion="reduce")
                 page.goto(f"{URL}#rater={rater}")

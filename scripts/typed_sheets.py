@@ -66,7 +66,7 @@ def main() -> None:
                     "world": world,
                     "sha256": digest,
                     "start": list(start),
-                    "layout": json.loads(layout.to_json()),
+                    "layout": layout.to_document(),
                 }
             )
         write_lines(folder / "reply.jsonl", form)

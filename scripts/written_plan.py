@@ -99,11 +99,7 @@ def make_plan(seed: int, writers: tuple[Profile, ...], packed: Mapping[str, Writ
             segments = cut_segments(path, _segment_count(world, path, rng), CUTS[world], rng)
             paragraph = Paragraph(name, writer.split, name, tuple(segments))
             if done := packed.get(name):
-                world, paragraph, layout = (
-                    done.world,
-                    done.paragraph(writer.split),
-                    Layout.from_json(json.dumps(done.layout)),
-                )
+                world, paragraph, layout = done.world, done.paragraph(writer.split), Layout.from_document(done.layout)
             assignments.append(Assignment(writer.id, f"{number:03}.png", world, paragraph, layout))
     return Plan(tuple(assignments), tuple(_readings(assignments, writers, rng)))
 

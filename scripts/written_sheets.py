@@ -341,7 +341,7 @@ def _row(entry: Assignment, hashes: dict[str, str]) -> dict[str, object]:
         "sha256": hashes[f"writers/{entry.writer}/{entry.sheet}"],
         "world": entry.world,
         "paragraph": entry.paragraph.to_json(),
-        "layout": json.loads(entry.layout.to_json()),
+        "layout": entry.layout.to_document(),
     }
 
 

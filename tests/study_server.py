@@ -6,7 +6,7 @@ import httpx
 import uvicorn
 
 from running_server import RunningServer
-from wordwing.study.server import Service, make_server
+from wordwing.study.server import StudyConfig, make_server
 from wordwing.study.store import Study
 from wordwing.web.security import Bucket
 
@@ -20,15 +20,15 @@ class RunningStudy(RunningServer):
         self.study = study
 
         def make(port: int) -> uvicorn.Server:
-            self.service = Service(study, port=port, **{**generous, **options})
-            return make_server(self.service)
+            self.config = StudyConfig(study, port=port, **{**generous, **options})
+            return make_server(self.config)
 
         super().__init__(make)
 
     def rater(self, token: str | None = None) -> "Rater":
         """A new one, or one with a link."""
         with self.http(headers={"origin": self.url}) as http:
-            token = token or http.post("/raters", json={"invitation": self.service.token}).json()["rater"]
+            token = token or http.post("/raters", json={"invitation": self.config.token}).json()["rater"]
         return Rater(self.http(headers={"origin": self.url, "authorization": f"Bearer {token}"}), token)
 
 

@@ -90,7 +90,7 @@ def test_stage1_learns_to_plan_and_leaves_stage_2_as_it_was(cage, tmp_path, caps
     assert moved(network.stage1, untrained(cage).stage1)
     assert not moved(network.stage2, untrained(cage).stage2)
     assert "decided to stop" in fly(out / "policy", tmp_path / "flight", capsys)
-    assert json.loads((out / "run.json").read_text())["schedule"]["cloned"] == 0
+    assert json.loads((out / "run.json").read_text())["schedule"]["cloning_updates"] == 0
     assert "- command: `wordwing train stage1 " in (out / "policy" / "README.md").read_text()
 
 
@@ -110,11 +110,11 @@ def test_bc_clones_stage_2(cage, tmp_path, capsys, ablate):
 
 
 def test_bc_clones_a_quarter_as_often_as_it_planned_where_nobody_says_how_often():
-    def cloned(*settings):
-        return train._config("bc", "paper", (), settings, None, 0).schedule.cloned
+    def updates(*settings):
+        return train._config("bc", "paper", (), settings, None, 0).schedule.cloning_updates
 
-    assert cloned("schedule.warm_up=8") == 2
-    assert cloned("schedule.warm_up=8", "schedule.cloned=5") == 5
+    assert updates("schedule.warm_up=8") == 2
+    assert updates("schedule.warm_up=8", "schedule.cloning_updates=5") == 5
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,13 @@ def test_apply_and_unapply_are_inverse_and_apply_adds_the_position(rng):
     assert torch.allclose(pose.apply(torch.zeros(20, 3, dtype=torch.float64)), pose.position)
 
 
+def test_points_of_a_plane_are_those_at_height_0(rng):
+    pose = Pose(torch.from_numpy(rng.standard_normal((20, 3))), torch.from_numpy(random_quaternions(rng, 20)))
+    points = torch.from_numpy(rng.standard_normal((20, 3)) * [1, 1, 0])
+    assert torch.equal(pose.apply_xy(points[:, :2]), pose.apply(points)[:, :2])
+    assert torch.equal(pose.unapply_xy(points[:, :2]), pose.unapply(points)[:, :2])
+
+
 def test_the_start_frame_has_the_start_at_its_origin_and_ahead_along_x():
     start = Pose.level(torch.tensor([[1.0, 2.0]]), torch.tensor([math.pi / 2]), height=0.7)
     ahead = Pose.level(torch.tensor([[1.0, 3.5]]), torch.tensor([math.pi]), height=0.7)

@@ -36,14 +36,14 @@ BUDGET = (
     "data.dev=250",
     "data.wordings=4",
     "supervised.executions=96",
-    "supervised.common=16",
+    "supervised.cage_executions=16",
     "schedule.minutes=none",
     "schedule.warm_up=1200",
     "schedule.updates=1840",
     "schedule.iterations=80",
-    "schedule.updates_each=8",
+    "schedule.updates_per_iteration=8",
     "schedule.evaluate_every=20",
-    "schedule.look_every=600",
+    "schedule.first_look_every=600",
     "schedule.save_seconds=900",
 )
 """1,840 updates of stage 1, with half of the recipe's batch and wordings; after the first 1,200, 80 iterations of 512

@@ -48,7 +48,7 @@ BUDGET = (
 )
 """Settings of every run. The average does not affect training; the last weights and their average are evaluated."""
 
-LAB = "supervised.executions=96,supervised.common=16"
+LAB = "supervised.executions=96,supervised.cage_executions=16"
 """Settings of a run with lab data: the same number of executions in total."""
 
 LOOKS = {"first look": 1, "look around": 6, "four looks around": 24}

@@ -15,7 +15,6 @@ from typing import Annotated
 import numpy as np
 import torch
 import tyro
-from torch.nn import functional
 
 from composition import LOOKS, chosen
 from wordwing.data.dataset import Dataset
@@ -26,7 +25,6 @@ from wordwing.interface import Domain
 from wordwing.learning.evaluator import FirstLooks, predict
 from wordwing.learning.losses import GoldConfig
 from wordwing.model.checkpoint import load_network
-from wordwing.model.grid import START_GRID
 from wordwing.model.policy import PolicyNetwork
 from wordwing.model.visitation import visitation
 
@@ -82,8 +80,7 @@ def believed(network: PolicyNetwork, looks: FirstLooks, domain: Domain) -> np.nd
         part = looks[begin : begin + BATCH]
         outcome = predict(network, part, GoldConfig(), domain)
         plan = visitation(outcome.scores, outcome.observed)
-        goal = START_GRID.centres().flatten(0, 1)[plan.goal.flatten(1).argmax(1)]
-        end = start_frame(part.start).unapply(functional.pad(part.points[:, -1], (0, 1)))[:, :2]
+        goal, end = plan.likeliest_goal, start_frame(part.start).unapply_xy(part.points[:, -1])
         found.append(torch.stack([goal.norm(dim=1), (goal - end).norm(dim=1)], dim=1))
     return torch.cat(found).numpy()
 

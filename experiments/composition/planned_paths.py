@@ -22,7 +22,6 @@ import tyro
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
 from torch import Tensor
-from torch.nn import functional
 
 from composition import LOOKS, chosen
 from wordwing.data.dataset import Dataset
@@ -140,7 +139,7 @@ def planned(network: PolicyNetwork, looks: FirstLooks) -> list[Floats]:
         plan: Visitation = each(lambda tensor: tensor[number : number + 1], plans)  # noqa: B023
         points = torch.from_numpy(way(plan)).float()
         frame = start_frame(looks.start[number : number + 1])
-        found.append(frame.apply(functional.pad(points, (0, 1)))[:, :2].numpy().astype(float))
+        found.append(frame.apply_xy(points).numpy().astype(float))
     return found
 
 

@@ -10,12 +10,16 @@ import json
 import sys
 from dataclasses import asdict
 
-from wordwing.data.corpora import CORPORA, corpus
+from wordwing.data.corpora import corpus
 from wordwing.data.demonstrations.archive import Demonstrations
 from wordwing.data.demonstrations.flying import summarise
+from wordwing.data.generating import SIZES
 from wordwing.data.judge_rates import Rate, judge_rates
 from wordwing.data.statistics import describe
 from wordwing.interface import Domain
+
+CORPORA = (*SIZES, "house")
+"""`written` has tables of its own."""
 
 
 def sizes() -> None:

@@ -2,12 +2,12 @@
 
 Usage: python experiments/landmark_probe/landmark_probe.py POLICY DATASET [--images N] [--seed N] [--sheet IMAGE]
 
-POLICY is a folder, or the name of a policy that comes with wordwing; DATASET a folder of `wordwing data build` with the
-`sim` demonstrations of its train and dev splits (`wordwing data demonstrate`). The layer that L_percept trains is not
-part of a saved policy, so a linear layer learns to classify landmarks from the `sim` encoder's features of `sim` images
-in train layouts. It is tested in dev layouts, on images of both domains from the same poses, one of each of N
-demonstrations, without motion blur, and on landmarks up to 3 m away whose position on the ground is in view. The lab is
-wordwing's stand-in for a real one. It takes two minutes on a CPU.
+POLICY is a folder, or the name of a policy that comes with wordwing, or NAME=POLICY; DATASET a folder of
+`wordwing data build` with the `sim` demonstrations of its train and dev splits (`wordwing data demonstrate`). The layer
+that L_percept trains is not part of a saved policy, so a linear layer learns to classify landmarks from the `sim`
+encoder's features of `sim` images in train layouts. It is tested in dev layouts, on images of both domains from the
+same poses, one of each of N demonstrations, without motion blur, and on landmarks up to 3 m away whose position on the
+ground is in view. The lab is wordwing's stand-in for a real one. It takes two minutes on a CPU.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ from wordwing.data.dataset import Dataset
 from wordwing.data.demonstrations.archive import Demonstrations
 from wordwing.errors import WordwingError
 from wordwing.evaluation.report.bootstrap import Resampling
+from wordwing.evaluation.systems import split_name
 from wordwing.execution.metrics import wilson
 from wordwing.frames import Pose
 from wordwing.interface import Domain
 from wordwing.lab.camera import LabCamera
-from wordwing.model.checkpoint import load_network, policy_folder
+from wordwing.model.checkpoint import load_network
 from wordwing.model.mapping import VisibleGround, project
 from wordwing.model.stage1 import Stage1
 from wordwing.model.vision import STRIDE
@@ -98,6 +99,7 @@ def main(
     sheet: Path | None = None,
 ) -> None:
     """Fit in train layouts, test in dev layouts, print, and draw some of the images."""
+    name, policy = split_name(policy)
     network, _vocabulary = load_network(policy)
     stage1, camera = network.eval().stage1, network.camera
     dataset = Dataset(data)
@@ -108,7 +110,7 @@ def main(
     images = {domain: take_images(dev.layouts, dev.pose, domain, seed) for domain in ("sim", "lab")}
     named = [probe.name(see_landmarks(stage1, images[where], dev.found, encoder, camera)) for where, encoder in LOOKS]
     for row in rows(dev, named):
-        print(json.dumps({"policy": policy_folder(policy).name, **row}, ensure_ascii=False), flush=True)
+        print(json.dumps({"policy": name, **row}, ensure_ascii=False), flush=True)
     if sheet is not None:
         save(draw_sheet(dev, images, named), sheet)
 

@@ -133,8 +133,7 @@ def fly(policy: Planned, tasks: list[Task], max_steps: int) -> RolloutBuffer:
     left_before = left.cumsum(1) - left.int() > 0
     mask = (torch.arange(decisions) < (execution.decisions + stopped)[:, None]) & ~left_before
     frame = start_frame(start_poses(tasks))
-    padded = torch.nn.functional.pad(led_to, (0, 1))
-    position = torch.stack([frame.unapply(padded[:, number])[:, :2] for number in range(decisions)], 1)
+    position = torch.stack([frame.unapply_xy(led_to[:, number]) for number in range(decisions)], 1)
     distances = [stop_emd(goal, position[:, number]) for number, goal in enumerate(policy.goal_maps)]
     unused = torch.zeros_like(stop, dtype=torch.float32)
     return RolloutBuffer(

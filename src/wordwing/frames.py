@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from wordwing.constants import ARENA_HALF as ARENA_HALF, ARENA_SIZE as ARENA_SIZE
 
@@ -154,6 +155,14 @@ class Pose:
     def unapply(self, points: Tensor) -> Tensor:
         """Take points [..., 3] from the frame of the pose to the body frame."""
         return quaternion_rotate(quaternion_conjugate(self.quaternion), points - self.position)
+
+    def apply_xy(self, points: Tensor) -> Tensor:
+        """`apply` to points [..., 2] at height 0; their heights are dropped."""
+        return self.apply(functional.pad(points, (0, 1)))[..., :2]
+
+    def unapply_xy(self, points: Tensor) -> Tensor:
+        """`unapply` to points [..., 2] at height 0; their heights are dropped."""
+        return self.unapply(functional.pad(points, (0, 1)))[..., :2]
 
 
 def start_frame(start: Pose) -> Pose:

@@ -132,6 +132,16 @@ def parse_json(kind: Any, text: str | bytes, where: str) -> Any:
         raise WordwingError(_sentence(adapter, error, where)) from None
 
 
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object, for `json.loads` as `object_pairs_hook`; one that has a key twice is refused."""
+    document: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in document:
+            raise WordwingError(f"{shown(key)} appears twice in one object; keep one")
+        document[key] = value
+    return document
+
+
 @lru_cache(maxsize=256)
 def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)

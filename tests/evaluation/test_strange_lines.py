@@ -52,6 +52,7 @@ def test_a_line_that_is_there_twice_is_there_once_afterwards(place, fly, tmp_pat
         (lambda row: row.update(schema=2), "line 2 is damaged; delete it"),
         (lambda row: row["metrics"].update(emd="long"), "line 2 is damaged; delete it"),
         (lambda row: row["metrics"].update(emd=[1.0]), "line 2 is damaged; delete it"),
+        (lambda row: row["metrics"].update(emd=None), "line 2 is damaged; delete it"),
         (lambda row: row["metrics"].pop("emd"), "line 2 is damaged; delete it"),
         (lambda row: row.update(system="oracle"), r"line 2, \S+ flown by oracle, does not belong to this evaluation"),
         (

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import re
 import socket
 import struct
@@ -381,6 +382,18 @@ def test_nobody_at_the_keyboard_is_an_error(monkeypatch, tmp_path):
         with pytest.raises(WordwingError, match="needs somebody who carries the drone"):
             ask("put it down", lambda: calls.append(1))
     assert calls == []
+
+
+def test_two_presses_of_enter_that_come_at_once_answer_two_questions(monkeypatch):
+    from wordwing.commands.flight import ask
+
+    mouth, ears = os.pipe()
+    with open(mouth, encoding="utf-8") as keyboard:
+        monkeypatch.setattr("sys.stdin", keyboard)
+        os.write(ears, b"\nyes\n")
+        for corner in "ab":
+            ask(corner, lambda: pytest.fail("an Enter that was pressed is waited for"))
+        os.close(ears)
 
 
 def test_motion_capture_goes_from_a_file_to_an_autopilot(tmp_path, capsys):

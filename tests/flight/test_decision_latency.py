@@ -93,50 +93,48 @@ def test_a_flight_is_thought_out_on_one_thread_from_the_loading_of_its_policy_on
 
 
 class Ends:
-    """The guardian's own words about flights that ended in its way, in lock-step with the served lab."""
+    """The guardian's own reason of flights that ended in its way, in lock-step with the served lab."""
 
     @staticmethod
-    def old_pictures() -> str:
+    def old_pictures() -> str | None:
         flight = GuardedFlight("ardupilot")
         flight.take_off()
         while flight.phase is Phase.HOLDING:
             flight.tick(Decision(0.3, 0.0, flight.now - 1.0, flight.now))
-        return flight.guardian.why
+        return flight.guardian.reason
 
     @staticmethod
-    def no_decisions() -> str:
+    def no_decisions() -> str | None:
         flight = GuardedFlight("px4")
         flight.take_off()
         flight.fly(0.1, 0.0, 0.3)
         flight.until_phase(Phase.LANDING)
-        return flight.guardian.why
+        return flight.guardian.reason
 
     @staticmethod
-    def silence() -> str:
+    def silence() -> str | None:
         flight = GuardedFlight("ardupilot")
         flight.take_off()
         flight.alive = False
         flight.until_phase(Phase.LANDING)
-        return flight.guardian.why
+        return flight.guardian.reason
 
 
 @pytest.mark.parametrize("end", [Ends.old_pictures, Ends.no_decisions, Ends.silence])
 def test_a_flight_that_ended_for_want_of_decisions_names_a_likely_cause(end):
-    why = end()
-    slow = likely_cause(why, lab=False, latency=1.35, unchanged=0.1)
+    reason = end()
+    slow = likely_cause(reason, lab=False, latency=1.35, unchanged=0.1)
     assert slow.startswith("; a decision took 1.35 s and may take 0.3 s; this machine is probably busy: end other")
-    assert "--speed" in likely_cause(why, lab=True, latency=1.35, unchanged=0.1)
-    blind = likely_cause(why, lab=True, latency=0.04, unchanged=3.6, failure="connection refused")
+    assert "--speed" in likely_cause(reason, lab=True, latency=1.35, unchanged=0.1)
+    blind = likely_cause(reason, lab=True, latency=0.04, unchanged=3.6, failure="connection refused")
     assert blind == "; the camera has shown nothing new for 3.6 s (connection refused)"
-    assert "0.04 s, but this machine may be busy" in likely_cause(why, lab=False, latency=0.04, unchanged=0.1)
+    assert "0.04 s, but this machine may be busy" in likely_cause(reason, lab=False, latency=0.04, unchanged=0.1)
 
 
 def test_a_takeover_has_no_other_cause_than_itself():
-    why = "the mode is LOITER without our order"
-    assert likely_cause(why, lab=True, latency=1.35, unchanged=9.0) == ""
+    assert likely_cause(None, lab=True, latency=1.35, unchanged=9.0) == ""
 
 
 def test_a_lab_whose_poses_are_old_may_be_served_too_fast():
-    why = "the newest pose is 0.25 s old"
-    assert "with the same lower --speed" in likely_cause(why, lab=True, latency=0.04, unchanged=0.1)
-    assert likely_cause(why, lab=False, latency=0.04, unchanged=0.1) == ""
+    assert "with the same lower --speed" in likely_cause("old pose", lab=True, latency=0.04, unchanged=0.1)
+    assert likely_cause("old pose", lab=False, latency=0.04, unchanged=0.1) == ""

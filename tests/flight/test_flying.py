@@ -278,6 +278,12 @@ def test_a_drone_that_did_not_land_by_our_order_ends_a_flight_early_whatever_its
     assert why in capsys.readouterr().out  # at once, before any film is made
 
 
+def test_a_landing_by_our_order_is_known_by_its_reason_not_by_its_words(capsys):
+    state = replace(REAL, phase=Phase.LANDED, why="in other words", reason="ordered")
+    assert report_end(STOPPED, state, dry=False) is None
+    assert report_end(STOPPED, replace(state, phase=Phase.LANDING), dry=False) is not None
+
+
 def test_an_aborted_flight_has_an_exit_status_of_its_own(monkeypatch, capsys):
     def fly(*_: object) -> None:
         raise FlightOverError("the flight is over, landing: the battery has 18%")

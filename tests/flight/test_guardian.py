@@ -9,7 +9,16 @@ from pymavlink.dialects.v20 import ardupilotmega as mavlink
 
 from fake_autopilot import PARAMETERS, FakeAutopilot
 from wordwing.flight.arena import Arena
-from wordwing.flight.guardian.protocol import Hold, KeepAlive, Land, Phase, PilotDisconnected, SetParameters, TakeOff
+from wordwing.flight.guardian.protocol import (
+    GuardianState,
+    Hold,
+    KeepAlive,
+    Land,
+    Phase,
+    PilotDisconnected,
+    SetParameters,
+    TakeOff,
+)
 from wordwing.flight.guardian.safety import FenceMargins
 
 BOTH = pytest.mark.parametrize("kind", ["ardupilot", "px4"])
@@ -37,6 +46,24 @@ def test_a_flight_goes_through_its_phases(kind):
     state = autopilot.guardian.state(autopilot.now)
     assert state.done
     assert state.why == "disarmed; it came down because the pilot ordered it"
+    assert GuardianState.from_json(json.loads(json.dumps(state.to_json()))).reason == "ordered"
+    logged = [event.to_json() for event in autopilot.guardian.events if event.kind == "phase"]
+    assert [row.get("reason") for row in logged] == [None, None, None, None, "ordered", "ordered"]
+
+
+def test_old_poses_before_a_flight_are_the_reason_to_wait_and_a_takeover_has_none_that_programs_read():
+    autopilot = FakeAutopilot("ardupilot")
+    autopilot.until(Phase.READY)
+    autopilot.silent = {"POSE"}
+    autopilot.until(Phase.CONNECTING)
+    assert "the newest pose is" in reasons(autopilot)
+    assert autopilot.guardian.reason == "old pose"
+    autopilot.silent = set()
+    autopilot.fly()
+    autopilot.tick(Land())
+    autopilot.mode = autopilot.modes["STABILIZE"]
+    autopilot.ticks(0.5)
+    assert (autopilot.guardian.phase, autopilot.guardian.reason) == (Phase.RELEASED, None)
 
 
 def test_ardupilot_takes_off_by_guided_arm_and_takeoff_without_any_setpoint():

@@ -63,6 +63,7 @@ def test_a_decision_is_repeated_for_six_tenths_of_a_second_then_there_is_zero_ve
     assert autopilot.guardian.phase is Phase.LANDING
     assert autopilot.commands(came) == [autopilot.mode_command("LAND")]
     assert autopilot.guardian.why == "it has hovered for 3 s: the last decision is older than 0.6 s"
+    assert autopilot.guardian.reason == "no decision"
 
 
 def test_time_counts_from_when_a_decision_was_made_not_from_when_it_came():
@@ -145,6 +146,7 @@ def test_a_pose_older_than_a_fifth_of_a_second_lands_at_once(kind):
     assert [autopilot.commands(messages) for messages in came] == [[], [], [], [], [autopilot.mode_command("LAND")]]
     assert autopilot.setpoints(came[4]) == [(0.0, 0.0, 0.0)]
     assert autopilot.guardian.why == "the newest pose is 0.25 s old"
+    assert autopilot.guardian.reason == "old pose"
 
 
 def test_poses_that_have_queued_up_land_too():

@@ -354,7 +354,7 @@ def test_the_motioncapture_package_is_spoken_to_as_its_manual_says(monkeypatch):
         ("udp:9000", "HOST:PORT"),
         ("file:none.jsonl", "none.jsonl: there is no such file"),
         ("motioncapture:vicon", "motioncapture:TYPE:HOST"),
-        ("motioncapture:vicon:host", "--body must name"),
+        ("motioncapture:vicon:host", "is for wordwing flight mocap, whose --body must name"),
     ],
 )
 def test_a_wrong_source_gets_one_sentence(source, sentence):

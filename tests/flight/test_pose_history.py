@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation, Slerp
 
-from wordwing.flight.guardian.pose_history import ClockSync, PoseHistory, TimeSeries
+from wordwing.flight.guardian.pose_history import PoseHistory, TimeSeries
+from wordwing.flight.mavlink.clock import ClockSync
 from wordwing.flight.mavlink.parse_message import Attitude, Position
 
 STILL = (0.0, 0.0, 0.0)

@@ -139,6 +139,20 @@ def test_a_flight_that_was_cut_off_is_shown_as_far_as_it_went(tmp_path, flown, p
     assert told["broken off"] == "the log ends"
 
 
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [("landing: the battery is empty", {}), ("coming down: the battery is empty", {"phase": "landing"})],
+)
+def test_the_end_of_a_flight_is_known_by_its_phase_and_in_old_logs_by_its_text(text, values, tmp_path, flown, policy):
+    write_log(tmp_path, flown, policy, record=False)
+    file = tmp_path / "events.jsonl"
+    file.write_text("".join(line for line in file.read_text().splitlines(True) if '"end"' not in line))
+    with FlightLog(tmp_path) as log:
+        log.event(108.0, "phase", text="holding: it has taken off", phase="holding")
+        log.event(109.0, "phase", text=text, **values)
+    assert read_flight(tmp_path)[1]["broken off"] == text
+
+
 def test_a_flight_that_the_guardian_ended_is_told_with_its_reason(tmp_path, flown, policy):
     write_log(tmp_path / "log", flown, policy, record=False)
     file = tmp_path / "log" / "events.jsonl"

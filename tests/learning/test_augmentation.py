@@ -15,7 +15,7 @@ from wordwing.learning.paraphrases import paraphrase
 from wordwing.model.mapping import project, visible_ground
 from wordwing.model.text import Tokens
 
-STILL = ContextConfig(images=3, others=0.0, look_arounds=0.0, rotation=0.0)
+STILL = ContextConfig(images=3, foreign_motions=0.0, look_arounds=0.0, rotation=0.0)
 
 
 def drawn(run, mirrored: float, lab: bool = False, seed: int = 5):
@@ -94,7 +94,7 @@ def test_a_mirrored_rotation_is_that_of_the_mirrored_axes():
         assert found.position[row].numpy() == pytest.approx(place, abs=1e-6)
 
 
-def test_a_share_of_the_words_is_forgotten_and_nothing_of_the_padding():
+def test_word_dropout_makes_a_share_of_the_words_unknown_and_nothing_of_the_padding():
     words = torch.arange(2, 42).repeat(500, 1)
     words[:, 30:] = 0
     tokens = Tokens(words, torch.full((500,), 30))

@@ -25,7 +25,7 @@ from wordwing.model.vision import VisionConfig
 from wordwing.world.layout import Layout, Placement
 from wordwing.world.tasks import Task
 
-MIXED = ContextConfig(images=3, others=0.3, look_arounds=0.2)
+MIXED = ContextConfig(images=3, foreign_motions=0.3, look_arounds=0.2)
 SIZES = (4, 2, 2)
 
 

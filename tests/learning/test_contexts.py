@@ -26,7 +26,7 @@ from wordwing.learning.losses import GoldConfig, gold_of, run_stage1
 from wordwing.model.layers import each
 from wordwing.sim.simulator import Simulator
 
-STILL = ContextConfig(images=3, others=0.0, look_arounds=0.0, rotation=0.0)
+STILL = ContextConfig(images=3, foreign_motions=0.0, look_arounds=0.0, rotation=0.0)
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -56,7 +56,7 @@ def numbered(lab: ExecutionSet) -> ExecutionSet:
 
 
 def test_images_are_those_of_a_simulator_whose_drones_are_there(run):
-    config = ContextConfig(images=4, others=0.4, look_arounds=0.2, rotation=0.5)
+    config = ContextConfig(images=4, foreign_motions=0.4, look_arounds=0.2, rotation=0.5)
     source = ContextSource(run.examples, run.executions(), None, config, (6, 3, 0))
     index = source.sample_motions(seeded(1)).example
     contexts = source.draw(seeded(1))
@@ -240,7 +240,7 @@ def test_a_look_around_turns_evenly_on_the_spot_either_way(run):
 
 def test_shares_of_own_foreign_and_turning_executions_are_the_configured_ones(run):
     executions = run.executions()
-    config = ContextConfig(images=3, others=0.4, look_arounds=0.1)
+    config = ContextConfig(images=3, foreign_motions=0.4, look_arounds=0.1)
     source = ContextSource(run.examples, executions, None, config, (2, 0, 0))
     index = torch.arange(len(executions)).repeat(15)
     frames = executions.sample_frames(index, 3, seeded(13))
@@ -297,7 +297,8 @@ def test_images_to_compare_with_the_lab_stay_those_of_cage_demonstrations_when_r
 
 def test_foreign_motions_are_those_of_other_instructions_in_the_batch(run):
     executions = run.executions()
-    source = ContextSource(run.examples, executions, None, ContextConfig(4, others=1.0, look_arounds=0.0), (2, 0, 0))
+    config = ContextConfig(4, foreign_motions=1.0, look_arounds=0.0)
+    source = ContextSource(run.examples, executions, None, config, (2, 0, 0))
     index = torch.arange(20)
     found = source.mix(index, executions.sample_frames(index, 4, seeded(16)), seeded(17))
     pose = found.pose

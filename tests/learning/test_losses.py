@@ -33,7 +33,7 @@ TERMS = ("trajectory", "goal", "object", "grounding", "mention")
 
 @pytest.fixture(scope="module")
 def contexts(run) -> Contexts:
-    config = ContextConfig(PICTURES, others=0.4, look_arounds=0.2)
+    config = ContextConfig(PICTURES, foreign_motions=0.4, look_arounds=0.2)
     source = ContextSource(run.examples, run.executions(), run.lab(), config, (SIM - COMMON, COMMON, LAB))
     return source.draw(torch.Generator().manual_seed(3))
 

@@ -25,7 +25,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(scope="module")
 def config(run):
-    return tiny(run.data.datasets[0].folder, "schedule.look_every=2", "schedule.iterations=4")
+    return tiny(run.data.datasets[0].folder, "schedule.first_look_every=2", "schedule.iterations=4")
 
 
 @pytest.fixture(scope="module")
@@ -132,6 +132,16 @@ def test_before_its_first_iteration_process_b_takes_both_stages_and_then_stage_1
     assert b.stage1_version == 3
     assert not moved(b.network.stage1, copy(a.network.stage1))
     assert not moved(b.network.stage2, stage2)
+
+
+@pytest.mark.parametrize("iterations", [0, 1])
+def test_parameters_that_lack_a_tensor_of_stage_1_are_refused(pair, iterations):
+    a, b = pair
+    b.reinforcement.iterations = iterations
+    name, *others = a.network.state_dict().items()
+    a.context.link.send_parameters(Parameters(1, dict(others) | {f"{name[0]}s": name[1]}))
+    with pytest.raises(WordwingError, match="belongs to another network: its stage1 does not fit"):
+        b.pull_stage1()
 
 
 def test_rollouts_become_executions(pair):
@@ -247,7 +257,7 @@ def test_a_poisoned_batch_is_skipped_and_counted(pair):
 
 def test_poisoned_batches_in_a_row_end_the_run_with_a_sentence(config, data, tmp_path, monkeypatch):
     monkeypatch.setattr(runtime_updates, "MAX_SKIPPED", 14)
-    patient = replace(config, schedule=replace(config.schedule, warm_up=1000, log_every=1000, look_every=1000))
+    patient = replace(config, schedule=replace(config.schedule, warm_up=1000, log_every=1000, first_look_every=1000))
     a = ProcessA(RunContext(tmp_path, CPU, DirectLink()), patient, data)
     poison(a, lambda update: update not in (0, 10))
     with pytest.raises(WordwingError, match=r"14 updates in a row were skipped .* smaller learning rate"):
@@ -328,7 +338,7 @@ def test_only_a_policy_that_is_not_worse_becomes_the_best(pair, tmp_path, monkey
 def test_a_state_of_another_network_is_refused(pair, run, tmp_path, data):
     a, _b = pair
     other = tiny(run.data.datasets[0].folder, "model.stage1.text.hidden=9")
-    with pytest.raises(WordwingError, match="the saved state belongs to another network: its stage1 does not fit"):
+    with pytest.raises(WordwingError, match="the state belongs to another network: its stage1 does not fit"):
         ProcessA(RunContext(tmp_path, CPU, DirectLink()), other, data).restore(*a.state())
 
 

@@ -34,7 +34,7 @@ CHANGES = {
     "half-lab": {"data.lab": "half"},
     "tenth-lab": {"data.lab": "tenth"},
     "gold-path-end": {"reinforcement.gold_distance": 2.0},
-    "from-standing": {"data.first": "standing"},
+    "from-standing": {"data.initial_executions": "standing"},
     "pvn": {"model.stage1.observability": False},
 }
 """All that each ablation is about, as run.json has it."""
@@ -79,7 +79,7 @@ def test_an_ablation_changes_what_it_says_and_nothing_else(ablation):
     for recipe in (paper, gpu):
         assert difference(recipe(), ablated(recipe(), ablation)) == CHANGES[ablation]
     # Quick has no lab to begin with, but clones ORACLE's flights, of which there are none then.
-    special = {"sim-only": {}, "from-standing": {"data.first": "standing", "schedule.cloned": 0}}
+    special = {"sim-only": {}, "from-standing": {"data.initial_executions": "standing", "schedule.cloning_updates": 0}}
     assert difference(quick(), ablated(quick(), ablation)) == special.get(ablation, CHANGES[ablation])
 
 
@@ -118,11 +118,12 @@ def test_an_unknown_ablation_is_refused_with_a_hint():
 
 def test_paper_has_the_papers_amounts():
     config = paper()
-    contexts = (config.supervised.executions + 2 * config.supervised.common) * config.supervised.contexts.images
+    supervised = config.supervised
+    contexts = (supervised.executions + 2 * supervised.cage_executions) * supervised.contexts.images
     assert config.schedule.updates * contexts == pytest.approx(16e6, rel=0.01)
     assert config.schedule.warm_up * contexts == pytest.approx(9.3e6, rel=0.01)
     assert config.schedule.iterations * config.reinforcement.flights == pytest.approx(400e3, rel=0.01)
-    together = config.schedule.iterations * config.schedule.updates_each * contexts
+    together = config.schedule.iterations * config.schedule.updates_per_iteration * contexts
     assert together == pytest.approx(6.7e6, rel=0.05), "one process does as much for both as two do"
     assert gpu().schedule.minutes == 25
 
@@ -149,6 +150,8 @@ def test_recipes_make_sense(name):
         ("reinforcement.unlike=0.3", "reinforcement.dynamics_randomization", 0.3),
         ("reinforcement.ppo.gae=0.9", "reinforcement.ppo.gae_lambda", 0.9),
         ("data.heard=3", "data.min_word_count", 3),
+        ("data.first=standing", "data.initial_executions", "standing"),
+        ("supervised.contexts.forgotten=0.1", "supervised.contexts.word_dropout", 0.1),
     ],
 )
 def test_a_setting_is_changed_by_its_name(setting, name, value):
@@ -180,7 +183,7 @@ def test_a_setting_is_changed_by_its_name(setting, name, value):
         ("data.segments=1,3", r"data\.segments: this has 3 in it; it must be 1, 2 or 1,2"),
         ("reinforcement.flights=0", r"flights: this is 0; it must be a whole number from 1 to 1,000,000$"),
         ("schedule.iterations=0", r"must be a whole number of at least 1 "),
-        ("schedule.cloned=-1", r"must be a whole number of at least 0 "),
+        ("schedule.cloning_updates=-1", r"must be a whole number of at least 0 "),
         ("schedule.minutes=0", r"must be a number above 0 "),
         ("data.limit=0", r"must be a whole number of at least 1 "),
         ("seed=99999999999999999999", r"this is 9+; it must be a whole number of at least 0 \(and at most 10\^15\)"),
@@ -188,10 +191,10 @@ def test_a_setting_is_changed_by_its_name(setting, name, value):
         ("reinforcement.ppo.updates=1000000000", r"from 1 to 100,000$"),
         ("reinforcement.ppo.clip=1e300", r"above 0 \(and at most 10\^15\)"),
         ("supervised.learning_rate=2", r"above 0 and at most 1$"),
-        ("data.first=standing", r"show nothing to clone: schedule\.cloned must be 0"),
+        ("data.initial_executions=standing", r"show nothing to clone: schedule\.cloning_updates must be 0"),
         ("supervised.weight_decay=-1", r"must be a number from 0 to 1$"),
         ("reinforcement.ppo.discount=1.1", r"must be a number from 0 to 1$"),
-        ("supervised.contexts.others=0.95", r"others and look_arounds are more than 1 together"),
+        ("supervised.contexts.foreign_motions=0.95", r"foreign_motions and look_arounds are more than 1 together"),
         ("supervised.contexts.shares=1,2,3", r"shares has 3 and data.corpora 1; there must be one share for each"),
         ("supervised.contexts.shares=1,0", r"contexts\.shares: this has 0 in it; it must be numbers above 0"),
         ("model.stage1.lingunet.levels=9", r"levels: this is 9; it must be a whole number from 2 to 6"),

@@ -73,7 +73,9 @@ def test_bench_learn_measures_both_processes_alone_and_together(run, capsys):
 def test_the_batches_of_the_recipe_gpu_are_measured_with_its_mirrored_flights(run):
     recipe = gpu()
     config = replace(
-        recipe, supervised=replace(recipe.supervised, executions=2, common=1, discriminator_images=2), data=SMALL.data
+        recipe,
+        supervised=replace(recipe.supervised, executions=2, cage_executions=1, discriminator_images=2),
+        data=SMALL.data,
     )
     work = _WorkA(run.network(), run.data, config, LearnBenchmark("cpu", 1.0, False, "cage", None, 0, "gpu"))
     assert work() == 4 * 4, "two executions, one of the cage and one of the lab, of four pictures"

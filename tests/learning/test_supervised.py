@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "experiments" / "first_look")
 from first_look import four_ways
 
 SMALL = SupervisedConfig(
-    executions=2, common=1, contexts=ContextConfig(images=2), discriminator_updates=3, discriminator_images=2
+    executions=2, cage_executions=1, contexts=ContextConfig(images=2), discriminator_updates=3, discriminator_images=2
 )
 NOTHING = Weights(0.0, 0.0, 0.0, 0.0)
 
@@ -137,7 +137,7 @@ def test_the_discriminator_sees_cage_demonstrations_of_both_domains_even_when_ro
 def test_the_discriminator_raises_the_distance_that_the_model_lowers(run):
     config = replace(
         SMALL,
-        common=2,
+        cage_executions=2,
         losses=LossConfig(NOTHING, NOTHING, wasserstein=1.0),
         discriminator=DiscriminatorConfig(clamp=0.0),
         discriminator_updates=8,
@@ -332,7 +332,7 @@ def test_four_instructions_from_one_place_are_told_apart(tmp_path):
     network = PolicyNetwork(CONFIG, len(vocabulary))
     config = SupervisedConfig(
         executions=4,
-        contexts=ContextConfig(images=2, others=0.5, look_arounds=0.5, rotation=0.0),
+        contexts=ContextConfig(images=2, foreign_motions=0.5, look_arounds=0.5, rotation=0.0),
         losses=LossConfig(Weights(1.0, 0.2, 0.2, 0.2)),
         learning_rate=1e-2,
         final_rate=0.1,
@@ -386,7 +386,7 @@ def test_the_average_does_not_change_what_is_learned(run):
 
 
 def test_in_the_last_quarter_fewer_executions_have_more_images(run):
-    config = replace(SMALL, executions=4, common=2, late_images=4)
+    config = replace(SMALL, executions=4, cage_executions=2, late_images=4)
     learner, seen = learner_of(run, config), []
     compute = learner._loss
     learner._loss = lambda **given: seen.append(given["contexts"].pose.position.shape[:2]) or compute(**given)

@@ -137,7 +137,7 @@ def test_a_decision_leaves_what_it_was_given_as_it_was(rng):
     for one, other in zip(tensors(first), tensors(second), strict=True):
         assert torch.equal(one, other)
     assert isinstance(first[0], PolicyState)
-    assert first[0].map.sights.sum() > state.map.sights.sum()
+    assert first[0].map.view_counts.sum() > state.map.view_counts.sum()
 
 
 @pytest.mark.parametrize(("logit", "stops"), [(0.0, False), (1e-3, True), (-1e-3, False)])

@@ -127,6 +127,12 @@ def test_a_folder_that_cannot_be_read_is_named(monkeypatch, tmp_path):
         Episodes(tmp_path)
 
 
+def test_a_folder_that_cannot_be_written_is_refused_when_it_is_opened(monkeypatch, tmp_path):
+    monkeypatch.setattr("os.access", lambda path, mode: path != tmp_path or not mode & os.W_OK)
+    with pytest.raises(WordwingError, match=r"must be writable, or episodes could not be kept$"):
+        Episodes(tmp_path)
+
+
 def test_the_folder_is_in_the_users_data(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert data_folder() == tmp_path / "wordwing" / "studio"

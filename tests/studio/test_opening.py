@@ -6,9 +6,10 @@ import httpx
 import pytest
 
 from running_server import wait_until
-from wordwing.commands.studio import address, check_free, studio
+from wordwing.commands.studio import address, studio
 from wordwing.errors import WordwingError
 from wordwing.studio.resources import load_policies
+from wordwing.web.sockets import bind_socket
 
 
 def test_the_address_is_printed_with_its_token_where_one_is_needed():
@@ -22,7 +23,7 @@ def test_a_port_that_is_taken_is_named():
         port = taken.getsockname()[1]
         with pytest.raises(WordwingError, match=f"port {port} of 127.0.0.1 cannot be used"):
             studio(port=port)
-    check_free("127.0.0.1", port)
+    bind_socket("127.0.0.1", port, "TCP", "--port").close()
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from wordwing.bench.flight import free_port
 from wordwing.commands.study import invitations, serve
 from wordwing.errors import WordwingError
 from wordwing.study import database, questions
-from wordwing.study.server import STATIC, Service, invitation
+from wordwing.study.server import STATIC, StudyConfig, invitation
 from wordwing.web.security import Bucket
 from wordwing.web.serving import SHARED
 
@@ -331,17 +331,19 @@ def test_only_who_was_invited_can_begin_where_others_can_come(tmp_path):
 
 def test_an_invitation_is_needed_wherever_others_can_come_and_stays_the_same(tmp_path):
     study, other = small_study(tmp_path / "study.db"), small_study(tmp_path / "other.db")
-    assert Service(study).token is None
-    token = Service(study, host="0.0.0.0").token
-    assert token == Service(study, host="192.168.1.5").token == Service(study, names=("study.example.org",)).token
+    assert StudyConfig(study).token is None
+    token = StudyConfig(study, host="0.0.0.0").token
+    assert (
+        token == StudyConfig(study, host="192.168.1.5").token == StudyConfig(study, names=("study.example.org",)).token
+    )
     assert len(token) == 43  # 256 bits
     assert invitation(other) == token  # small studies have the same salt
     other.settings = type(other.settings)(**{**asdict(other.settings), "salt": "11" * 32})
     assert invitation(other) != token
-    assert Service(study, token=TOKEN).token == TOKEN
+    assert StudyConfig(study, token=TOKEN).token == TOKEN
     for bad in ("short", "x" * 201, "sixteen signs and spaces", "x" * 15 + "ü"):
         with pytest.raises(WordwingError, match="--token"):
-            Service(study, token=bad)
+            StudyConfig(study, token=bad)
 
 
 def test_the_printed_link_holds_the_token_where_browsers_do_not_send_it():

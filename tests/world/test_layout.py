@@ -79,7 +79,8 @@ def test_what_is_saved_is_what_is_loaded(layout, tmp_path):
     layout.save(path)
     assert Layout.load(path) == layout
     assert Layout.load(str(path)) == layout
-    assert Layout.from_json(layout.to_json()) == layout
+    assert Layout.from_json(layout.to_json()) == Layout.from_document(layout.to_document()) == layout
+    assert json.dumps(layout.to_document()) == json.dumps(json.loads(layout.to_json()))
     assert list(tmp_path.iterdir()) == [path]
 
 

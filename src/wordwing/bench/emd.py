@@ -141,8 +141,8 @@ def _group(tasks: Sequence[Task], count: int, rng: np.random.Generator) -> Probl
     xy = torch.tensor([task.start_xy for task in chosen], dtype=torch.float32)
     yaw = torch.tensor([task.start_yaw for task in chosen], dtype=torch.float32)
     start = Pose.level(xy, yaw, FLIGHT_HEIGHT)
-    points = functional.pad(even_points([task.gold_path for task in chosen]), (0, 1))
-    meant = start_frame(start)[:, None].unapply(points)[..., :2]  # [count, 64, 2] start frame
+    points = even_points([task.gold_path for task in chosen])
+    meant = start_frame(start)[:, None].unapply_xy(points)  # [count, 64, 2] start frame
     decisions = torch.from_numpy(rng.integers(1, DECISIONS + 1, count))
     flown = _fly(meant, decisions, is_kind["far"], rng)
     believed = _distorted(meant, 0.2, 0.1, rng)
@@ -170,7 +170,7 @@ def _plan(points: Tensor, start: Pose, is_kind: dict[str, Tensor], rng: np.rando
     count = len(points)
     unsure = (~is_kind["followed"])[:, None, None]
     blur = GoldConfig(float(rng.uniform(0.3, 2.5)))
-    world = start_frame(start)[:, None].apply(functional.pad(points, (0, 1)))[..., :2]
+    world = start_frame(start)[:, None].apply_xy(points)
     likely = gold_visitation(world, start, blur).trajectory
     other = unsure * torch.from_numpy(0.5 * rng.uniform(size=(count, 1, 1)) ** 2).float()
     likely = (1 - other) * likely + other * likely.roll(1, 0)

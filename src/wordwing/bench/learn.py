@@ -33,7 +33,7 @@ FLIGHTS = 402
 """Of made-up lab demonstrations, noise for images, which cost as much as any."""
 
 SMALL = RunConfig(
-    supervised=replace(paper().supervised, executions=4, common=2, discriminator_images=2),
+    supervised=replace(paper().supervised, executions=4, cage_executions=2, discriminator_images=2),
     reinforcement=replace(paper().reinforcement, flights=16, worlds=8),
 )
 """For the CPU, where only the order of magnitude is of interest."""

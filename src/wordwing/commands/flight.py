@@ -1,5 +1,6 @@
 """`wordwing flight`: what stands around a real flight."""
 
+import os
 import select
 import sys
 from collections.abc import Callable
@@ -174,7 +175,10 @@ def accept(
 def ask(sentence: str, meanwhile: Callable[[], None]) -> None:
     """Show a sentence and wait for Enter; `meanwhile` is called several times a second."""
     print(sentence, flush=True)
-    while not select.select([sys.stdin], [], [], 0.2)[0]:
-        meanwhile()
-    if not sys.stdin.readline():
-        raise WordwingError("the check needs somebody who carries the drone and presses Enter")
+    read = b""
+    while read != b"\n":
+        while not select.select([sys.stdin], [], [], 0.2)[0]:
+            meanwhile()
+        read = os.read(sys.stdin.fileno(), 1)  # not `readline`, which may buffer the next Enter out of `select`'s sight
+        if not read:
+            raise WordwingError("the check needs somebody who carries the drone and presses Enter")

@@ -63,7 +63,7 @@ def judge(
 
     Args:
         folder: A dataset whose meanings are known.
-        corpus: A corpus by name instead: field, cage.
+        corpus: A corpus by name instead: field, cage, errands.
         split: Which part of it.
         seed: Chooses the other path for each instruction.
         json: A file to write the rates to as well.

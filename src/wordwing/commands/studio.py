@@ -1,10 +1,10 @@
 """`wordwing studio`: type and watch it fly, in a browser."""
 
-import socket
 from pathlib import Path
 
 from wordwing.commands.common import check_packages, check_port, reachable
 from wordwing.errors import WordwingError
+from wordwing.web.sockets import bind_socket
 
 
 def studio(
@@ -33,7 +33,7 @@ def studio(
     if not 0 < days <= 3650:
         raise WordwingError(f"--days is {days}; it must be more than 0 and at most 3650")
     check_packages("the studio", "studio")
-    check_free(host, port)
+    bind_socket(host, port, "TCP", "--port").close()
     from wordwing.studio.episodes import data_folder
     from wordwing.studio.resources import load_policies
     from wordwing.studio.server import StudioConfig, make_server
@@ -42,20 +42,6 @@ def studio(
     server = make_server(settings)
     print(f"the studio is open at {address(host, port, settings.token)}", "close it with Ctrl+C", sep="\n", flush=True)
     server.run()
-
-
-def check_free(host: str, port: int) -> None:
-    """Raise a `WordwingError` if nothing can listen there."""
-    try:
-        family, kind, protocol, _name, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind, protocol) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(place)
-    except socket.gaierror:
-        raise WordwingError(f'--host is "{host}", which is no address of this machine') from None
-    except OSError as error:
-        why = error.strerror or "unknown"
-        raise WordwingError(f"port {port} of {host} cannot be used ({why.lower()}); choose another --port") from None
 
 
 def address(host: str, port: int, token: str | None) -> str:

@@ -8,8 +8,9 @@ from typing import Annotated
 import tyro
 
 from wordwing.commands.common import bar, check_counts, check_packages, check_port
-from wordwing.commands.studio import address, check_free
+from wordwing.commands.studio import address
 from wordwing.errors import WordwingError
+from wordwing.web.sockets import bind_socket
 
 FEW = 24
 """Flights that one process draws sooner than others would have started."""
@@ -94,12 +95,12 @@ def serve(
     opened = Study(study)
     if not (os.access(study, os.W_OK) and os.access(study.resolve().parent, os.W_OK)):
         raise WordwingError(f"{study}: this and its folder must be writable, or ratings could not be kept")
-    check_free(host, port)
-    from wordwing.study.server import Service, make_server
+    bind_socket(host, port, "TCP", "--port").close()
+    from wordwing.study.server import StudyConfig, make_server
 
-    service = Service(opened, host, port, names, token)
-    server = make_server(service)
-    links = " or ".join(invitations(host, port, names, service.token))
+    config = StudyConfig(opened, host, port, names, token)
+    server = make_server(config)
+    links = " or ".join(invitations(host, port, names, config.token))
     print(f"invite raters with {links}", "close it with Ctrl+C", sep="\n", flush=True)
     server.run()
 

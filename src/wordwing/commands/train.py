@@ -93,8 +93,8 @@ def bc(
         recipe: As in wordwing train sureal, of which only the warm-up counts.
         out: Folder of the run; by default out/bc-RECIPE.
         ablate: As in wordwing train sureal; what is about rewards and flights changes nothing here.
-        set: As in wordwing train sureal; schedule.warm_up and schedule.cloned are the updates of both stages, a quarter
-            as many of stage 2 where the recipe has none. schedule.minutes does not end it.
+        set: As in wordwing train sureal; schedule.warm_up and schedule.cloning_updates are the updates of both stages,
+            a quarter as many of stage 2 where the recipe has none. schedule.minutes does not end it.
         start: As in wordwing train sureal.
         device: "cpu" or "cuda"; by default CUDA where there is one.
         compile: Let torch compile the networks; by default on CUDA.
@@ -125,7 +125,7 @@ def stage1(
         compile: Let torch compile the networks; by default on CUDA.
         seed: Of everything random.
     """
-    _train("stage1", recipe, out, ablate, (*set, ("schedule.cloned=0",)), start, device, compile, seed)
+    _train("stage1", recipe, out, ablate, (*set, ("schedule.cloning_updates=0",)), start, device, compile, seed)
 
 
 def _train(
@@ -183,8 +183,8 @@ def _config(
     schedule = config.schedule
     if what != "sureal":  # there is nothing after the warm-up, so the schedule is as long
         schedule = replace(schedule, updates=schedule.warm_up, minutes=None)
-    if what == "bc" and schedule.cloned == 0:
-        schedule = replace(schedule, cloned=max(1, schedule.warm_up // 4))
+    if what == "bc" and schedule.cloning_updates == 0:
+        schedule = replace(schedule, cloning_updates=max(1, schedule.warm_up // 4))
     config = replace(config, schedule=schedule)
     check_settings(config)
     return config

@@ -263,7 +263,7 @@ class Dataset:
             raise WordwingError(f"{where} is no longer where it was; the file was changed while it was read")
         if row.scene is not None:
             return Scene.from_json(row.scene, where)
-        return Layout.from_json(json.dumps(row.layout), where)
+        return Layout.from_document(row.layout, where)
 
 
 @lru_cache(maxsize=4)
@@ -309,7 +309,7 @@ def write_dataset(
         rows = (
             {"id": name, "scene": layout.to_json()}
             if isinstance(layout, Scene)
-            else {"id": name, "layout": json.loads(layout.to_json())}
+            else {"id": name, "layout": layout.to_document()}
             for name, layout in layouts.items()
             if name in used
         )

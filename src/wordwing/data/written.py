@@ -130,6 +130,6 @@ def unpack(path: Path, folder: Path) -> Dataset:
     """Write the dataset of a packed file."""
     profiles, paragraphs = read_written(path)
     splits = {profile.id: profile.split for profile in profiles}
-    layouts = {entry.id: Layout.from_json(json.dumps(entry.layout), f"{path}: {entry.id}") for entry in paragraphs}
+    layouts = {entry.id: Layout.from_document(entry.layout, f"{path}: {entry.id}") for entry in paragraphs}
     source = Source("written", "language-model", None, "python scripts/written_replies.py OUT")
     return write_dataset(folder, source, layouts, [entry.paragraph(splits[entry.writer]) for entry in paragraphs])

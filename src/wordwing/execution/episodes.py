@@ -22,7 +22,7 @@ from wordwing.errors import WordwingError
 from wordwing.execution.execution import Execution, Provenance
 from wordwing.execution.metrics import Metrics, as_kept, measure
 from wordwing.frames import euler_from_quaternion, quaternion_from_euler
-from wordwing.validation import Array, Number, Pose2, Version1, parse_json
+from wordwing.validation import Array, Number, Pose2, Version1, parse, parse_json
 from wordwing.world.layout import Layout
 from wordwing.world.paths import Floats
 from wordwing.world.tasks import Task
@@ -45,7 +45,7 @@ class _Scored(Provenance):
     """What is read of a line for its metrics."""
 
     schema: Version1
-    metrics: dict[str, bool | int | float | None]
+    metrics: dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +93,7 @@ def episode_line(execution: Execution, metrics: dict[str, Any]) -> str:
         "ended_by": "stop" if execution.stopped else "steps",
         "seconds_inside_landmarks": None if inside is None else round(inside, 2),
         "goals": as_kept(execution.believed_goals).tolist(),
-        "layout": json.loads(task.layout.to_json()),
+        "layout": task.layout.to_document(),
         "meaning": None if source.meaning is None else [clause.to_json() for clause in source.meaning],
         "metrics": metrics,
     }
@@ -108,7 +108,7 @@ def parse_episode(line: str | bytes, where: str) -> Execution:
         where: Begins each complaint.
     """
     row = parse_json(_Line, line, where)
-    layout = Layout.from_json(json.dumps(row.layout), f"{where}: layout")
+    layout = Layout.from_document(row.layout, f"{where}: layout")
     for clause in row.meaning or ():
         clause.validate(len(layout.landmarks), where)
     roll, pitch, yaw = torch.from_numpy(row.poses[:, 3:].astype(np.float32)).unbind(-1)
@@ -169,14 +169,10 @@ def parse_metrics(line: bytes, where: str) -> tuple[Provenance, Metrics]:
         where: Begins each complaint.
     """
     row = parse_json(_Scored, line, where)
-    missing = {field.name for field in fields(Metrics)} - set(row.metrics)
-    known: dict[str, Any] = dict(row.metrics)
-    if missing == set(NEWER_METRICS):
+    if row.metrics.keys().isdisjoint(NEWER_METRICS):
         measured = measure(parse_episode(line, where))
-        known |= {name: getattr(measured, name) for name in NEWER_METRICS}
-    elif missing or len(known) > len(fields(Metrics)):
-        raise WordwingError(f"{where}: its metrics are not those of this version of wordwing")
-    return _provenance(row, row.withheld), Metrics(**known)
+        row.metrics.update({name: getattr(measured, name) for name in NEWER_METRICS})
+    return _provenance(row, row.withheld), parse(Metrics, row.metrics, f"{where}: metrics")
 
 
 # While the file is written: whole lines only, each flight once, in a fixed order.

@@ -20,8 +20,7 @@ from torch import Tensor
 
 from wordwing.errors import WordwingError
 from wordwing.flight.calibration import Calibration
-from wordwing.flight.guardian.pose_history import ClockSync
-from wordwing.flight.mavlink.clock import Clock, SystemClock
+from wordwing.flight.mavlink.clock import Clock, ClockSync, SystemClock
 from wordwing.lens import Rectifier
 
 RETRY = 0.5

@@ -7,6 +7,7 @@ import torch
 
 from wordwing.errors import WordwingError
 from wordwing.execution.runner import decide
+from wordwing.flight.guardian.protocol import PhaseReason
 from wordwing.flight.mavlink.clock import Clock
 from wordwing.frames import Pose
 from wordwing.interface import CONTROL_PERIOD, FLIGHT_HEIGHT, Observation, Policy
@@ -66,32 +67,28 @@ def too_slow(latency: float, *, lab: bool) -> str:
     )
 
 
-NO_DECISIONS = ("it has hovered for", "the pilot has been silent for")
-"""In the guardian's reason when decisions did not come, or were too old."""
-
-OLD_POSE = "the newest pose is"
-"""In its reason when poses were too old."""
-
 UNCHANGED = 1.0
 """A camera that has shown nothing new for longer is the cause, seconds."""
 
 
-def likely_cause(why: str, *, lab: bool, latency: float, unchanged: float, failure: str | None = None) -> str:
+def likely_cause(
+    reason: PhaseReason | None, *, lab: bool, latency: float, unchanged: float, failure: str | None = None
+) -> str:
     """The end of a sentence about a flight that the guardian has ended, or nothing.
 
     Args:
-        why: The guardian's reason.
+        reason: The guardian's.
         lab: Whether it was wordwing's lab.
         latency: How long the slowest decision took, seconds.
         unchanged: How long the camera has shown nothing new, seconds.
         failure: What is wrong with the camera, if anything is known.
     """
-    if any(reason in why for reason in NO_DECISIONS):
+    if reason == "no decision":
         if latency > CONTROL_PERIOD:
             return f"; {too_slow(latency, lab=lab)}"
         if unchanged > UNCHANGED:
             return f"; the camera has shown nothing new for {unchanged:.1f} s{f' ({failure})' if failure else ''}"
         return f"; no decision took longer than {latency:.2f} s, but this machine may be busy (top shows with what)"
-    if lab and OLD_POSE in why:
+    if lab and reason == "old pose":
         return f"; on a busy machine the lab falls behind its clock: end other programs (top shows them), or {SLOWER}"
     return ""

@@ -36,9 +36,6 @@ from wordwing.world.tasks import Task
 STEPS = 100
 """Decisions that a flight is given."""
 
-ORDERED = "the pilot ordered it"
-"""How the guardian's reason for a landing ends when it was this process that wanted it."""
-
 PATIENCE = 5.0
 """How long a dry run waits for something to look at, seconds."""
 
@@ -218,5 +215,5 @@ def report_end(flight: Execution, state: GuardianState | None, *, dry: bool) -> 
     if state is not None:
         end = f"the drone is {state.phase.value}: {state.why}"
     print(end, flush=True)
-    landed = state is not None and state.phase is Phase.LANDED and state.why.endswith(ORDERED)
+    landed = state is not None and state.phase is Phase.LANDED and state.reason == "ordered"
     return flight.interrupted if landed or flight.interrupted else f"the drone has not landed by our order: {end}"

@@ -79,7 +79,7 @@ class FlightLog(EventLog):
             policy=policy,
             vehicle=vehicle,
             arena=None if arena is None else json.loads(arena.to_json()),
-            layout=None if layout is None else json.loads(layout.to_json()),
+            layout=None if layout is None else layout.to_document(),
         )
 
     def observation(self, time: float, seen: MatchedObservation) -> None:

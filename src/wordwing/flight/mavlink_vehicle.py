@@ -234,8 +234,7 @@ class MavlinkVehicle(Vehicle):
                 self._pass(WRITTEN_WITHIN)
             if waited > READY_WITHIN:
                 reasons = "; ".join(state.unready)
-                cause = self._cause(reasons, state)
-                raise WordwingError(f"the drone was not ready after {READY_WITHIN:g} s: {reasons}{cause}")
+                raise WordwingError(f"the drone was not ready after {READY_WITHIN:g} s: {reasons}{self._cause(state)}")
             self._pass(ALIVE_EVERY)
 
     def _wait_for_hover(self) -> None:
@@ -262,13 +261,12 @@ class MavlinkVehicle(Vehicle):
     def _check(self) -> None:
         state = self._checked_state()
         if not self._dry and state.phase not in (Phase.HOLDING, Phase.FLYING):
-            cause = self._cause(state.why, state)
-            raise FlightOverError(f"the flight is over, {state.phase.value}: {state.why}{cause}")
+            raise FlightOverError(f"the flight is over, {state.phase.value}: {state.why}{self._cause(state)}")
 
-    def _cause(self, why: str, state: GuardianState) -> str:
+    def _cause(self, state: GuardianState) -> str:
         unchanged = self._camera.unchanged(self._guardian.clock.now())
         return likely_cause(
-            why, lab=state.lab, latency=self._slowest, unchanged=unchanged, failure=self._camera.failure
+            state.reason, lab=state.lab, latency=self._slowest, unchanged=unchanged, failure=self._camera.failure
         )
 
     def _checked_state(self) -> GuardianState:

@@ -1,6 +1,5 @@
 """Videos of flights from their logs, with what the policy believed where the log holds its images."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -140,9 +139,8 @@ def read_flight(log: Path) -> tuple[Execution, dict[str, Any]]:
             setpoints[index] = flown.forward, flown.yaw_rate
     end = next((event.values for event in events if event.kind == "end"), None)
     if end is None:
-        phases = [str(event.values.get("text")) for event in events if event.kind == "phase"]
-        reasons = [text for text in phases if text.startswith(("landing", "released", "lost"))]
-        header = {**header, "broken off": reasons[0] if reasons else "the log ends"}
+        texts = [str(event.values.get("text")) for event in events if event.kind == "phase" and _ends(event.values)]
+        header = {**header, "broken off": texts[0] if texts else "the log ends"}
         end = {"decisions": len(seen)}
     decisions = end.get("decisions")
     images = [load_frame(folder, str(event.values.get("frame"))) for event in seen]
@@ -151,7 +149,7 @@ def read_flight(log: Path) -> tuple[Execution, dict[str, Any]]:
     start = Pose(torch.from_numpy(positions[0]), torch.from_numpy(quaternions[0]))
     task = Task(
         instruction=str(header.get("instruction") or ""),
-        layout=Layout(()) if layout is None else Layout.from_json(json.dumps(layout), f"{log / EVENTS}: the layout"),
+        layout=Layout(()) if layout is None else Layout.from_document(layout, f"{log / EVENTS}: the layout"),
         start_xy=(float(positions[0, 0]), float(positions[0, 1])),
         start_yaw=float(start.yaw),
         gold_path=np.zeros((0, 2)),
@@ -183,6 +181,11 @@ def think_again(flight: Execution, policy: LearnedPolicy) -> Execution:
         assert believed is not None
         goals.append(believed.double().cpu())
     return replace(flight, beliefs=(tuple(beliefs),), goals=torch.stack(goals, dim=1))
+
+
+def _ends(values: dict[str, Any]) -> bool:
+    """Whether a `phase` event is the end of a flight on decisions; in old logs only its text has the phase."""
+    return str(values.get("phase") or values.get("text")).startswith(("landing", "released", "lost"))
 
 
 def _parse(kind: type[T], event: LoggedEvent, log: Path) -> T:

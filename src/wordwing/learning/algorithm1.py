@@ -73,15 +73,15 @@ class Supervised:
         self.heads = AuxiliaryHeads(network.config.stage1).to(self.device)
         self.discriminator = Discriminator(config.discriminator, network.config.stage1.vision.channels).to(self.device)
         self.discriminator.clamp_weights()
-        common = config.common if lab is not None else 0
-        sizes = (config.executions, common, common)
+        cage = config.cage_executions if lab is not None else 0
+        sizes = (config.executions, cage, cage)
         self.source = ContextSource(examples, executions, lab, config.contexts, sizes, paraphrases)
         self._late: ContextSource | None = None
         if config.late_images:
             factor = config.contexts.images / config.late_images
-            any_, common, recorded = (max(1, round(size * factor)) if size else 0 for size in sizes)
+            any_, cage, recorded = (max(1, round(size * factor)) if size else 0 for size in sizes)
             late = replace(config.contexts, images=config.late_images)
-            self._late = ContextSource(examples, executions, lab, late, (any_, common, recorded), paraphrases)
+            self._late = ContextSource(examples, executions, lab, late, (any_, cage, recorded), paraphrases)
         self.modules: dict[str, nn.Module] = {
             "stage1": network.stage1,
             "heads": self.heads,
@@ -214,7 +214,7 @@ class ProcessA(Worker):
             context.compiled,
             paraphrases,
         )
-        own = replace(config.supervised.contexts, others=0.0, look_arounds=0.0)
+        own = replace(config.supervised.contexts, foreign_motions=0.0, look_arounds=0.0)
         source = ContextSource(data.examples, self.executions, lab, own, self.supervised.source.sizes, paraphrases)
         gold = config.supervised.losses.gold
         self.cloning = Cloning(self.supervised.averaged, source, config.cloning, gold, config.seed)
@@ -245,7 +245,7 @@ class ProcessA(Worker):
                     "executions/rollout_length": self.rollout_length,
                 }
             )
-        if not cloning and self.supervised.updates % schedule.look_every == 0:
+        if not cloning and self.supervised.updates % schedule.first_look_every == 0:
             with self.context.interruptible():
                 looks = self.evaluator.first_looks(self.supervised.averaged, self.config.supervised.losses.gold)
             self.metrics |= self.log.scalars(looks, self.steps)
@@ -267,7 +267,7 @@ class ProcessA(Worker):
     def warm(self) -> bool:
         """Whether Process B may begin: after K_iter^B updates, and those of cloning."""
         schedule = self.config.schedule
-        return self.supervised.updates >= schedule.warm_up and self.cloning.updates >= schedule.cloned
+        return self.supervised.updates >= schedule.warm_up and self.cloning.updates >= schedule.cloning_updates
 
     @property
     def phase(self) -> str:
@@ -300,7 +300,7 @@ class ProcessA(Worker):
         done = (round(1000 * self.progress), 1000) if schedule.minutes else (updates, schedule.updates)
         done, shown = {
             "warm-up": ((updates, schedule.warm_up), ("supervised/loss", "supervised/goal")),
-            "cloning": ((self.cloning.updates, schedule.cloned), ("cloning/stop", "cloning/velocity")),
+            "cloning": ((self.cloning.updates, schedule.cloning_updates), ("cloning/stop", "cloning/velocity")),
             "learning": (done, ("supervised/loss", "supervised/goal")),
         }[self.phase]
         return {

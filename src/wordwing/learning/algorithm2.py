@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from wordwing.devices import compile_once
 from wordwing.errors import WordwingError
@@ -32,7 +32,7 @@ from wordwing.learning.recipes.config import ReinforcementConfig, RunConfig
 from wordwing.learning.recipes.initial import new_network
 from wordwing.learning.rewards import Rewards, rewards
 from wordwing.learning.rollouts import Collector, RolloutBuffer
-from wordwing.learning.runtime.checkpoints import Tensors
+from wordwing.learning.runtime.checkpoints import Tensors, restore_modules
 from wordwing.learning.runtime.runs import BEST, POLICY
 from wordwing.learning.runtime.updates import adam, generator_of, optimizer_step
 from wordwing.learning.runtime.worker import RunContext, Worker
@@ -276,12 +276,12 @@ class ProcessB(Worker):
         """
         newest = self.context.link.newest_parameters(self._pulled)
         if newest is not None:
-            weights = newest.weights
-            if self.reinforcement.iterations:  # before, stage 2 is Process A's too: it may have been cloned
-                weights = {name: tensor for name, tensor in weights.items() if name.startswith("stage1.")}
-            elif self.stage1_version < 0:
-                self.warm_up_seconds = self.seconds
-            self.network.load_state_dict(weights, strict=False)
+            pulled: dict[str, nn.Module] = {"stage1": self.network.stage1}
+            if not self.reinforcement.iterations:  # stage 2 is Process A's too: it may have been cloned
+                pulled["stage2"] = self.network.stage2
+                if self.stage1_version < 0:
+                    self.warm_up_seconds = self.seconds
+            restore_modules(pulled, newest.weights)
             self._pulled = self.stage1_version = newest.version
         return self._pulled >= 0
 

@@ -84,7 +84,7 @@ class ContextConfig:
 
     images: Images = 8
     """Of each execution, K; the paper takes every one."""
-    others: Share = 0.4
+    foreign_motions: Share = 0.4
     """Share of executions that are the motion of another instruction's flight."""
     look_arounds: Share = 0.1
     """Share that turn on the spot."""
@@ -92,8 +92,8 @@ class ContextConfig:
     """Standard deviation by which the start heading, and with it every map, is turned, radians."""
     mirrored: Share = 0.0
     """Share of executions that are seen in a mirror, with the words for it."""
-    forgotten: Share = 0.0
-    """Share of words that are unknown."""
+    word_dropout: Share = 0.0
+    """Share of words that become the unknown word."""
     shares: Annotated[tuple[Annotated[float, Field(gt=0)], ...], Field(description="numbers above 0")] = ()
     """Of the corpora among executions of any corpus, in their order; by default each instruction is as likely."""
 
@@ -262,8 +262,8 @@ class ContextSource:
                 start=mirrored_pose(examples.start, flip),
                 points=mirrored_points(examples.points, flip),
             )
-        if self.config.forgotten:
-            examples = replace(examples, tokens=with_unknown_words(examples.tokens, self.config.forgotten, generator))
+        if share := self.config.word_dropout:
+            examples = replace(examples, tokens=with_unknown_words(examples.tokens, share, generator))
         return examples
 
     def sample_motions(self, generator: torch.Generator) -> Motions:
@@ -301,7 +301,7 @@ class ContextSource:
         foreign = transplant(elsewhere, start[other], start[index])
         around = look_around(start[index], config.images, generator)
         draw = torch.rand(len(index), 1, 1, device=self.device, generator=generator)
-        theirs, turning = draw < config.others, draw > 1 - config.look_arounds
+        theirs, turning = draw < config.foreign_motions, draw > 1 - config.look_arounds
 
         def mixed(own: Tensor, other: Tensor, around: Tensor) -> Tensor:
             return torch.where(theirs, other, torch.where(turning, around, own))

@@ -30,7 +30,6 @@ from wordwing.language.meaning.judge import judge
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.learning.losses import GoldConfig, gold_visitation, observed_part
 from wordwing.learning.training_data import TrainingData, even_points
-from wordwing.model.grid import START_GRID
 from wordwing.model.layers import each
 from wordwing.model.policy import PolicyNetwork
 from wordwing.model.text import Tokens
@@ -147,9 +146,7 @@ def assess(network: PolicyNetwork, looks: FirstLooks, gold: GoldConfig, batch: i
         with precision(device):
             outcome = predict(network, part, gold)
         plan = visitation(outcome.scores, outcome.observed)
-        best = START_GRID.centres(device).flatten(0, 1)[plan.goal.flatten(1).argmax(1)]  # [B, 2]
-        end = start_frame(part.start).unapply(torch.nn.functional.pad(part.points[:, -1], (0, 1)))[:, :2]
-        error = (best - end).norm(dim=1)
+        error = (plan.likeliest_goal - start_frame(part.start).unapply_xy(part.points[:, -1])).norm(dim=1)
         whole = outcome.gold.unordered  # so that networks with and without phases are compared by the same metrics
         loss = cross_entropy(outcome.scores, outcome.observed, whole)
         columns = (loss, entropy(whole), error, plan.unobserved[:, 1], outcome.goal_unobserved)

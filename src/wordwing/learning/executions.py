@@ -154,18 +154,16 @@ class ExecutionSet(PackedExecutions):
 
     def _replace(self, rollouts: Rollouts, rows: Tensor) -> None:
         """Put rollouts `rows` [M] in the place of what was there; longer ones are cut off."""
-        room, device = self.poses.shape[1], self.poses.device
-        example, lengths = rollouts.example[rows].to(device), rollouts.executions.lengths[rows].clamp(max=room)
-        steps = torch.arange(room).minimum(lengths[:, None] - 1)  # [M, room]
-        self.poses[example] = rollouts.executions.poses[rows[:, None], steps].to(device)
-        self.lengths[example] = lengths.to(device)
+        example, flown = rollouts.example[rows].to(self.poses.device), rollouts.executions[rows]
+        padded = PackedExecutions.from_rows(flown.rows(), flown.lengths, most=self.poses.shape[1]).to(example.device)
+        self.poses[example], self.lengths[example] = padded.poses, padded.lengths
         self.is_rollout[example] = True
 
 
 def initial_executions(data: TrainingData, config: DataConfig, say: Say = lambda sentence: None) -> ExecutionSet:
     """What D^S begins with."""
     examples = data.examples
-    if config.first == "standing":
+    if config.initial_executions == "standing":
         return ExecutionSet.standing(examples, examples.max_steps + 1)
     demonstrations = {}
     for dataset, part in zip(data.datasets, data.training, strict=True):

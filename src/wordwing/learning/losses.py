@@ -44,8 +44,7 @@ def gold_visitation(points: Tensor, start: Pose, config: GoldConfig, phases: int
         config: The blur.
         phases: Equal parts of the points, in order, that the trajectory is also wanted for; 1 for none.
     """
-    frame = start_frame(start)[:, None]
-    points = frame.unapply(torch.nn.functional.pad(points, (0, 1)))[..., :2]  # [N, P, 2] start frame
+    points = start_frame(start)[:, None].unapply_xy(points)  # [N, P, 2] start frame
     inside = START_GRID.contains(points)
     # In double: near 1 a distribution function has no digits for the tails in single, and autocast leaves it alone.
     along = _cell_masses(points.double(), config.blur * START_GRID.cell)  # [N, P, 2, 64]
@@ -197,8 +196,7 @@ def _auxiliary(heads: AuxiliaryHeads, contexts: Contexts, output: Stage1Output) 
     """L_percept and L_ground [E]: name what the newest image shows, landmarks and a few empty places."""
     executions, images = contexts.pose.position.shape[:2]
     places = torch.cat([contexts.place, contexts.clearing], dim=1)  # [E, 44, 2] world frame
-    frame = start_frame(contexts.examples.start)[:, None]
-    places = frame.unapply(functional.pad(places, (0, 1)))[..., :2]  # start frame
+    places = start_frame(contexts.examples.start)[:, None].unapply_xy(places)
     standing, empty = places[:, : contexts.place.shape[1]], places[:, contexts.place.shape[1] :]
     apart = (empty[:, :, None] - standing[:, None]).norm(dim=-1)  # [E, 4, 40]
     clear = (apart.masked_fill(~contexts.present[:, None], torch.inf) > CLEARANCE).all(-1)

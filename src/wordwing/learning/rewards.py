@@ -42,8 +42,8 @@ class RewardConfig:
     step: float = 0.04
     """λ_step, what each decision costs."""
     one_plan: bool = False
-    """Whether both distances of the visitation reward are from the plan of that decision. In the paper the first is
-    from the plan before, so that a plan which grows when more is observed costs reward."""
+    """Whether both distances of decision t's visitation reward are from d^p as predicted at t. In the paper the first
+    is from that of t - 1, so that a plan which grows when more is observed costs reward."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from wordwing.devices import compile_once, precision
 from wordwing.execution.packing import PackedExecutions, pack_pose
@@ -333,7 +332,7 @@ class Collector:
         rest = self.simulator.drones.rest()
         execute(self.simulator, Action(to_setpoint(action), stop), flying, safety=False)
         led_to = torch.where(stop[:, None], rest, self.simulator.pose.xy)  # world frame
-        position = start_frame(state.start).unapply(functional.pad(led_to, (0, 1)))[:, :2]
+        position = start_frame(state.start).unapply_xy(led_to)
         strayed = torch.zeros_like(stop)
         if self.gold_distance is not None:
             points = self.examples.examples.points[index]

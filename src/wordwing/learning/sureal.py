@@ -30,7 +30,7 @@ from wordwing.pool import check_parent
 
 
 def train_synchronously(settings: RunSettings, config: RunConfig, until: Literal["warm", "end"] = "end") -> ProcessB:
-    """Train in one process: `updates_each` updates of Process A for each iteration of Process B.
+    """Train in one process: `updates_per_iteration` updates of Process A for each iteration of Process B.
 
     Args:
         settings: Where and how.
@@ -52,7 +52,7 @@ def train_synchronously(settings: RunSettings, config: RunConfig, until: Literal
             display.say(f"resuming at update {a.steps}" + f", iteration {b.steps}" * (until == "end"))
 
         def step() -> bool:
-            behind = a.supervised.updates < schedule.warm_up + schedule.updates_each * b.steps
+            behind = a.supervised.updates < schedule.warm_up + schedule.updates_per_iteration * b.steps
             if a.warm and b.stage1_version < 0:
                 a.send()
                 b.pull_stage1()

@@ -47,7 +47,7 @@ class DataConfig:
     """Texts of each generated training instruction, the paraphrases included; what people wrote is not paraphrased."""
     lab: Literal["all", "half", "tenth", "none"] = "all"
     """Which of the lab's demonstrations; without any, there is no discriminator either."""
-    first: Literal["demonstrations", "standing"] = "demonstrations"
+    initial_executions: Literal["demonstrations", "standing"] = "demonstrations"
     """What D^S begins with: ORACLE's flights, or those of a policy that always stops."""
     dev: int = 100
     """Dev instructions of each corpus that are flown to choose the best policy."""

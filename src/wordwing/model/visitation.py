@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from wordwing.model.grid import START_GRID
+
 
 @dataclass(frozen=True)
 class Visitation:
@@ -35,6 +37,11 @@ class Visitation:
     def cells(self) -> Tensor:
         """[N, 2, 64, 64] trajectory and goal."""
         return torch.stack([self.trajectory, self.goal], dim=1)
+
+    @property
+    def likeliest_goal(self) -> Tensor:
+        """[N, 2] centre of the cell where d^g is largest, start frame, metres."""
+        return START_GRID.centres(self.goal.device).flatten(0, 1)[self.goal.flatten(1).argmax(1)]
 
     @property
     def unordered(self) -> Visitation:

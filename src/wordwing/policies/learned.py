@@ -7,7 +7,6 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from wordwing.devices import find_device, precision
 from wordwing.errors import WordwingError
@@ -15,7 +14,6 @@ from wordwing.frames import Pose, start_frame
 from wordwing.interface import MAX_FORWARD, MAX_YAW_RATE, Action, Domain, Observation
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.model.checkpoint import load_network, save_network
-from wordwing.model.grid import START_GRID
 from wordwing.model.policy import Beliefs, PolicyNetwork, PolicyState
 from wordwing.model.text import MAX_WORDS, Tokens
 
@@ -110,9 +108,7 @@ class LearnedPolicy:
         if self.state is None or self.beliefs is None:
             raise ValueError("act comes before goals")
         plan = self.beliefs.visitation
-        centres = START_GRID.centres(self.device).flatten(0, 1)
-        best = centres[plan.goal.flatten(1).argmax(1)]  # [N, 2] start frame
-        place = start_frame(self.state.start).apply(functional.pad(best, (0, 1)))[:, :2]
+        place = start_frame(self.state.start).apply_xy(plan.likeliest_goal)
         return torch.cat([place, plan.unobserved[:, 1:].to(place)], 1)
 
 

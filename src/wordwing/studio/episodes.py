@@ -71,6 +71,8 @@ class Episodes:
         self._lock = threading.Lock()
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not os.access(folder, os.W_OK | os.X_OK):
+                raise WordwingError(f"{folder}: this folder must be writable, or episodes could not be kept")
             self.clean()
         except OSError as error:
             raise WordwingError(f"{folder}: episodes cannot be kept there ({error.strerror})") from None

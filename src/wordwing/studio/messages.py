@@ -15,7 +15,7 @@ from wordwing.interface import Domain
 from wordwing.language.tokenizer import tokenize
 from wordwing.model.text import MAX_WORDS
 from wordwing.studio.live import Start
-from wordwing.validation import parse
+from wordwing.validation import parse, unique_keys
 from wordwing.world.catalogue import Corpus, catalogue
 from wordwing.world.layout import PROTRUSION, Layout
 from wordwing.world.tasks import START_MARGIN
@@ -99,7 +99,7 @@ class _World:
             _check_range(f"the start's {name}", value, -limit, limit)
         _check_range("seed", self.seed, 0, MAX_SEED)
         x, y = (min(max(value, -most), most) for value in (self.start.x, self.start.y))
-        layout = Layout.from_json(json.dumps(_moved_inside(self.layout)), "this layout")
+        layout = Layout.from_document(_moved_inside(self.layout), "this layout")
         return Start(layout, (x, y), math.remainder(self.start.yaw, 2 * math.pi), self.seed, self.vehicle)
 
 
@@ -229,7 +229,7 @@ def read_link(text: str, policies: Collection[str]) -> SharedLink:
 def start_json(start: Start) -> dict[str, Any]:
     """The part of a message or a link that says where drones start; `PlaceLayout` reads it."""
     return {
-        "layout": json.loads(start.layout.to_json()),
+        "layout": start.layout.to_document(),
         "start": {"x": start.xy[0], "y": start.xy[1], "yaw": start.yaw},
         "seed": start.seed,
         "vehicle": start.vehicle,
@@ -241,9 +241,9 @@ def _read_object(text: str, what: str) -> dict[str, Any]:
     if len(text.encode("utf-8", "surrogatepass")) > MAX_MESSAGE:
         raise MalformedError(f"{what} is longer than {MAX_MESSAGE} bytes")
     try:
-        document = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_unique)
+        document = json.loads(text, parse_constant=_no_constant, object_pairs_hook=unique_keys)
         spelled = json.dumps(document, ensure_ascii=False)
-    except (ValueError, RecursionError):  # brackets too deep; an integer too long
+    except (ValueError, RecursionError, WordwingError):  # an integer too long; brackets too deep; a key twice
         raise MalformedError(f"{what} is not JSON", 1007) from None
     if any("\ud800" <= letter <= "\udfff" for letter in spelled):
         raise WordwingError("the text holds half a character; type it again")
@@ -262,13 +262,6 @@ def _shaped(kind: type[T], document: dict[str, Any], what: str) -> T:
 
 def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is no number of JSON")
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    document = dict(pairs)
-    if len(document) < len(pairs):
-        raise ValueError("a key appears twice")
-    return document
 
 
 def _moved_inside(layout: dict[str, Any]) -> dict[str, Any]:

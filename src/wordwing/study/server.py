@@ -66,7 +66,7 @@ class _MalformedError(WordwingError):
 
 
 @dataclass
-class Service:
+class StudyConfig:
     """What the page of a study is made with."""
 
     study: Study
@@ -94,24 +94,24 @@ def invitation(study: Study) -> str:
     return base64.urlsafe_b64encode(secret).decode().rstrip("=")
 
 
-def application(service: Service) -> FastAPI:
+def application(config: StudyConfig) -> FastAPI:
     """The page and what it asks for; everything passes through the guard."""
     app = Guarded(redirect_slashes=False)
     app.add_exception_handler(WordwingError, _explained)
     app.add_exception_handler(HTTPException, missing)
     app.add_exception_handler(RequestValidationError, missing)
     add_static(app, STATIC)
-    raters, shown = service.study.rater_hashes(), set[str]()
-    _add_routes(app, service, raters, shown)
-    names = HostNames.of(service.host, service.port, service.names)
-    limits = Limits(service.requests, service.changes, MAX_REQUESTS, bool(service.names))
+    raters, shown = config.study.rater_hashes(), set[str]()
+    _add_routes(app, config, raters, shown)
+    names = HostNames.of(config.host, config.port, config.names)
+    limits = Limits(config.requests, config.changes, MAX_REQUESTS, bool(config.names))
     app.guard = Guard(app.unguarded, names, "study", None, limits, partial(_known, raters, shown))
     return app
 
 
-def make_server(service: Service) -> uvicorn.Server:
+def make_server(config: StudyConfig) -> uvicorn.Server:
     """A server that is ready to run."""
-    return server_of(application(service), service.host, service.port, ws="none")
+    return server_of(application(config), config.host, config.port, ws="none")
 
 
 def guide(invited: bool) -> dict[str, Any]:
@@ -130,10 +130,10 @@ def guide(invited: bool) -> dict[str, Any]:
     }
 
 
-def _add_routes(app: FastAPI, service: Service, raters: set[bytes], shown: set[str]) -> None:
+def _add_routes(app: FastAPI, config: StudyConfig, raters: set[bytes], shown: set[str]) -> None:
     """All that the page asks for; new raters, and items that are shown, are noted for the limits."""
-    study, newcomers = service.study, service.newcomers()
-    content = guide(service.token is not None)
+    study, newcomers = config.study, config.newcomers()
+    content = guide(config.token is not None)
 
     def show(item: Item) -> dict[str, Any]:
         shown.add(item.id)
@@ -148,7 +148,7 @@ def _add_routes(app: FastAPI, service: Service, raters: set[bytes], shown: set[s
         """A visitor with the invitation becomes a rater."""
         sent = await _json(request)
         brought = sent.get("invitation") if isinstance(sent, dict) else None
-        if service.token is not None and not (isinstance(brought, str) and same(brought, service.token)):
+        if config.token is not None and not (isinstance(brought, str) and same(brought, config.token)):
             return missing()
         if not newcomers.take():
             return JSONResponse({"message": "many people are beginning just now; wait a little"}, 429)

@@ -1,1 +1,1 @@
-"""What the studio and the study pages share: limits, security headers, and how pages are served."""
+"""What servers share: how ports are bound, and for the studio and the study limits, security headers and pages."""

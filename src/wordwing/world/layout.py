@@ -26,7 +26,7 @@ from pydantic import ConfigDict, Field, GetPydanticSchema
 from wordwing.errors import WordwingError, did_you_mean, shown
 from wordwing.files import read_text, write_text
 from wordwing.frames import ARENA_HALF, ARENA_SIZE
-from wordwing.validation import Version1, numbered, parse
+from wordwing.validation import Version1, numbered, parse, unique_keys
 from wordwing.world.catalogue import Landmark, catalogue, landmark
 
 SCHEMA = 1
@@ -260,7 +260,17 @@ class Layout:
     @classmethod
     def from_json(cls, text: str, where: str = "layout") -> Layout:
         """Read and validate the text of a layout file; `where`, its name, begins each complaint."""
-        row = parse(_LayoutRow, _parse(text, where), where)
+        return cls.from_document(_parse(text, where), where)
+
+    def to_document(self) -> dict[str, Any]:
+        """What `to_json` writes, before it is a text."""
+        document = {"schema": SCHEMA, "arena": self.arena, "landmarks": [entry.to_json() for entry in self.landmarks]}
+        return document | ({"lakes": _runs(self.lakes)} if self.lakes else {})
+
+    @classmethod
+    def from_document(cls, document: object, where: str = "layout") -> Layout:
+        """`from_json` of what a JSON reader has returned already."""
+        row = parse(_LayoutRow, document, where)
         layout = cls(row.landmarks, row.arena, _cells(row.lakes, where))
         layout.validate(where)
         return layout
@@ -277,16 +287,10 @@ class Layout:
 
 
 def _parse(text: str, where: str) -> object:
-    def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        document: dict[str, object] = {}
-        for key, value in pairs:
-            if key in document:
-                raise WordwingError(f"{where}: {shown(key)} appears twice in one object; keep one")
-            document[key] = value
-        return document
-
     try:
-        return json.loads(text, object_pairs_hook=unique)
+        return json.loads(text, object_pairs_hook=unique_keys)
+    except WordwingError as error:
+        raise WordwingError(f"{where}: {error}") from None
     except json.JSONDecodeError as error:
         raise WordwingError(
             f"{where}: not valid JSON at line {error.lineno}, column {error.colno} ({error.msg})"

@@ -19,7 +19,7 @@ def begun(folder: Path, corpora: tuple[str, ...] = ("cage",), gold_distance: flo
     settings = {
         "command": "sureal",
         "seed": 3,
-        "data": {"corpora": list(corpora), "first": "demonstrations"},
+        "data": {"corpora": list(corpora), "initial_executions": "demonstrations"},
         "reinforcement": {"gold_distance": gold_distance},
     }
     (folder / "run.json").write_text(json.dumps(settings))
@@ -116,11 +116,12 @@ def test_every_flight_ends_somehow(whole, tmp_path):
     assert found(astray, "How flights end", "out of steps, strayed").values.tolist() == [37.5, 37.5]
 
 
-def test_flights_are_compared_with_the_demonstrations_only_where_those_are_what_was_there_first(whole, tmp_path):
+@pytest.mark.parametrize("name", ["initial_executions", "first"])  # the second is that of version 0.1
+def test_flights_are_compared_with_the_demonstrations_only_where_those_are_what_was_there_first(whole, tmp_path, name):
     assert set(found(whole, "Length", "demonstrations, mean").values) == {9.0}
     standing = begun(tmp_path / "standing")
     settings = json.loads((standing / "run.json").read_text())
-    settings["data"]["first"] = "standing"
+    settings["data"] = {"corpora": ["cage"], name: "standing"}
     (standing / "run.json").write_text(json.dumps(settings))
     taught(standing)
     flown(standing)

@@ -204,6 +204,8 @@ class Flights:
         class NotFlown:
             def __init__(self, *_: object) -> None:
                 outer.begun += 1
+                if "not booted" in tries[outer.begun - 1]:
+                    raise TrialError("not within 60 s: the drone is seen")
                 self.bridge = SimpleNamespace(version="1.2.3", recording=Recording([TruePoint(0, 0.5, 1, 0, 0, 0)]))
                 self.marked = 1.0 if "judged" in tries[outer.begun - 1] else None
 
@@ -259,6 +261,20 @@ def test_a_flight_is_tried_again_only_before_it_is_judged(tmp_path: Path, monkey
     rows = run_all(AcceptConfig("px4", tmp_path), tmp_path / "2.jsonl", (), lambda _text: None, again=False)
     assert flights.begun == 1
     assert [(row.row, row.holds, row.x) for row in rows] == [("a", False, 0.5), ("b", False, 0.5)]
+
+
+def test_a_simulation_that_does_not_boot_is_tried_again_and_in_the_end_a_row_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flights = Flights(monkeypatch, "not booted", "")
+    rows = run_all(AcceptConfig("px4", tmp_path), tmp_path / "1.jsonl", (), lambda _text: None, again=False)
+    assert flights.begun == 2
+    assert [row.seen for row in rows] == ["well (try 2)", "ill (try 2)"]
+    Flights(monkeypatch, "not booted", "fails", "not booted")
+    rows = run_all(AcceptConfig("px4", tmp_path), tmp_path / "2.jsonl", (), lambda _text: None, again=False)
+    found = [(row.row, row.holds, row.seen, row.x, row.version) for row in rows]
+    assert found == [(row, False, "not within 60 s: the drone is seen (try 3)", None, "") for row in "ab"]
+    assert summarise([*rows, Result("c", "so", True, version="1.2.3")])[0]["seen"].startswith("1.2.3; wordwing ")
 
 
 def test_results_that_are_not_ours_get_one_sentence(tmp_path: Path) -> None:

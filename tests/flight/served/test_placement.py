@@ -79,6 +79,11 @@ def test_lines_are_obeyed_as_they_come_and_their_end_ends_nothing():
         os.write(ears, b"9 9\n")
         hands.poll()
         assert "outside the arena" in said.pop()
+        os.write(ears, b"1 1\n-1 -")
+        hands.poll()
+        os.write(ears, b"1\n0 1\n")
+        hands.poll()
+        assert said == [f"the drone stands at ({place}), its nose at 0°" for place in ("1, 1", "-1, -1", "0, 1")]
         os.close(ears)
         assert not any(hands.poll() for _ in range(3))
 

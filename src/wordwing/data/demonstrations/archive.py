@@ -167,13 +167,9 @@ class Demonstrations:
             indices: Which.
             most: Room for so many poses, and longer flights are cut off; by default the longest of them.
         """
-        chosen = np.asarray(indices, np.int64)
-        lengths = self.decisions[chosen].astype(np.int64) + 1
-        room = int(lengths.max(initial=1)) if most is None else most
-        lengths = np.minimum(lengths, room)
-        rows = self.rows[self.offsets[chosen, None] + np.minimum(np.arange(room), lengths[:, None] - 1)]  # [M, L, 8]
-        poses, setpoints = (torch.from_numpy(np.ascontiguousarray(part)) for part in (rows[..., :6], rows[..., 6:]))
-        return PackedExecutions(poses, torch.from_numpy(lengths), setpoints, torch.from_numpy(self.stopped[chosen]))
+        taken = self.take(indices)
+        rows, ends, stopped = map(torch.from_numpy, (taken.rows, taken.decisions, taken.stopped))
+        return PackedExecutions.from_rows(rows, ends.long() + 1, stopped, most)
 
     def take(self, indices: Sequence[int] | NDArray[Any]) -> Self:
         """Flights `indices` in this order, without images."""

@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from pydantic import AliasPath, BaseModel, Field
+from pydantic import AliasChoices, AliasPath, BaseModel, Field
 
 from wordwing.errors import WordwingError
 from wordwing.evaluation.report.charts import plain_style, shade
@@ -129,7 +129,9 @@ class TrainedWith(BaseModel):
     """What the curves need of run.json."""
 
     corpora: Annotated[list[str], Field(validation_alias=AliasPath("data", "corpora"))]
-    first: Annotated[str, Field(validation_alias=AliasPath("data", "first"))]
+    initial_executions: Annotated[
+        str, Field(validation_alias=AliasChoices(AliasPath("data", "initial_executions"), AliasPath("data", "first")))
+    ]
     gold_distance: Annotated[float | None, Field(validation_alias=AliasPath("reinforcement", "gold_distance"))]
     seed: int
     command: str = "sureal"
@@ -254,7 +256,7 @@ def lengths(run: TrainingRun) -> list[Curve]:
     """Lengths of flights, beside those of the demonstrations."""
     curves = run.b.curves(("flights", "charts/episodic_length", FLOWN))
     demonstrated, share = (run.a.series(f"executions/{name}")[1] for name in ("length", "demonstrations_left"))
-    if curves and len(share) and share[0] == 1 and run.settings.first == "demonstrations":
+    if curves and len(share) and share[0] == 1 and run.settings.initial_executions == "demonstrations":
         ends = np.array([0.0, curves[0].minutes[-1]])
         curves.append(Curve("demonstrations, mean", ends, np.full(2, demonstrated[0]), GREY, ":"))
     return curves

@@ -23,6 +23,7 @@ from wordwing.flight.guardian.protocol import (
     Order,
     Outbox,
     Phase,
+    PhaseReason,
     PilotDisconnected,
     SetParameters,
     TakeOff,
@@ -105,6 +106,7 @@ class Guardian:
         self.dry = dry
         self.phase = Phase.CONNECTING
         self.why = "waiting for an autopilot"
+        self.reason: PhaseReason | None = None
         self.codec = codec or Codec()
         self.estimate = StateEstimate(arena)
         self._may_set_parameters = may_set_parameters
@@ -189,7 +191,7 @@ class Guardian:
                 self._order_take_off(now)
             case Land():
                 note("order", "land", now)
-                self._land("the pilot ordered it", now)
+                self._land("the pilot ordered it", now, "ordered")
             case SetParameters():
                 note("order", "set parameters", now)
                 self._order_parameters(now)
@@ -256,6 +258,7 @@ class Guardian:
             setpoint=self._setpoints.setpoint,
             decision_time=self._setpoints.decision_time,
             parameters=tuple(self._preflight.parameters.findings()) if self._preflight else (),
+            reason=self.reason,
         )
 
     def finished(self, now: float) -> bool:
@@ -269,10 +272,11 @@ class Guardian:
             return True
         return self.phase in FINAL or (self.phase in GROUND and self._pilot.disconnected)
 
-    def _enter(self, phase: Phase, why: str, now: float) -> None:
+    def _enter(self, phase: Phase, why: str, now: float, reason: PhaseReason | None = None) -> None:
         if phase is not self.phase:
-            self._out.note("phase", f"{phase.value}: {why}", now, phase=phase.value, before=self.phase.value)
-        self.phase, self.why = phase, why
+            values = {"phase": phase.value, "before": self.phase.value, **({"reason": reason} if reason else {})}
+            self._out.note("phase", f"{phase.value}: {why}", now, **values)
+        self.phase, self.why, self.reason = phase, why, reason
 
     def _release(self, why: str, now: float) -> None:
         """Leave the drone to somebody else."""
@@ -282,15 +286,15 @@ class Guardian:
         else:
             self._enter(Phase.RELEASED, why, now)
 
-    def _land(self, why: str, now: float) -> None:
+    def _land(self, why: str, now: float, reason: PhaseReason | None = None) -> None:
         if self.phase not in AIRBORNE or self._factory is None:
             return
         before, streamed = self._allowed(), self._setpoints.begun
         self._landing = LandingSequence(
-            self._vehicle, self._factory, self.timeouts, why, before, streamed, self._arming_at, now
+            self._vehicle, self._factory, self.timeouts, why, reason, before, streamed, self._arming_at, now
         )
         self._takeoff = None
-        self._enter(Phase.LANDING, why, now)
+        self._enter(Phase.LANDING, why, now, reason)
 
     def _send_heartbeat(self, now: float) -> None:
         """Our heartbeat. It says that someone is in charge, so a dead pilot must not have one in the air.
@@ -334,7 +338,7 @@ class Guardian:
         if self._landing is not None:
             if self._landing.note_heartbeat(now):
                 flew = "disarmed; it came down because" if self._was_armed else "never armed:"
-                self._enter(Phase.LANDED, f"{flew} {self._landing.why}", now)
+                self._enter(Phase.LANDED, f"{flew} {self._landing.why}", now, self._landing.reason)
             elif vehicle.armed and foreign:
                 self._release(strange, now)
             elif self.phase is Phase.LOST:
@@ -355,14 +359,17 @@ class Guardian:
                 self._landing.note_lost(now)
             self._enter(Phase.LOST, f"the autopilot has been silent for {silence:.1f} s", now)
         elif self.phase in AIRBORNE:
+            flawed = self._watchdogs.must_land(
+                self._vehicle, self.estimate.history, motion, self._took_off_at, now
+            ) or self.estimate.mocap.must_land(self._took_off_at, now)
             why = (
-                self._watchdogs.must_land(self._vehicle, self.estimate.history, motion, self._took_off_at, now)
-                or self.estimate.mocap.must_land(self._took_off_at, now)
+                flawed
                 or self._pilot.absent(now, at_once=self.phase is Phase.TAKING_OFF)
                 or (None if self.phase is Phase.TAKING_OFF else self._pilot.idle(now))
             )
             if why is not None:
-                self._land(why, now)
+                old = self._watchdogs.old_pose(self.estimate.history, now)
+                self._land(why, now, "no decision" if flawed is None else "old pose" if old else None)
 
     def _prepare(self, motion: Motion | None, now: float) -> None:
         if self._preflight is not None:
@@ -371,7 +378,8 @@ class Guardian:
                 self._out.send(message, now)
         self._unready = self._reasons(motion, now)
         if self._unready:
-            self._enter(Phase.CONNECTING, self._unready[0], now)
+            old = motion is not None and self._watchdogs.old_pose(self.estimate.history, now)
+            self._enter(Phase.CONNECTING, self._unready[0], now, "old pose" if old else None)
         else:
             self._enter(Phase.READY, "nothing speaks against arming", now)
 

@@ -2,21 +2,15 @@
 
 import math
 from bisect import bisect_left
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from wordwing.flight.mavlink.clock import ClockSync
 from wordwing.flight.mavlink.geometry import Vector
 from wordwing.flight.mavlink.parse_message import Attitude, Position
 
 MEMORY = 2.0
 """How far back poses are remembered, seconds."""
-
-WINDOW = 30.0
-"""How long the smallest delay is remembered, seconds: clocks drift by less than a millisecond meanwhile."""
-
-LONGEST_ROUND_TRIP = 0.1
-"""Seconds; a reply that took longer says little."""
 
 RESTART = 1.0
 """A boot time that goes back by more is a restart, not a packet that was overtaken; seconds."""
@@ -33,46 +27,6 @@ JUMP, MOST_SPEED = 0.3, 3.0
 
 JUMP_TURN, MOST_YAW_RATE = 0.5, 6.0
 """Nor turn by more than so many radians of yaw beyond what so many rad/s allow."""
-
-
-class ClockSync:
-    """The autopilot's boot time on our clock.
-
-    Each message says when it was made, by the autopilot's clock; it arrives later by an unknown delay. The quickest
-    message in a while gives the offset between the clocks, and one that has queued up shows as old. That takes a delay
-    that all messages have for none at all. Where the autopilot answers TIMESYNC, half the round trip is the
-    delay, and the quickest answer in a while gives the offset instead.
-    """
-
-    def __init__(self, window: float = WINDOW) -> None:
-        self._window = window
-        self._least: deque[tuple[float, float, float]] = deque()  # (arrival, offset, offset), both increasing
-        self._quickest: deque[tuple[float, float, float]] = deque()  # (arrival, round trip, offset)
-
-    def add_reply(self, asked: float, boot: float, now: float) -> None:
-        """A TIMESYNC reply given at `boot` to what we asked at `asked` has arrived."""
-        round_trip = now - asked
-        if 0 <= round_trip <= LONGEST_ROUND_TRIP:  # else somebody else's question, or a clock that means nothing
-            self._keep_least(self._quickest, (now, round_trip, (asked + now) / 2 - boot))
-
-    def _keep_least(self, kept: deque[tuple[float, float, float]], entry: tuple[float, float, float]) -> None:
-        """Add an entry to those of the window that nothing later has undercut; so the first is always the least."""
-        while kept and kept[-1][1] >= entry[1]:
-            kept.pop()
-        kept.append(entry)
-        while kept[0][0] < entry[0] - self._window:
-            kept.popleft()
-
-    def add(self, boot: float, now: float) -> None:
-        """A message made at `boot` has arrived."""
-        offset = now - boot
-        self._keep_least(self._least, (now, offset, offset))
-
-    @property
-    def offset(self) -> float:
-        """What to add to a boot time, seconds; NaN before any message."""
-        # The lesser one: a pose cannot have been measured after it came.
-        return min((kept[0][2] for kept in (self._quickest, self._least) if kept), default=math.nan)
 
 
 class TimeSeries:

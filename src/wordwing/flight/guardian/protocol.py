@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
-from typing import Any
+from typing import Any, Literal
 
 from wordwing.errors import WordwingError, shown
 from wordwing.flight.mavlink.messages import Codec, Message
@@ -124,6 +124,10 @@ AIRBORNE = (Phase.TAKING_OFF, Phase.HOLDING, Phase.FLYING)
 """While limits can still bring the drone down."""
 
 
+PhaseReason = Literal["ordered", "no decision", "old pose"]
+"""Why a phase has begun, where a program acts on it: no program reads the sentence beside it."""
+
+
 @dataclass(frozen=True)
 class GuardianEvent:
     """Something that a log should hold."""
@@ -178,6 +182,8 @@ class GuardianState:
     decision_time: float | None
     """`made_at` of the decision that it came from; None for a hover."""
     parameters: tuple[ParameterFinding, ...]
+    reason: PhaseReason | None = None
+    """Of `why`, for programs."""
 
     def to_json(self) -> dict[str, object]:
         """One JSON object."""

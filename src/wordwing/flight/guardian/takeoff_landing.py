@@ -7,6 +7,7 @@ setpoints for more than a second, OFFBOARD, arm, climb by setpoints; if they sto
 import math
 from collections.abc import Callable, Sequence
 
+from wordwing.flight.guardian.protocol import PhaseReason
 from wordwing.flight.guardian.safety import FlightLimits, Motion, Timeouts
 from wordwing.flight.mavlink.messages import ARM, SET_MODE, TAKE_OFF, Message, MessageFactory
 from wordwing.flight.mavlink.parse_message import RESULTS, CommandAck
@@ -185,7 +186,8 @@ class LandingSequence:
         vehicle: The drone.
         factory: Makes messages for it.
         timeouts: How long things may take.
-        why: The reason for it.
+        why: The reason for it, in words.
+        reason: The same for programs.
         before: Modes in which it may be until the land mode shows.
         streamed: Whether setpoints have been sent; then zero ones go on until the land mode shows.
         armed_at: When it was last asked to arm; minus infinity for never.
@@ -198,12 +200,13 @@ class LandingSequence:
         factory: MessageFactory,
         timeouts: Timeouts,
         why: str,
+        reason: PhaseReason | None,
         before: Sequence[int],
         streamed: bool,
         armed_at: float,
         now: float,
     ) -> None:
-        self.why = why
+        self.why, self.reason = why, reason
         self._vehicle, self._factory, self._timeouts = vehicle, factory, timeouts
         self._land = factory.stack.land_mode
         self._before, self._streamed, self._asked_to_arm_at, self._since = tuple(before), streamed, armed_at, now

@@ -51,9 +51,9 @@ class Watchdogs:
         self, vehicle: VehicleStatus, history: PoseHistory, motion: Motion | None, armed_at: float, now: float
     ) -> str | None:
         """Why the drone must come down now, or None."""
-        limits, fence, age = self.limits, self.fence, history.age(now)
-        if motion is None or age > self.timeouts.pose + TINY:
-            return f"the newest pose is {age:.2f} s old"
+        limits, fence = self.limits, self.fence
+        if motion is None or self.old_pose(history, now):
+            return f"the newest pose is {history.age(now):.2f} s old"
         battery = math.nan if vehicle.battery is None else vehicle.battery
         tilt, gap = _tilt(motion), fence.half - motion.reach
         return first_failed(
@@ -66,6 +66,10 @@ class Watchdogs:
             (now - armed_at > limits.flight_time, f"it has been flying for {limits.flight_time:g} s"),
         )
 
+    def old_pose(self, history: PoseHistory, now: float) -> bool:
+        """Whether it has been too long since the newest pose."""
+        return history.age(now) > self.timeouts.pose + TINY
+
     def _badly_placed(self, history: PoseHistory, motion: Motion | None, now: float) -> list[str]:
         age, limits, newest = history.age(now), self.limits, history.newest()
         if motion is None or newest is None or math.isinf(age):
@@ -74,7 +78,7 @@ class Watchdogs:
         (x, y, height), tilt = motion.pose.position, _tilt(motion)
         speed = max(math.hypot(*motion.velocity), math.hypot(*newest.velocity))
         return failed(
-            (age > self.timeouts.pose + TINY, f"the newest pose is {age:.2f} s old"),
+            (self.old_pose(history, now), f"the newest pose is {age:.2f} s old"),
             (now - history.jumped_at < CALM, f"{history.jump}"),
             (
                 motion.reach > inside,

@@ -1,7 +1,18 @@
-"""One clock for everything that waits: the system's, or one that a test or a lock-step flight moves by hand."""
+"""One clock for everything that waits: the system's, or one that a test or a lock-step flight moves by hand.
 
+`ClockSync` brings the times of another clock, such as the autopilot's, to it.
+"""
+
+import math
 import time
+from collections import deque
 from typing import Protocol
+
+WINDOW = 30.0
+"""How long the smallest delay is remembered, seconds: clocks drift by less than a millisecond meanwhile."""
+
+LONGEST_ROUND_TRIP = 0.1
+"""Seconds; a reply that took longer says little."""
 
 _AWAKE_OR_NOT: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
@@ -52,3 +63,43 @@ class ManualClock:
         """Move time on at once."""
         if seconds > 0:
             self._now += seconds
+
+
+class ClockSync:
+    """The autopilot's boot time on our clock.
+
+    Each message says when it was made, by the autopilot's clock; it arrives later by an unknown delay. The quickest
+    message in a while gives the offset between the clocks, and one that has queued up shows as old. That takes a delay
+    that all messages have for none at all. Where the autopilot answers TIMESYNC, half the round trip is the
+    delay, and the quickest answer in a while gives the offset instead.
+    """
+
+    def __init__(self, window: float = WINDOW) -> None:
+        self._window = window
+        self._least: deque[tuple[float, float, float]] = deque()  # (arrival, offset, offset), both increasing
+        self._quickest: deque[tuple[float, float, float]] = deque()  # (arrival, round trip, offset)
+
+    def add_reply(self, asked: float, boot: float, now: float) -> None:
+        """A TIMESYNC reply given at `boot` to what we asked at `asked` has arrived."""
+        round_trip = now - asked
+        if 0 <= round_trip <= LONGEST_ROUND_TRIP:  # else somebody else's question, or a clock that means nothing
+            self._keep_least(self._quickest, (now, round_trip, (asked + now) / 2 - boot))
+
+    def _keep_least(self, kept: deque[tuple[float, float, float]], entry: tuple[float, float, float]) -> None:
+        """Add an entry to those of the window that nothing later has undercut; so the first is always the least."""
+        while kept and kept[-1][1] >= entry[1]:
+            kept.pop()
+        kept.append(entry)
+        while kept[0][0] < entry[0] - self._window:
+            kept.popleft()
+
+    def add(self, boot: float, now: float) -> None:
+        """A message made at `boot` has arrived."""
+        offset = now - boot
+        self._keep_least(self._least, (now, offset, offset))
+
+    @property
+    def offset(self) -> float:
+        """What to add to a boot time, seconds; NaN before any message."""
+        # The lesser one: a pose cannot have been measured after it came.
+        return min((kept[0][2] for kept in (self._quickest, self._least) if kept), default=math.nan)

@@ -21,8 +21,7 @@ from typing import Any
 
 from wordwing.errors import WordwingError, did_you_mean
 from wordwing.files import read_text
-from wordwing.flight.guardian.pose_history import ClockSync
-from wordwing.flight.mavlink.clock import Clock
+from wordwing.flight.mavlink.clock import Clock, ClockSync
 from wordwing.flight.mavlink.link import open_link
 from wordwing.flight.mocap.relay import MocapSample, MocapSource
 
@@ -59,7 +58,10 @@ def open_source(source: str, clock: Clock, body: str | None = None) -> MocapSour
             f'"{source}" is no source; it must be motioncapture:TYPE:HOST, as in motioncapture:vicon:vicon'
         )
     if body is None:
-        raise WordwingError("--body must name the drone's rigid body in the motion-capture system")
+        raise WordwingError(
+            f'"{source}" is for wordwing flight mocap, whose --body must name the drone\'s rigid body; '
+            "it copies each pose to --guardian, where wordwing fly receives it without --mocap"
+        )
     return PackageSource(kind, host, clock, body)
 
 

@@ -11,18 +11,18 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import av
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from wordwing.errors import WordwingError
 from wordwing.flight.served.faults import FaultSchedule, FrozenCamera
 from wordwing.frames import Pose
 from wordwing.lab.camera import LabCamera
 from wordwing.lab.vehicle import LabConfig
+from wordwing.web.sockets import bind_socket
 from wordwing.world.layout import Layout
 
 RATE = 10.0
@@ -97,35 +97,6 @@ class ServedCamera:
         camera = LabCamera(self._layout, np.random.default_rng(self._seed), self._config.camera)
         camera.begin(np.random.default_rng([self._seed, 2]))
         return camera
-
-
-def bind_socket(host: str, port: int, protocol: Literal["UDP", "TCP"], option: str) -> socket.socket:
-    """A socket that never blocks, bound to a port of this machine; 0 takes a free one.
-
-    Args:
-        host: The address to listen on.
-        port: The port.
-        protocol: Of the socket.
-        option: By which the user chooses another port, if this one cannot be used.
-    """
-    made = None
-    try:
-        wanted = socket.SOCK_DGRAM if protocol == "UDP" else socket.SOCK_STREAM
-        family, kind, number, _name, address = socket.getaddrinfo(host, port, type=wanted)[0]
-        made = socket.socket(family, kind, number)
-        if protocol == "TCP":
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind(address)
-        made.setblocking(False)
-    except socket.gaierror:
-        raise WordwingError(f'--host is "{host}", which is no address of this machine') from None
-    except OSError as error:
-        if made is not None:
-            made.close()
-        why = (error.strerror or "unknown").lower()
-        sentence = f"{protocol} port {port} of {host} cannot be used ({why}); choose another {option}"
-        raise WordwingError(sentence) from None
-    return made
 
 
 class _Client:

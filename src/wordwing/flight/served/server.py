@@ -1,6 +1,7 @@
 """The served lab in real time: MAVLink on a UDP port, its camera on a TCP port."""
 
 import math
+import os
 import select
 import selectors
 import sys
@@ -13,8 +14,9 @@ from typing import TextIO
 from wordwing.errors import WordwingError
 from wordwing.flight.options import MOCAP
 from wordwing.flight.served.autopilot import TICK
-from wordwing.flight.served.camera import VideoServer, bind_socket, stream_camera
+from wordwing.flight.served.camera import VideoServer, stream_camera
 from wordwing.flight.served.vehicle import ServedLab
+from wordwing.web.sockets import bind_socket
 
 MOCAP_PORT = int(MOCAP.rpartition(":")[2])
 """Where a guardian listens to motion capture by default."""
@@ -149,15 +151,17 @@ class PlacementReader:
             say: Prints what was done.
         """
         self._lab, self._lines, self._say = lab, lines, say
-        self._ended = False
+        self._rest, self._ended = b"", False
 
     def poll(self) -> bool:
-        """Move the drone if a line has come, without waiting for one. Always False: the lab goes on."""
+        """Move the drone if lines have come, without waiting for any. Always False: the lab goes on."""
         if not self._ended and select.select([self._lines], [], [], 0)[0]:
-            line = self._lines.readline()
-            self._ended = not line
-            if line.strip():
-                self._say(self._move(line))
+            data = os.read(self._lines.fileno(), 4096)  # not `readline`: `select` does not see what that has buffered
+            self._ended = not data
+            *lines, self._rest = (self._rest + (data or b"\n")).split(b"\n")
+            for line in lines:
+                if line.strip():
+                    self._say(self._move(line.decode("utf-8", "replace")))
         return False
 
     def _move(self, line: str) -> str:

@@ -45,10 +45,10 @@ def card(
     if config.start is not None:
         command = _renamed(command, config.start, policy_folder(config.start).name)
     supervised, lab = config.supervised, config.data.lab
-    common = 0 if lab == "none" else 2 * supervised.common
-    contexts = (supervised.executions + common) * supervised.contexts.images
+    cage = 0 if lab == "none" else 2 * supervised.cage_executions
+    contexts = (supervised.executions + cage) * supervised.contexts.images
     recorded = {"all": "all of", "half": "half of", "tenth": "a tenth of", "none": "none of"}[lab]
-    stage2 = [f"{config.schedule.cloned:,} updates of cloning"] * bool(config.schedule.cloned)
+    stage2 = [f"{config.schedule.cloning_updates:,} updates of cloning"] * bool(config.schedule.cloning_updates)
     stage2 += [f"{flights:,} flights ({decisions:,} decisions)"] * bool(flights)
     lines = [
         "# A wordwing policy",

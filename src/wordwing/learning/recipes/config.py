@@ -30,6 +30,13 @@ RENAMED = {
     "reinforcement.unlike": "reinforcement.dynamics_randomization",
     "reinforcement.ppo.gae": "reinforcement.ppo.gae_lambda",
     "schedule.examine_every": "schedule.evaluate_every",
+    "data.first": "data.initial_executions",
+    "supervised.common": "supervised.cage_executions",
+    "supervised.contexts.others": "supervised.contexts.foreign_motions",
+    "supervised.contexts.forgotten": "supervised.contexts.word_dropout",
+    "schedule.cloned": "schedule.cloning_updates",
+    "schedule.updates_each": "schedule.updates_per_iteration",
+    "schedule.look_every": "schedule.first_look_every",
 }
 """Settings that version 0.1 called by other names, which are still understood."""
 
@@ -40,7 +47,7 @@ class SupervisedConfig:
 
     executions: BatchSize = 96
     """In a batch, of any corpus in `sim`; the paper has one execution of each domain."""
-    common: BatchSize = 16
+    cage_executions: BatchSize = 16
     """In a batch, of the cage in `sim`, and as many of the lab."""
     contexts: ContextConfig = field(default_factory=ContextConfig)
     losses: LossConfig = field(default_factory=LossConfig)
@@ -88,13 +95,13 @@ class ScheduleConfig:
 
     warm_up: CountOrZero = 1000
     """K_iter^B: updates of Process A before Process B begins."""
-    cloned: CountOrZero = 0
+    cloning_updates: CountOrZero = 0
     """Updates in which stage 2 is cloned from ORACLE before Process B begins; the paper has none."""
     iterations: int = 20_000
     """Of Process B; with them training ends."""
     updates: int = 10_000
     """Of Process A in all, for its learning rate's schedule; it goes on as long as B does."""
-    updates_each: CountOrZero = 1
+    updates_per_iteration: CountOrZero = 1
     """Of Process A for each iteration of B, where one process does both."""
     send_every: int = 50
     """K_iter^SL: updates of A after which B gets new parameters."""
@@ -102,7 +109,7 @@ class ScheduleConfig:
     """Training also ends after this long, and its schedules are as long."""
     evaluate_every: int = 500
     """Iterations of B after which dev instructions are flown."""
-    look_every: int = 500
+    first_look_every: int = 500
     """Updates of A after which dev goals are predicted from the first image, with the text and without."""
     log_every: int = 20
     """Updates and iterations between two lines of the log."""
@@ -155,18 +162,18 @@ def settings_of(record: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 def check_settings(config: RunConfig) -> None:
     """Raise a `WordwingError` about the first settings that do not go together."""
     contexts, stage2 = config.supervised.contexts, config.model.stage2
-    if contexts.others + contexts.look_arounds > 1:
-        raise WordwingError("--set: supervised.contexts.others and look_arounds are more than 1 together")
+    if contexts.foreign_motions + contexts.look_arounds > 1:
+        raise WordwingError("--set: supervised.contexts.foreign_motions and look_arounds are more than 1 together")
     given, corpora = len(contexts.shares), len(config.data.corpora)
     if given not in (0, corpora):
         raise WordwingError(
             f"--set: supervised.contexts.shares has {given} and data.corpora {corpora}; there must be one share for "
             "each corpus, or none at all"
         )
-    if config.data.first == "standing" and config.schedule.cloned:
+    if config.data.initial_executions == "standing" and config.schedule.cloning_updates:
         raise WordwingError(
-            "drones that stand (data.first=standing, from-standing) show nothing to clone: "
-            "schedule.cloned must be 0, and train bc needs demonstrations"
+            "drones that stand (data.initial_executions=standing, from-standing) show nothing to clone: "
+            "schedule.cloning_updates must be 0, and train bc needs demonstrations"
         )
     if stage2.first_deviation <= stage2.min_deviation:
         raise WordwingError("--set: model.stage2.first_deviation must be above model.stage2.min_deviation")

@@ -6,7 +6,7 @@ from wordwing.errors import WordwingError
 from wordwing.language.tokenizer import Vocabulary
 from wordwing.learning.recipes.config import RunConfig
 from wordwing.learning.training_data import TrainingData
-from wordwing.model.checkpoint import load_network
+from wordwing.model.checkpoint import WORDS, load_network, policy_folder
 from wordwing.model.policy import PolicyNetwork
 
 EMBEDDING = "stage1.text.words.weight"
@@ -15,7 +15,7 @@ EMBEDDING = "stage1.text.words.weight"
 
 def initial_vocabulary(config: RunConfig) -> Vocabulary | None:
     """The vocabulary of the policy that a run starts from."""
-    return None if config.start is None else load_network(config.start)[1]
+    return None if config.start is None else Vocabulary.load(policy_folder(config.start) / WORDS)
 
 
 def new_network(config: RunConfig, data: TrainingData, device: torch.device) -> PolicyNetwork:

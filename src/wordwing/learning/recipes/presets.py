@@ -48,13 +48,13 @@ def quick() -> RunConfig:
         reinforcement=ReinforcementConfig(flights=48, worlds=8, ppo=PPOConfig(updates=12, minibatch=256)),
         schedule=ScheduleConfig(
             warm_up=650,
-            cloned=100,
+            cloning_updates=100,
             iterations=28,
             updates=760,
-            updates_each=4,
+            updates_per_iteration=4,
             send_every=20,
             evaluate_every=8,
-            look_every=150,
+            first_look_every=150,
             log_every=10,
         ),
     )
@@ -72,7 +72,7 @@ def paper() -> RunConfig:
             warm_up=9_300_000 // contexts,
             iterations=400_000 // reinforcement.flights,
             updates=16_000_000 // contexts,
-            updates_each=6_700_000 // contexts * reinforcement.flights // 400_000,
+            updates_per_iteration=6_700_000 // contexts * reinforcement.flights // 400_000,
             send_every=50,
             evaluate_every=25,
             log_every=5,
@@ -83,7 +83,7 @@ def paper() -> RunConfig:
 def gpu() -> RunConfig:
     """Twenty-five minutes of one large GPU, with what was found to learn more in them (docs/experiments.md)."""
     config = paper()
-    contexts = replace(config.supervised.contexts, images=4, mirrored=0.5, forgotten=0.05)
+    contexts = replace(config.supervised.contexts, images=4, mirrored=0.5, word_dropout=0.05)
     return replace(
         config,
         data=replace(config.data, min_word_count=5, wordings=8),
@@ -91,7 +91,7 @@ def gpu() -> RunConfig:
         supervised=replace(
             config.supervised,
             executions=192,
-            common=32,
+            cage_executions=32,
             contexts=contexts,
             learning_rate=3e-3,
             final_rate=0.05,
@@ -110,7 +110,7 @@ def gpu() -> RunConfig:
             updates=50_000,
             minutes=25.0,
             evaluate_every=80,
-            look_every=1000,
+            first_look_every=1000,
             log_every=20,
         ),
     )
@@ -139,7 +139,8 @@ ABLATIONS = {
     "half-lab": ["data.lab=half"],
     "tenth-lab": ["data.lab=tenth"],
     "gold-path-end": ["reinforcement.gold_distance=2"],
-    "from-standing": ["data.first=standing", "schedule.cloned=0"],  # nothing can be cloned from a drone that never flew
+    # Nothing can be cloned from a drone that never flew.
+    "from-standing": ["data.initial_executions=standing", "schedule.cloning_updates=0"],
     "pvn": ["model.stage1.observability=false"],
 }
 """What each ablation sets; `wordwing train sureal --help` says what it means."""

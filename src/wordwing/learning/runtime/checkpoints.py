@@ -204,7 +204,7 @@ def restore_modules(modules: Mapping[str, nn.Module], tensors: Tensors) -> None:
         try:
             module.load_state_dict(found)
         except RuntimeError:
-            raise WordwingError(f"the saved state belongs to another network: its {name} does not fit") from None
+            raise WordwingError(f"the state belongs to another network: its {name} does not fit") from None
 
 
 def _parameters(optimizer: Optimizer) -> list[tuple[Tensor, dict[str, Any]]]:

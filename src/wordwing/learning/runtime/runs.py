@@ -86,7 +86,7 @@ def enough_memory() -> Iterator[None]:
             raise
         raise WordwingError(
             "there is not enough memory; a run with smaller batches needs less "
-            "(supervised.executions, supervised.common, reinforcement.flights, reinforcement.worlds)"
+            "(supervised.executions, supervised.cage_executions, reinforcement.flights, reinforcement.worlds)"
         ) from None
 
 

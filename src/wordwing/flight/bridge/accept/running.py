@@ -88,13 +88,15 @@ def run(config: AcceptConfig, scenario: Scenario) -> Iterable[Result]:
     """
     setting = scenario.setting()
     for number in range(1, TRIES + 1):  # noqa: B007
-        trouble, version, flown = None, "", []
-        with closing(Trial(config, scenario.name, setting.start, setting.layout, scenario.parameters)) as trial:
-            try:
-                flown = list(scenario.fly(trial))
-            except TrialError as error:
-                trouble = str(error)
-            version, judged, (x, y) = trial.bridge.version, trial.marked is not None, greatest_xy(trial)
+        trouble, version, judged, x, y, flown = None, "", False, None, None, []
+        try:
+            with closing(Trial(config, scenario.name, setting.start, setting.layout, scenario.parameters)) as trial:
+                try:
+                    flown = list(scenario.fly(trial))
+                finally:
+                    version, judged, (x, y) = trial.bridge.version, trial.marked is not None, greatest_xy(trial)
+        except TrialError as error:  # also of a simulation that does not boot
+            trouble = str(error)
         if trouble is None or judged:
             break
     tried = f" (try {number})" * (number > 1)
@@ -160,7 +162,9 @@ def summarise(results: Iterable[Result]) -> list[dict[str, str]]:
         name = result.row if found is None else found["kind"] or "instructions, by the shipped policy"
         groups.setdefault(name, []).append(result)
     every = [result for group in groups.values() for result in group]
-    versions, ours = (", ".join(sorted({getattr(one, name) for one in every})) for name in ("version", "wordwing"))
+    versions, ours = (
+        ", ".join(sorted({getattr(one, name) for one in every} - {""})) for name in ("version", "wordwing")
+    )
     first = {"row": "versions", "seen": f"{versions}; wordwing {ours}", "x, m": "", "y, m": "", "holds": ""}
     return [first, *(_line(name, group) for name, group in groups.items())]
 
