@@ -3,7 +3,8 @@
 Usage: python scripts/typed_sheets.py OUT [--seed N]
 
 A sheet shows a world from above, the drone at a random start, what its camera sees and a picture of each landmark.
-`worlds.jsonl` beside the folders has layouts and starts, with the SHA-256 of the sheets.
+`worlds.jsonl` beside the folders has layouts and starts, with the SHA-256 of the sheets. What language models, one for
+each profile, replied is in `scripts/typed/replies.jsonl`, verbatim; for the default seed.
 """
 
 import argparse
