@@ -5,8 +5,7 @@ flight is complete: it ends by STOP, with its last allowed decision, or by leavi
 training, as in the paper).
 
 All that flights begin with is computed for all of them at once, before the first step. A step then asks the host for
-nothing and always has the same shapes, whichever worlds begin a flight in it. So on CUDA it can be one graph: launching
-its hundreds of kernels one by one takes several times as long as running them.
+nothing and always has the same shapes, whichever worlds begin a flight in it.
 """
 
 from collections.abc import Callable
@@ -36,9 +35,6 @@ from wordwing.sim.simulator import Simulator
 
 CHECK_EVERY = 8
 """Control periods on CUDA between two checks whether all has been flown; each check waits for the device."""
-
-WARM_UP = 3
-"""Steps before the one that becomes a CUDA graph: compilers and libraries prepare themselves in them."""
 
 
 @dataclass(frozen=True)
@@ -122,24 +118,6 @@ class RolloutProgress:
         count = len(self.length) - 1
         return bool((self.begun == count) & (self.flight == count).all())
 
-    def restart(self) -> None:
-        """As before the first flight, in the same memory."""
-        self.flight.fill_(len(self.length) - 1)
-        for tensor in (self.decision, self.begun, self.length, self.map.features, self.map.view_counts, self.observed):
-            tensor.zero_()
-        for rows in self.buffer.values():
-            each(Tensor.zero_, rows)
-
-
-@dataclass(frozen=True)
-class StepGraph:
-    """A step of R flights as a CUDA graph, which reads and writes the tensors below wherever they lie."""
-
-    inputs: FlightInputs
-    progress: RolloutProgress
-    generator: torch.Generator
-    graph: torch.cuda.CUDAGraph
-
 
 class Collector:
     """Flies instructions with networks that it does not change."""
@@ -153,7 +131,6 @@ class Collector:
         compiled: bool = False,
         gold_distance: float | None = None,
         dynamics_randomization: float = 0.0,
-        graph: bool = False,
     ) -> None:
         """Prepare N worlds.
 
@@ -167,16 +144,13 @@ class Collector:
                 software; by default nothing about the demonstration enters.
             dynamics_randomization: r: in each flight the parameters by which the drone answers setpoints are
                 multiplied by factors from 1 / (1 + r) to 1 + r.
-            graph: Whether a step is one CUDA graph, on CUDA only.
         """
         self.network, self.value_network, self.examples = network, value_network, examples
         self.worlds, self.gold_distance, self.dynamics_randomization = worlds, gold_distance, dynamics_randomization
         self.device = examples.device
         self.simulator = Simulator(worlds, self.device)
         self._forward: Callable[..., tuple[PolicyState, Beliefs]] = compile_once(network) if compiled else network
-        self._room = examples.max_steps  # asks the host, which a graph must not
-        self._graphed = graph
-        self._graph: StepGraph | None = None
+        self._room = examples.max_steps  # asks the host, which a step must not
 
     @torch.no_grad()
     def collect(self, index: Tensor, generator: torch.Generator) -> RolloutBuffer:
@@ -185,49 +159,13 @@ class Collector:
         if count < self.worlds:
             raise ValueError(f"{count} flights are too few for {self.worlds} worlds")
         self.network.eval()
-        inputs = self._inputs(torch.cat([index, index[-1:]]))
-        if self._graphed:
-            progress = self._replay(inputs, generator)
-        else:
-            progress = self._progress(count)
-            periods = CHECK_EVERY if self.device.type == "cuda" else 1
-            while not progress.done:
-                for _period in range(periods):
-                    self._step(inputs, progress, generator)
-        # Copies: the next rollouts of a graph are written where these were.
-        kept = {name: each(lambda rows: rows[:count].clone(), rows) for name, rows in progress.buffer.items()}
-        return RolloutBuffer(example=index, length=progress.length[:count].clone(), **kept)
-
-    def _replay(self, inputs: FlightInputs, generator: torch.Generator) -> RolloutProgress:
-        """Fly by a CUDA graph; what it returns is overwritten by the next flights."""
-        if self._graph is None or len(self._graph.inputs.steps) != len(inputs.steps):
-            self._graph = None  # and with it, its memory
-            self._graph = self._capture(inputs)
-        step = self._graph
-        each(Tensor.copy_, step.inputs, inputs)
-        step.progress.restart()
-        step.generator.set_state(generator.get_state())
-        while not step.progress.done:
-            for _period in range(CHECK_EVERY):
-                step.graph.replay()
-        generator.set_state(step.generator.get_state())
-        return step.progress
-
-    def _capture(self, inputs: FlightInputs) -> StepGraph:
-        """Make a graph for so many flights."""
-        own = each(Tensor.clone, inputs)
-        step = StepGraph(own, self._progress(len(own.steps) - 1), torch.Generator(self.device), torch.cuda.CUDAGraph())
-        step.graph.register_generator_state(step.generator)
-        stream = torch.cuda.Stream(self.device)
-        stream.wait_stream(torch.cuda.current_stream(self.device))
-        with torch.cuda.stream(stream):
-            for _step in range(WARM_UP):
-                self._step(own, step.progress, step.generator)
-        torch.cuda.current_stream(self.device).wait_stream(stream)
-        # Other threads, such as those that send messages, may go on using the device meanwhile.
-        with torch.cuda.graph(step.graph, capture_error_mode="thread_local"):
-            self._step(own, step.progress, step.generator)
-        return step
+        inputs, progress = self._inputs(torch.cat([index, index[-1:]])), self._progress(count)
+        periods = CHECK_EVERY if self.device.type == "cuda" else 1
+        while not progress.done:
+            for _period in range(periods):
+                self._step(inputs, progress, generator)
+        kept = {name: each(lambda rows: rows[:count], rows) for name, rows in progress.buffer.items()}
+        return RolloutBuffer(example=index, length=progress.length[:count], **kept)
 
     def _inputs(self, index: Tensor) -> FlightInputs:
         """Of flights of examples `index` [R + 1]."""
