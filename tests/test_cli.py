@@ -15,6 +15,7 @@ import torch
 from PIL import Image
 
 from command_line import refused
+from small_evaluation import small_cage
 from wordwing import __version__
 from wordwing.cli import main
 from wordwing.errors import WordwingError
@@ -251,6 +252,26 @@ def test_bash_completes_commands_and_options_and_offers_nothing_else(typed, offe
 
 def test_a_shell_that_cannot_be_completed_gets_one_sentence(capsys):
     assert "wants the name of a shell: bash or zsh" in refused(capsys, "--tyro-print-completion", "fish")
+
+
+def test_a_shell_is_completed_in_this_process_too(capsys):
+    main(["--tyro-print-completion", "bash"])
+    assert "COMPREPLY" in capsys.readouterr().out
+    main(["--version"])
+    assert capsys.readouterr().out == f"wordwing {release()}\n"
+
+
+@pytest.mark.parametrize("drawn", [["paragraph", "--split", "nowhere"], ["examples", "--split", "nowhere"]])
+def test_a_split_that_is_not_there_cannot_be_drawn(capsys, tmp_path, drawn):
+    dataset = str(small_cage(tmp_path / "small", dev=1).folder)
+    assert "nowhere" in refused(capsys, "data", "show", drawn[0], dataset, *drawn[1:], "--out", str(tmp_path / "x.png"))
+
+
+def test_a_random_paragraph_can_be_drawn(tmp_path):
+    dataset = str(small_cage(tmp_path / "small", dev=1).folder)
+    main(["data", "show", "paragraph", dataset, "--split", "dev", "--out", str(tmp_path / "paragraph.png")])
+    with Image.open(tmp_path / "paragraph.png") as picture:
+        assert picture.width > 500
 
 
 def test_a_layout_can_be_drawn(tmp_path, capsys):

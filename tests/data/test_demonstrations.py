@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import torch
 
 from wordwing.commands.datasets import demonstrate
 from wordwing.data.dataset import Dataset, Source, write_dataset
-from wordwing.data.demonstrations import flying
+from wordwing.data.demonstrations import archive, flying
 from wordwing.data.demonstrations.archive import Demonstrations
 from wordwing.data.demonstrations.flying import fly_sim, summarise
 from wordwing.data.generating import Chunk, make
@@ -363,6 +364,23 @@ def test_an_archive_without_an_array_is_refused(file, tmp_path):
                 new.writestr(name, old.read(name))
     with pytest.raises(WordwingError, match="damaged"):
         Demonstrations.load(tmp_path / "new.npz")
+
+
+@pytest.mark.parametrize(("limit", "sentence"), [("MAX_TEXT", '"header" has more'), ("MAX_ARRAYS", "its arrays have")])
+def test_an_archive_that_would_take_much_memory_is_refused(file, monkeypatch, limit, sentence):
+    monkeypatch.setattr(archive, limit, 100)
+    with pytest.raises(WordwingError, match=sentence):
+        Demonstrations.load(file)
+
+
+def test_an_array_with_more_behind_it_is_refused(file):
+    with zipfile.ZipFile(file) as packed:
+        content = {name: packed.read(name) for name in packed.namelist()}
+    with zipfile.ZipFile(file, "w") as packed:
+        for name, data in content.items():
+            packed.writestr(name, data + b"more" * (name == "decisions.npy"))
+    with pytest.raises(WordwingError, match=re.escape(str(file))):
+        Demonstrations.load(file)
 
 
 def test_instructions_of_two_splits_are_not_one_file(dataset, instructions):

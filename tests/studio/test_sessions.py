@@ -5,6 +5,7 @@ from websockets.exceptions import ConnectionClosed
 
 from running_server import wait_until
 from studio_server import START, RunningStudio, poses
+from wordwing.studio import sessions
 
 
 def test_a_paused_flight_waits_and_goes_step_by_step(studio):
@@ -179,3 +180,27 @@ def test_a_page_that_says_nothing_is_let_go(policies, tmp_path):
         assert page.hear()["type"] == "error"
         with pytest.raises(ConnectionClosed):
             page.hear()
+
+
+def test_what_cannot_be_continued_or_pressed_is_answered(studio):
+    with studio.page() as page:
+        page.place()
+        page.say("pause")  # nothing flies: a button that was pressed too late
+        page.fly(**{"continue": True})
+        assert "nothing has been flown yet" in page.until("error")["message"]
+        page.say("speed", value=8)
+        page.fly()
+        page.until("state", phase="ended")
+        page.fly(policies=("small0", "other"), **{"continue": True})
+        assert "with as many drones as before" in page.until("error")["message"]
+
+
+def test_so_many_instructions_follow_one_another_and_no_more(studio, monkeypatch):
+    monkeypatch.setattr(sessions, "MAX_TEXTS", 1)
+    with studio.page() as page:
+        page.place()
+        page.say("speed", value=8)
+        page.fly()
+        page.until("state", phase="ended")
+        page.fly(**{"continue": True})
+        assert page.until("error")["message"].startswith("1 instructions are the most")
