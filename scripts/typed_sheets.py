@@ -3,8 +3,9 @@
 Usage: python scripts/typed_sheets.py OUT [--seed N]
 
 A sheet shows a world from above, the drone at a random start, what its camera sees and a picture of each landmark.
-`worlds.jsonl` beside the folders has layouts and starts, with the SHA-256 of the sheets. What language models, one for
-each profile, replied is in `scripts/typed/replies.jsonl`, verbatim; for the default seed.
+`worlds.jsonl` beside the folders has layouts and starts, with the SHA-256 of the sheets. For the default seed
+`scripts/typed/replies.jsonl` has what language models, one for each profile, replied, verbatim, and `meanings.jsonl`
+what it means, by hand: alternatives of clauses, and a path that does it.
 """
 
 import argparse
