@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 from wordwing.errors import WordwingError
 from wordwing.files import replacing
@@ -12,6 +13,11 @@ from wordwing.files import replacing
 def squared(number: int) -> tuple[int, int, str | None]:
     """A square, and who computed it with how many threads."""
     return number * number, os.getpid(), os.environ.get("OMP_NUM_THREADS")
+
+
+def doubled(tensors: Any) -> Any:
+    """Two of each."""
+    return [tensor + tensor for tensor in tensors]
 
 
 def marked(piece: tuple[str, int, float]) -> int:

@@ -5,9 +5,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from interrupting import Running
-from pool_work import killed, marked, mistaken, squared
+from pool_work import doubled, killed, marked, mistaken, squared
 from wordwing.errors import WordwingError
 from wordwing.pool import shared
 
@@ -26,6 +27,13 @@ def test_every_piece_comes_once_with_its_result(processes):
     workers = {result[1] for _piece, result in found}
     assert (workers == {os.getpid()}) == (processes <= 1)
     assert len(workers) <= max(processes, 1)
+
+
+def test_tensors_are_copied_and_nothing_is_shared():
+    pieces = [[torch.arange(6.0).view(2, 3), torch.tensor(3), torch.zeros(0, 2)], [torch.ones(1, dtype=torch.bool)]]
+    for piece, result in shared(doubled, pieces, 2, SENTENCE):
+        assert all(torch.equal(tensor + tensor, twice) for tensor, twice in zip(piece, result, strict=True))
+        assert not any(tensor.is_shared() for tensor in (*piece, *result))
 
 
 def test_one_piece_is_done_here_and_none_at_all_is_nothing():

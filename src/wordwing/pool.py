@@ -12,6 +12,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import islice
 from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import ForkingPickler
 from typing import TypeVar
 
 from wordwing.errors import WordwingError
@@ -44,6 +45,7 @@ def shared(
         return
     others = multiprocessing.active_children()
     working: dict[Future[Result], Piece] = {}
+    _copy_tensors()
     with _one_thread_each():
         # Warp and torch run threads, which a forked process would not have.
         pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _begin, (os.getpid(),))
@@ -53,7 +55,7 @@ def shared(
             while True:
                 with blocked():
                     for piece in islice(left, processes - len(working)):
-                        working[pool.submit(function, piece)] = piece
+                        working[pool.submit(_call, function, piece)] = piece
                 if not working:
                     return
                 for future in wait(working, return_when=FIRST_COMPLETED).done:
@@ -81,6 +83,22 @@ def check_parent(parent: int) -> None:
 def _begin(parent: int) -> None:
     signal.signal(signal.SIGTERM, _end)
     die_with(parent)
+
+
+def _call(function: Callable[[Piece], Result], piece: Piece) -> Result:
+    _copy_tensors()
+    return function(piece)
+
+
+def _copy_tensors() -> None:
+    """Let tensors go to other processes as copies.
+
+    torch would share their memory, by a socket and a file for each: a process that is slow to open one finds it gone,
+    and one that is broken off leaves them behind.
+    """
+    torch = sys.modules.get("torch")  # a process that has not loaded it has no tensors
+    if torch is not None:
+        ForkingPickler.register(torch.Tensor, lambda tensor: (torch.from_numpy, (tensor.numpy(),)))
 
 
 def _end(*_: object) -> None:
