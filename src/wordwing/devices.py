@@ -21,6 +21,67 @@ def compile_once(function: Callable[..., Any], mode: str | None = None) -> Calla
     return torch.compile(function, fullgraph=True, dynamic=False, mode=mode)
 
 
+class Replayed:
+    """A function that reads and writes the same tensors in each call, as a CUDA graph from the fourth call on.
+
+    Launching hundreds of small kernels one by one takes several times as long as running them. The first calls run it
+    as it is, because compilers and libraries prepare themselves in them; on the CPU all do.
+    """
+
+    PREPARING = 3
+    """Calls before the one that is captured."""
+
+    def __init__(self, function: Callable[[], None], device: torch.device, *generators: torch.Generator) -> None:
+        """Prepare to run a function whose random numbers come from torch's own generator or from `generators`."""
+        self._function, self._generators, self._calls = function, generators, 0
+        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self._graph: torch.cuda.CUDAGraph | None = None
+
+    def __call__(self) -> None:
+        """Run it; nothing waits for the device."""
+        self._calls += 1
+        if self._stream is None:
+            self._function()
+        elif self._calls <= self.PREPARING:
+            self._stream.wait_stream(torch.cuda.current_stream(self._stream.device))
+            with torch.cuda.stream(self._stream):
+                self._function()
+            torch.cuda.current_stream(self._stream.device).wait_stream(self._stream)
+        else:
+            if self._graph is None:
+                self._graph = self._captured()
+            self._graph.replay()
+
+    def _captured(self) -> torch.cuda.CUDAGraph:
+        graph = torch.cuda.CUDAGraph()
+        for generator in self._generators:
+            graph.register_generator_state(generator)
+        # Other threads, such as those that send messages, may go on using the device meanwhile.
+        with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
+            self._function()
+        return graph
+
+
+class Aside:
+    """Runs kernels beside those that follow, on a CUDA stream of their own, until they are waited for."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+
+    def run(self, function: Callable[[], Any]) -> Any:
+        """Call a function; what it works with must be kept until `wait`."""
+        if self._stream is None:
+            return function()
+        self._stream.wait_stream(torch.cuda.current_stream(self._stream.device))
+        with torch.cuda.stream(self._stream):
+            return function()
+
+    def wait(self) -> None:
+        """What follows begins after what has been run."""
+        if self._stream is not None:
+            torch.cuda.current_stream(self._stream.device).wait_stream(self._stream)
+
+
 def find_device(name: torch.device | str = "") -> torch.device:
     """A device that wordwing can run on, with its number; by default CUDA where there is one."""
     try:

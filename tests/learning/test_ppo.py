@@ -249,7 +249,7 @@ def watched(monkeypatch) -> list[tuple[Minibatch, dict[str, Tensor]]]:
 
     def watching(stage2, value_network, decisions, *others):
         loss, statistics = ppo_loss(stage2, value_network, decisions, *others)
-        seen.append((decisions, dict(statistics)))
+        seen.append((each(Tensor.clone, decisions), dict(statistics)))  # the next update's are written there
         return loss, statistics
 
     monkeypatch.setattr(learning, "ppo_loss", watching)

@@ -16,7 +16,7 @@ from wordwing.learning.algorithm1 import Supervised
 from wordwing.learning.contexts import ContextConfig, ContextSource, FlightCamera
 from wordwing.learning.losses import GoldConfig, LossConfig, Weights, gold_visitation, losses, run_stage1
 from wordwing.learning.recipes.config import SupervisedConfig
-from wordwing.learning.runtime.updates import adam, generator_of, optimizer_step
+from wordwing.learning.runtime.updates import adam, generator_of, optimizer_step, set_rate
 from wordwing.model.discriminator import DiscriminatorConfig, wasserstein
 from wordwing.model.policy import PolicyNetwork
 
@@ -117,7 +117,7 @@ def test_the_discriminator_sees_cage_demonstrations_of_both_domains_even_when_ro
         encoder.register_forward_pre_hook(
             lambda _m, inputs, domain=domain: images.setdefault(domain, inputs[0].clone())
         )
-    learner._update_discriminator(learner._discriminator_camera, generator_of(learner.device, 0, "test", 0), 1.0)
+    learner._update_discriminator(learner._discriminator_camera)
 
     assert sum(len(features) for features in shown) == 80
     assert len(images["sim"]) == len(images["lab"]) == 40
@@ -158,7 +158,8 @@ def test_the_discriminator_raises_the_distance_that_the_model_lowers(run):
             )
 
     first = distance()
-    learner._update_discriminator(learner._discriminator_camera, generator_of(learner.device, 1, "test", 0), 1.0)
+    learner._generator.manual_seed(generator.initial_seed())
+    learner._update_discriminator(learner._discriminator_camera)
     taught = distance()
     assert taught > first + 0.1
     learner._discriminator_camera = None  # from here on only the model learns
@@ -271,7 +272,8 @@ def test_a_step_is_that_of_plain_adam_with_shortened_gradients():
     reference = torch.optim.Adam([theirs], 0.1, weight_decay=0.01)
     for number in range(5):
         target = torch.tensor([1.0, float(number), -2.0])
-        norm, lost = optimizer_step(optimizer, (10 * (mine - target) ** 2).sum(), rate=0.05, max_norm=7.0)
+        set_rate(optimizer, 0.05)
+        norm, lost = optimizer_step(optimizer, (10 * (mine - target) ** 2).sum(), max_norm=7.0)
         reference.param_groups[0]["lr"] = 0.05
         gradient = 20 * (theirs.detach() - target)
         assert float(norm) == pytest.approx(float(gradient.norm()), rel=1e-5)

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wordwing.devices import compile_once, precision
+from wordwing.devices import Replayed, compile_once, precision
 from wordwing.execution.packing import PackedExecutions
 from wordwing.learning.cloning import Cloning
 from wordwing.learning.contexts import ContextSource, FlightCamera
@@ -26,7 +26,7 @@ from wordwing.learning.recipes.config import RunConfig, SupervisedConfig
 from wordwing.learning.recipes.initial import new_network
 from wordwing.learning.runtime.checkpoints import Tensors, squeeze, unsqueeze
 from wordwing.learning.runtime.messages import Parameters, Rollouts
-from wordwing.learning.runtime.updates import adam, generator_of, optimizer_step
+from wordwing.learning.runtime.updates import adam, optimizer_step, seed_of, set_rate
 from wordwing.learning.runtime.worker import RunContext, Worker
 from wordwing.learning.training_data import ExampleSet, TrainingData
 from wordwing.model.discriminator import Discriminator, wasserstein
@@ -99,12 +99,17 @@ class Supervised:
         self.optimizer = adam(learned, config.learning_rate, config.weight_decay)
         self.discriminator_optimizer = adam(list(self.discriminator.parameters()), config.discriminator_rate)
         self.optimizers = {"model": self.optimizer, "discriminator": self.discriminator_optimizer}
-        # As a CUDA graph: several hundred kernels would take longer to launch than to run. What it returns is
-        # overwritten by the next update.
         loss = partial(supervised_loss, network, self.heads, self.discriminator, config=config.losses)
-        self._loss: Callable[..., tuple[Tensor, dict[str, Tensor]]] = (
-            compile_once(loss, "reduce-overhead") if compiled else loss
-        )
+        self._loss: Callable[..., tuple[Tensor, dict[str, Tensor]]] = compile_once(loss) if compiled else loss
+        self._encode = compile_once(self._cage_features) if compiled else self._cage_features
+        self._generator = torch.Generator(self.device)
+        self._metrics: dict[str, Tensor] = {}
+        self._learning = {
+            source: Replayed(partial(self._learn, source), self.device, self._generator)
+            for source in (self.source, self._late)
+            if source is not None
+        }
+        """An update from each source."""
         self._discriminator_camera: FlightCamera | None = None
         if lab is not None and config.losses.wasserstein:
             images = config.discriminator_updates * config.discriminator_images
@@ -122,50 +127,48 @@ class Supervised:
             progress: Share of the training that is done, for the learning rate's schedule.
 
         Returns:
-            Metrics to log, on the device.
+            Metrics to log, on the device; the next update overwrites them.
         """
         config = self.config
-        generator = generator_of(self.device, self.seed, "supervised", self.updates)
-        torch.manual_seed(generator.initial_seed())  # dropout and the gradient penalty take no generator
         factor = config.final_rate + (1 - config.final_rate) * (1 + math.cos(math.pi * min(progress, 1.0))) / 2
+        rate = config.learning_rate * factor
+        set_rate(self.optimizer, rate)
+        set_rate(self.discriminator_optimizer, config.discriminator_rate * factor)
+        seed = seed_of(self.seed, "supervised", self.updates)
+        self._generator.manual_seed(seed)
+        torch.manual_seed(seed)  # dropout and the gradient penalty take no generator
         self.network.train()
-        metrics: dict[str, Tensor] = {}
+        self._learning[self._late if self._late is not None and progress >= LATE else self.source]()
+        self.updates += 1
+        self._update_average()
+        return self._metrics | {"supervised/learning_rate": torch.full((), rate, device=self.device)}
+
+    def _learn(self, source: ContextSource) -> None:
+        """Lines 3 to 10."""
         if self._discriminator_camera is not None:
-            metrics = self._update_discriminator(self._discriminator_camera, generator, factor)  # lines 3–7
+            self._update_discriminator(self._discriminator_camera)  # lines 3–7
         # Line 8: Ξ^R ~ D^R and Ξ^S ~ D^S
-        source = self._late if self._late is not None and progress >= LATE else self.source
-        batch = source.draw(generator)
+        batch = source.draw(self._generator)
         # Lines 9–10: θ^S, θ^R ← ADAM(∇ L_SL(Ξ^R, Ξ^S))
         with precision(self.device):
             kernels = self.network.stage1.encode_text(batch.examples.tokens)
             loss, losses = self._loss(contexts=batch, kernels=kernels)
-        rate = config.learning_rate * factor
-        norm, skipped = optimizer_step(self.optimizer, loss, rate, config.max_gradient_norm)
-        self.updates += 1
-        self._update_average()
-        return {
-            **metrics,
-            **losses,
-            "supervised/gradient_norm": norm,
-            "supervised/skipped_updates": skipped,
-            "supervised/learning_rate": norm.new_full((), rate),
-        }
+        norm, skipped = optimizer_step(self.optimizer, loss, self.config.max_gradient_norm)
+        self._metrics |= losses | {"supervised/gradient_norm": norm, "supervised/skipped_updates": skipped}
 
-    def _update_discriminator(
-        self, camera: FlightCamera, generator: torch.Generator, factor: float
-    ) -> dict[str, Tensor]:
-        """Lines 3 to 7: K_discr updates of the discriminator; returns its last loss.
+    def _update_discriminator(self, camera: FlightCamera) -> None:
+        """Lines 3 to 7: K_discr updates of the discriminator.
 
         Images are of cage demonstrations only, or it would learn to tell content apart. The vision encoders do not
         change between these updates, so one pass over the images of all of them does.
         """
-        stage1, discriminator, config = self.network.stage1, self.discriminator, self.config
+        discriminator, config = self.discriminator, self.config
         assert self.lab is not None
         with torch.no_grad(), precision(self.device):
             # Lines 4–5: Ξ^R ~ D^R and Ξ^S ~ D^S
-            sim = self.source.cage_images(camera, generator)
-            lab = self.lab.image(*self.lab.sample_poses(len(sim), generator))[:, 0]
-            features = [stage1.encode_images(sim, "sim").float(), stage1.encode_images(lab, "lab").float()]
+            sim = self.source.cage_images(camera, self._generator)
+            lab = self.lab.image(*self.lab.sample_poses(len(sim), self._generator))[:, 0]
+            features = self._encode(sim, lab)
         loss = torch.zeros((), device=self.device)
         parts = (part.split(config.discriminator_images) for part in features)
         for sim_features, lab_features in zip(*parts, strict=True):
@@ -173,9 +176,14 @@ class Supervised:
             loss = -wasserstein(discriminator, sim_features, lab_features)
             if config.discriminator.gradient_penalty:
                 loss = loss + config.discriminator.gradient_penalty * discriminator.penalty(sim_features, lab_features)
-            optimizer_step(self.discriminator_optimizer, loss, config.discriminator_rate * factor)
+            optimizer_step(self.discriminator_optimizer, loss)
             discriminator.clamp_weights()
-        return {"supervised/discriminator_loss": loss.detach()}
+        self._metrics["supervised/discriminator_loss"] = loss.detach()
+
+    def _cage_features(self, sim: Tensor, lab: Tensor) -> tuple[Tensor, Tensor]:
+        """F^C of images of both domains."""
+        stage1 = self.network.stage1
+        return stage1.encode_images(sim, "sim").float(), stage1.encode_images(lab, "lab").float()
 
     @torch.no_grad()
     def _update_average(self) -> None:

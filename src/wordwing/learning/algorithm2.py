@@ -8,13 +8,13 @@ stages.
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from wordwing.devices import compile_once
+from wordwing.devices import Replayed, compile_once
 from wordwing.errors import WordwingError
 from wordwing.learning.evaluator import Evaluator
 from wordwing.learning.ppo import (
@@ -38,6 +38,7 @@ from wordwing.learning.runtime.updates import adam, generator_of, optimizer_step
 from wordwing.learning.runtime.worker import RunContext, Worker
 from wordwing.learning.training_data import ExampleSet, TrainingData
 from wordwing.model.checkpoint import save_network
+from wordwing.model.layers import each
 from wordwing.model.policy import PolicyNetwork
 from wordwing.model.stage2 import Stage2, ValueNetwork
 from wordwing.policies.learned import LearnedPolicy
@@ -46,17 +47,29 @@ STRAY_PENALTY = 1.0
 """Cost of ending far from the demonstrated path, where that ends flights; as in the authors' software."""
 
 
+@dataclass(frozen=True)
+class PPOUpdate:
+    """A gradient update, and the memory that it works in."""
+
+    minibatch: Minibatch
+    entropy_weight: Tensor
+    """[]."""
+    newest: dict[str, Tensor] = field(default_factory=dict)
+    """Metrics of the update that was made last, [] each."""
+    sums: dict[str, Tensor] = field(default_factory=dict)
+    """Their sums over all updates that were not skipped, and `made`, how many these are."""
+
+
 class PPO:
     """Stage 2, the value network, and the one optimizer of both."""
 
     def __init__(self, stage2: Stage2, value_network: ValueNetwork, config: PPOConfig, compiled: bool = False) -> None:
-        """Prepare to learn; `compiled` has torch make a CUDA graph of the loss, whose kernels are tiny and many."""
+        """Prepare to learn; `compiled` has torch compile the loss of whole minibatches."""
         self.stage2, self.value_network, self.config = stage2, value_network, config
         self.parameters = [*stage2.parameters(), *value_network.parameters()]
         self.optimizer = adam(self.parameters, config.learning_rate, epsilon=config.epsilon)
-        self._loss: Callable[..., tuple[Tensor, dict[str, Tensor]]] = (
-            compile_once(ppo_loss, "reduce-overhead") if compiled else ppo_loss
-        )
+        self._loss: Callable[..., tuple[Tensor, dict[str, Tensor]]] = compile_once(ppo_loss) if compiled else ppo_loss
+        self._prepared: tuple[PPOUpdate, Replayed] | None = None
 
     def update(self, decisions: Minibatch, generator: torch.Generator, progress: float) -> dict[str, Tensor]:
         """Lines 7 to 10: learn from an iteration's rollouts.
@@ -72,28 +85,49 @@ class PPO:
         Returns:
             Means over the updates that were made, NaN if there was none; how many were skipped.
         """
-        config = self.config
-        entropy_weight = decisions.value.new_full(
-            (), config.entropy * (config.late_entropy if progress >= 0.5 else 1.0)
-        )
+        config, ran = self.config, 0
         mean, variance = moments(decisions.advantage)
         batch = replace(decisions, advantage=(decisions.advantage - mean) / (variance.sqrt() + 1e-5))
-        sums: dict[str, Tensor] = {}
-        made, skipped = decisions.value.new_zeros(()), decisions.value.new_zeros(())
+        update, run = self._prepare(batch[: config.minibatch])
+        update.entropy_weight.fill_(config.entropy * (config.late_entropy if progress >= 0.5 else 1.0))
+        each(Tensor.zero_, tuple(update.sums.values()))
         for indices in self._minibatches(len(batch), generator):
             # Lines 8–10: X ~ Ξ_1 … Ξ_N; ξ, ν ← ADAM(∇ L_PPO(X, V))
-            loss, metrics = self._loss(self.stage2, self.value_network, batch[indices], config, entropy_weight)
-            metrics["losses/gradient_norm"], lost = optimizer_step(self.optimizer, loss, None, config.max_gradient_norm)
-            made, skipped = made + ~lost, skipped + lost
-            for name, metric in metrics.items():
-                sums[name] = sums.get(name, 0.0) + torch.where(lost, 0.0, metric)
-            if config.target_kl is not None and metrics["losses/approx_kl"] > config.target_kl:
+            each(Tensor.copy_, update.minibatch, batch[indices])
+            run()
+            ran += 1
+            if config.target_kl is not None and update.newest["losses/approx_kl"] > config.target_kl:
                 break
+        sums = dict(update.sums)
+        made = sums.pop("made")
         return {name: total / made for name, total in sums.items()} | {
-            "losses/skipped_updates": skipped,
+            "losses/skipped_updates": ran - made,
             "losses/explained_variance": explained_variance(decisions.value, decisions.returns),
-            "charts/learning_rate": made.new_full((), self.optimizer.param_groups[0]["lr"]),
+            "charts/learning_rate": made.new_full((), config.learning_rate),
         }
+
+    def _prepare(self, minibatch: Minibatch) -> tuple[PPOUpdate, Replayed]:
+        """Memory for minibatches as large as this one, and what learns from it."""
+        whole = len(minibatch) == self.config.minibatch
+        if whole and self._prepared is not None:
+            return self._prepared
+        update = PPOUpdate(each(Tensor.clone, minibatch), minibatch.value.new_zeros(()))
+        loss_of = self._loss if whole else ppo_loss
+
+        def learn() -> None:
+            given = (self.stage2, self.value_network, update.minibatch, self.config, update.entropy_weight)
+            loss, metrics = loss_of(*given)
+            metrics["losses/gradient_norm"], lost = optimizer_step(self.optimizer, loss, config.max_gradient_norm)
+            update.newest.update(metrics, made=torch.ones_like(loss.detach()))
+            for name, metric in update.newest.items():
+                update.sums.setdefault(name, torch.zeros_like(metric)).add_(torch.where(lost, 0.0, metric))
+
+        config, device = self.config, minibatch.value.device
+        # Few decisions come in iterations of ever other sizes, for each of which there would be another graph.
+        prepared = update, Replayed(learn, device if whole else torch.device("cpu"))
+        if whole:
+            self._prepared = prepared
+        return prepared
 
     def _minibatches(self, count: int, generator: torch.Generator) -> Iterator[Tensor]:
         """Indices of each update's decisions: all are used once before any is used twice."""

@@ -83,7 +83,7 @@ class Cloning:
         decided = (contexts.setpoint.flatten(0, 1), contexts.stop.flatten(), contexts.known.flatten())
         losses = cloning_loss(self.network.stage2, view, *decided)
         loss = losses["stop"] + losses["velocity"]
-        norm, skipped = optimizer_step(self.optimizer, loss, None, self.config.max_gradient_norm)
+        norm, skipped = optimizer_step(self.optimizer, loss, self.config.max_gradient_norm)
         self.updates += 1
         metrics = {f"cloning/{name}": loss.detach() for name, loss in losses.items()}
         return metrics | {"cloning/gradient_norm": norm, "cloning/skipped_updates": skipped}

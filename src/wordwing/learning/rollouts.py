@@ -5,17 +5,18 @@ flight is complete: it ends by STOP, with its last allowed decision, or by leavi
 training, as in the paper).
 
 All that flights begin with is computed for all of them at once, before the first step. A step then asks the host for
-nothing and always has the same shapes, whichever worlds begin a flight in it.
+nothing and always has the same shapes and the same memory, whichever worlds begin a flight in it: on CUDA it is a
+graph.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from wordwing.devices import compile_once, precision
+from wordwing.devices import Aside, Replayed, compile_once, precision
 from wordwing.execution.packing import PackedExecutions, pack_pose
 from wordwing.execution.runner import execute
 from wordwing.frames import ARENA_HALF, Pose, start_frame
@@ -24,14 +25,19 @@ from wordwing.learning.emd import SparseMap, stop_emd
 from wordwing.learning.ppo import Decisions, log_prob, sample_action
 from wordwing.learning.runtime.messages import Rollouts
 from wordwing.learning.training_data import ExampleSet
+from wordwing.model.ego import EgoView
 from wordwing.model.layers import each
 from wordwing.model.mapping import SemanticMap, arena_cells, boundary_cells
-from wordwing.model.policy import Beliefs, PolicyNetwork, PolicyState
+from wordwing.model.policy import PolicyNetwork, PolicyState
 from wordwing.model.stage1 import TextKernels
 from wordwing.model.stage2 import Control, ValueNetwork, to_setpoint
+from wordwing.model.visitation import Visitation
 from wordwing.sim.dynamics import RESPONSE_PARAMETERS
 from wordwing.sim.scene import PackedLayouts
 from wordwing.sim.simulator import Simulator
+
+Plan = tuple[Visitation, EgoView, Control]
+"""What N decisions are made of."""
 
 CHECK_EVERY = 8
 """Control periods on CUDA between two checks whether all has been flown; each check waits for the device."""
@@ -118,6 +124,24 @@ class RolloutProgress:
         count = len(self.length) - 1
         return bool((self.begun == count) & (self.flight == count).all())
 
+    def restart(self) -> None:
+        """As before the first flight."""
+        self.flight.fill_(len(self.length) - 1)
+        for tensor in (self.decision, self.begun, self.length, self.map.features, self.map.view_counts, self.observed):
+            tensor.zero_()
+        for rows in self.buffer.values():
+            each(Tensor.zero_, rows)
+
+
+@dataclass(frozen=True)
+class RolloutStep:
+    """A step of R flights, and the memory that it works in."""
+
+    inputs: FlightInputs
+    progress: RolloutProgress
+    generator: torch.Generator
+    run: Replayed
+
 
 class Collector:
     """Flies instructions with networks that it does not change."""
@@ -149,8 +173,14 @@ class Collector:
         self.worlds, self.gold_distance, self.dynamics_randomization = worlds, gold_distance, dynamics_randomization
         self.device = examples.device
         self.simulator = Simulator(worlds, self.device)
-        self._forward: Callable[..., tuple[PolicyState, Beliefs]] = compile_once(network) if compiled else network
+        wrap = compile_once if compiled else (lambda function: function)
+        self._begin: Callable[..., Tensor] = wrap(self._begin_flights)
+        self._plan: Callable[..., Plan] = wrap(self._planned)
+        self._note: Callable[..., dict[str, Any]] = wrap(self._noted)
+        self._measure: Callable[..., dict[str, Tensor]] = wrap(self._measured)
+        self._aside = Aside(self.device)
         self._room = examples.max_steps  # asks the host, which a step must not
+        self._prepared: RolloutStep | None = None
 
     @torch.no_grad()
     def collect(self, index: Tensor, generator: torch.Generator) -> RolloutBuffer:
@@ -159,13 +189,29 @@ class Collector:
         if count < self.worlds:
             raise ValueError(f"{count} flights are too few for {self.worlds} worlds")
         self.network.eval()
-        inputs, progress = self._inputs(torch.cat([index, index[-1:]])), self._progress(count)
+        inputs = self._inputs(torch.cat([index, index[-1:]]))
+        if self._prepared is None or len(self._prepared.progress.length) != count + 1:
+            self._prepared = self._prepare(inputs)
+        step = self._prepared
+        each(Tensor.copy_, step.inputs, inputs)
+        step.progress.restart()
+        step.generator.set_state(generator.get_state())
         periods = CHECK_EVERY if self.device.type == "cuda" else 1
-        while not progress.done:
+        while not step.progress.done:
             for _period in range(periods):
-                self._step(inputs, progress, generator)
-        kept = {name: each(lambda rows: rows[:count], rows) for name, rows in progress.buffer.items()}
-        return RolloutBuffer(example=index, length=progress.length[:count], **kept)
+                step.run()
+        generator.set_state(step.generator.get_state())
+        # Copies: the next flights are written where these were.
+        kept = {name: each(lambda rows: rows[:count].clone(), rows) for name, rows in step.progress.buffer.items()}
+        return RolloutBuffer(example=index, length=step.progress.length[:count].clone(), **kept)
+
+    def _prepare(self, inputs: FlightInputs) -> RolloutStep:
+        """Memory for as many flights as these."""
+        self._prepared = None  # first of all give back the memory of what was prepared before
+        own, progress = each(Tensor.clone, inputs), self._progress(len(inputs.steps) - 1)
+        generator = torch.Generator(self.device)
+        step = Replayed(lambda: self._step(own, progress, generator), self.device, generator)
+        return RolloutStep(own, progress, generator, step)
 
     def _inputs(self, index: Tensor) -> FlightInputs:
         """Of flights of examples `index` [R + 1]."""
@@ -200,26 +246,26 @@ class Collector:
     def _step(self, inputs: FlightInputs, progress: RolloutProgress, generator: torch.Generator) -> None:
         """Begin flights in free worlds, decide, fly one control period, and write it down."""
         count = len(inputs.steps) - 1
-        begins = self._begin_flights(inputs, progress, generator)
+        begins = self._begin(inputs, progress.flight, progress.begun)
+        if self.dynamics_randomization:
+            uniform = torch.rand(self.worlds, len(RESPONSE_PARAMETERS), device=self.device, generator=generator)
+            self.simulator.drones.vary(begins, (1 + self.dynamics_randomization) ** (2 * uniform - 1))
         flight, decision = progress.flight, progress.decision
-        fresh = begins[:, None, None]
+        # Evaluation counts from where a drone comes to rest, and so does the stop reward.
+        rest = self._aside.run(self.simulator.drones.rest)
         state = PolicyState(
             start=each(lambda rows: rows[flight], inputs.start),
             kernels=each(lambda rows: rows[flight], inputs.kernels),
-            map=SemanticMap(
-                progress.map.features.masked_fill(fresh[:, None], 0), progress.map.view_counts.masked_fill(fresh, 0)
-            ),
-            observed=progress.observed & ~fresh,
+            map=progress.map,
+            observed=progress.observed,
             arena=inputs.arena[flight],
             boundary=inputs.boundary[flight],
         )
         observation = self.simulator.observe()
         with precision(self.device):
-            state, beliefs = self._forward(state, observation.image, observation.pose, "sim")
-        each(Tensor.copy_, progress.map, state.map)
-        progress.observed.copy_(state.observed)
+            plan = self._plan(state, begins, observation.image, observation.pose)
         flying = flight < count
-        made = self._decide(state, beliefs, observation.pose, inputs.example[flight], flying, generator)
+        made = self._decide(state.start, plan, observation.pose, rest, inputs.example[flight], flying, generator)
         room = (count + 1, self._room)
         for name, values in made.items():
             if name not in progress.buffer:
@@ -231,25 +277,40 @@ class Collector:
         flight.masked_fill_(~flies_on, count)
         decision.add_(1).masked_fill_(~flies_on, 0)
 
-    def _begin_flights(self, inputs: FlightInputs, progress: RolloutProgress, generator: torch.Generator) -> Tensor:
+    def _begin_flights(self, inputs: FlightInputs, flight: Tensor, begun: Tensor) -> Tensor:
         """Put the next flights into free worlds; returns which begin one, [N] bool."""
         count = len(inputs.steps) - 1
-        free = progress.flight == count
-        following = progress.begun + free.cumsum(0) - 1
+        free = flight == count
+        following = begun + free.cumsum(0) - 1
         begins = free & (following < count)
-        flight = progress.flight.copy_(torch.where(begins, following, progress.flight))
-        progress.begun += begins.sum()
+        flight.copy_(torch.where(begins, following, flight))
+        begun.add_(begins.sum())
         self.simulator.begin(inputs.layouts.take(flight), each(lambda rows: rows[flight], inputs.start), begins)
-        if self.dynamics_randomization:
-            uniform = torch.rand(self.worlds, len(RESPONSE_PARAMETERS), device=self.device, generator=generator)
-            self.simulator.drones.vary(begins, (1 + self.dynamics_randomization) ** (2 * uniform - 1))
         return begins
+
+    def _planned(self, state: PolicyState, begins: Tensor, image: Tensor, pose: Pose) -> Plan:
+        """What the policy makes of images [N] at poses [N], world frame; maps and M^W of the state change in place.
+
+        Those of flights that begin, [N] bool, are emptied first. It returns no more than is needed: thus the compiler
+        reads and writes maps but once.
+        """
+        fresh = begins[:, None, None]
+        emptied = SemanticMap(
+            state.map.features.masked_fill(fresh[:, None], 0), state.map.view_counts.masked_fill(fresh, 0)
+        )
+        before = replace(state, map=emptied, observed=state.observed & ~fresh)
+        after, beliefs = self.network(before, image, pose, "sim")
+        state.map.features.copy_(after.map.features)
+        state.map.view_counts.copy_(after.map.view_counts)
+        state.observed.copy_(after.observed)
+        return beliefs.visitation, beliefs.view, beliefs.control
 
     def _decide(
         self,
-        state: PolicyState,
-        beliefs: Beliefs,
+        start: Pose,
+        plan: Plan,
         pose: Pose,
+        rest: Tensor,
         index: Tensor,
         flying: Tensor,
         generator: torch.Generator,
@@ -257,34 +318,49 @@ class Collector:
         """Sample actions of N drones at poses [N], world frame, and fly them; returns a row [N] of the buffer.
 
         Args:
-            state: Of the policy.
-            beliefs: Of the policy.
+            start: World frame.
+            plan: Of the policy.
             pose: World frame.
+            rest: [N, 2] where each would come to rest after STOP, world frame.
             index: [N] examples.
             flying: [N] bool, the others hover.
             generator: Of the samples.
         """
-        control: Control = each(lambda tensor: tensor.float(), beliefs.control)
+        visitation, view, control = plan
+        control = each(lambda tensor: tensor.float(), control)
         action, stop = sample_action(control, generator)
-        # Evaluation counts from where a drone comes to rest, and so does the stop reward.
-        rest = self.simulator.drones.rest()
-        execute(self.simulator, Action(to_setpoint(action), stop), flying, safety=False)
+        self._aside.run(lambda: execute(self.simulator, Action(to_setpoint(action), stop), flying, safety=False))
+        noted = self._note(visitation, view, control, pose, action, stop)
+        self._aside.wait()
         led_to = torch.where(stop[:, None], rest, self.simulator.pose.xy)  # world frame
-        position = start_frame(state.start).unapply_xy(led_to)
+        return noted | self._measure(start, visitation, led_to, stop, index)
+
+    def _noted(
+        self, visitation: Visitation, view: EgoView, control: Control, pose: Pose, action: Tensor, stop: Tensor
+    ) -> dict[str, Any]:
+        """What is known of N decisions before they are flown."""
+        return {
+            "view": view,
+            "action": action,
+            "stop": stop,
+            "log_prob": log_prob(control, action, stop),
+            "value": self.value_network(view),
+            "trajectory": SparseMap.of(visitation.trajectory),
+            "pose": pack_pose(pose, checked=False),  # a check would wait for the device
+        }
+
+    def _measured(
+        self, start: Pose, visitation: Visitation, led_to: Tensor, stop: Tensor, index: Tensor
+    ) -> dict[str, Tensor]:
+        """Where N decisions led to, [N, 2] world frame, beside what was planned."""
+        position = start_frame(start).unapply_xy(led_to)
         strayed = torch.zeros_like(stop)
         if self.gold_distance is not None:
             points = self.examples.examples.points[index]
             strayed = (points - led_to[:, None]).norm(dim=-1).amin(1) > self.gold_distance
         return {
-            "view": beliefs.view,
-            "action": action,
-            "stop": stop,
-            "log_prob": log_prob(control, action, stop),
-            "value": self.value_network(beliefs.view),
-            "trajectory": SparseMap.of(beliefs.visitation.trajectory),
-            "stop_distance": stop_emd(beliefs.visitation.goal, position),
+            "stop_distance": stop_emd(visitation.goal, position),
             "position": position,
-            "pose": pack_pose(pose, checked=False),  # a check would wait for the device
             "left_arena": ~stop & (led_to.abs() > ARENA_HALF).any(1),
             "strayed": strayed,
         }

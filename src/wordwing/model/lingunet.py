@@ -21,10 +21,20 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from wordwing.model.grid import START_GRID
-from wordwing.model.layers import convolution, filter_by_text, instance_norm, leaky, shrink_init, single_precision
+from wordwing.model.layers import (
+    channels_last,
+    convolution,
+    convolve_thin,
+    filter_by_text,
+    instance_norm,
+    leaky,
+    mean_convolution,
+    shrink_init,
+    single_precision,
+    twice_as_large,
+)
 from wordwing.model.visitation import Scores
 
 HEADS, WIDTH = 4, 16
@@ -133,8 +143,7 @@ class Up(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """[N, inputs, S, S] to [N, outputs, 2S, 2S]."""
-        larger = functional.interpolate(leaky(self.first(features)), scale_factor=2, mode="nearest")
-        return self.second(larger)
+        return convolve_thin(self.second, twice_as_large(leaky(self.first(features))))
 
 
 class UnobservedHead(nn.Module):
@@ -151,7 +160,7 @@ class UnobservedHead(nn.Module):
         """[N, inputs, 32, 32] to [N, outputs], in single precision: around 6, bf16 has steps of 0.03."""
         hidden = leaky(self.first(features)).float()
         with single_precision(features.device):
-            return self.second(hidden).mean(dim=(2, 3))
+            return mean_convolution(self.second, hidden)
 
 
 class LingUNet(nn.Module):
@@ -200,7 +209,7 @@ class LingUNet(nn.Module):
     def forward(self, maps: Tensor, kernels: Sequence[Tensor], tokens: TokenKeys | None = None) -> Scores:
         """Maps F_0 [N, inputs, 64, 64], kernels and, where levels attend to them, tokens to scores."""
         skips = []
-        features = maps
+        features = channels_last(maps)
         first = len(self.down) - len(self.attention)  # below it levels do not attend
         for number, (down, kernel) in enumerate(zip(self.down, kernels, strict=True)):
             features = down(features)
@@ -215,5 +224,5 @@ class LingUNet(nn.Module):
             found = leaky(found) if k + 1 == top else instance_norm(leaky(found))
             if k == 1 and self.head is not None:
                 unobserved = self.head(found)
-            found = self.up[k - 1](torch.cat([found, instance_norm(skips[k - 1])], dim=1))
+            found = self.up[k - 1](channels_last(torch.cat([found, instance_norm(skips[k - 1])], dim=1)))
         return Scores(found, unobserved)

@@ -8,7 +8,9 @@ count as never seen. It holds cells of the arena only.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,6 +19,7 @@ from torch.nn import functional
 from wordwing.camera import Camera
 from wordwing.frames import ARENA_HALF, Pose, start_frame
 from wordwing.model.grid import START_GRID
+from wordwing.model.layers import channels_last, on_cuda
 
 
 @dataclass(frozen=True)
@@ -78,8 +81,44 @@ def project(features: Tensor, ground: VisibleGround, stride: int, camera: Camera
     column, row = column.clamp(0, width - 1), row.clamp(0, height - 1)
     where = torch.stack([(2 * column + 1) / width - 1, (2 * row + 1) / height - 1], dim=-1)
     where = torch.where(ground.in_view[..., None], where, 2.0)
-    found = functional.grid_sample(features.float(), where, align_corners=False)  # bf16 is too coarse within a pixel
+    found = _sample(features.float(), where)  # bf16 is too coarse within a pixel
     return found.to(features.dtype)
+
+
+def _sample(features: Tensor, where: Tensor) -> Tensor:
+    """`grid_sample` at places [N, 64, 64, 2] of features [N, C, h, w], beside whose edges there are none."""
+    if on_cuda(features):
+        return _PixelSample.apply(features, where)
+    return functional.grid_sample(features, where, align_corners=False)
+
+
+class _PixelSample(torch.autograd.Function):
+    """The same where features lie pixel by pixel: neighbouring threads then read neighbouring channels of one pixel."""
+
+    @staticmethod
+    def forward(context: Any, features: Tensor, where: Tensor) -> Tensor:
+        """[N, C, 64, 64]."""
+        context.save_for_backward(features, where)
+        height, width = features.shape[2:]
+        column, row = (((where + 1) * where.new_tensor([width, height]) - 1) / 2).unbind(-1)
+        left, above = column.floor(), row.floor()
+        inside = (where.abs() <= 1).all(-1)
+        pixels = features.permute(0, 2, 3, 1).flatten(1, 2)  # [N, h · w, C]
+        image = torch.arange(len(features), device=features.device)[:, None, None]
+        found = torch.zeros((), device=features.device)
+        for j, i in itertools.product((left, left + 1), (above, above + 1)):
+            weight = (1 - (column - j).abs()) * (1 - (row - i).abs())
+            index = i.clamp(0, height - 1).long() * width + j.clamp(0, width - 1).long()
+            found = found + torch.where(inside, weight, 0.0)[..., None] * pixels[image, index]
+        return found.permute(0, 3, 1, 2)
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        """Of the features alone."""
+        features, where = context.saved_tensors
+        how = (0, 0, False, (True, False))  # bilinear, zeros beyond the edges
+        found, _none = torch.ops.aten.grid_sampler_2d_backward(gradient, features, where, *how)
+        return found, None
 
 
 @dataclass(frozen=True)
@@ -95,7 +134,8 @@ class SemanticMap:
     def empty(cls, count: int, channels: int, device: torch.device | str = "cpu") -> SemanticMap:
         """N maps before the first image."""
         shape = (count, channels, START_GRID.cells, START_GRID.cells)
-        return cls(torch.zeros(shape, device=device), torch.zeros(shape[:1] + shape[2:], device=device))
+        counts = torch.zeros(shape[:1] + shape[2:], device=device)
+        return cls(channels_last(torch.zeros(shape, device=device)), counts)
 
     def accumulate(self, ground_features: Tensor, in_view: Tensor, blend: float) -> SemanticMap:
         """Blend in another image's features [N, C, 64, 64] where it shows the ground, `in_view` [N, 64, 64].

@@ -137,7 +137,8 @@ class PolicyNetwork(nn.Module):
         states, in_view = self.observe(state, features, pose)
         semantic_map, observed, kernels = states[-1].map.features, states[-1].observed, state.kernels
         if len(states) > 1:
-            semantic_map = torch.stack([one.map.features for one in states], dim=1).flatten(0, 1)
+            maps = torch.stack([one.map.features.permute(0, 2, 3, 1) for one in states], dim=1)  # pixel by pixel
+            semantic_map = maps.flatten(0, 1).permute(0, 3, 1, 2)
             observed = torch.stack([one.observed for one in states], dim=1).flatten(0, 1)
             kernels = each(lambda tensor: tensor.repeat_interleave(len(states), 0), kernels)
         grounding_map, scores = self.stage1.predict(semantic_map, observed, kernels)

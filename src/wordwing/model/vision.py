@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from wordwing.model.layers import convolution, instance_norm, leaky
+from wordwing.model.layers import convolution, convolve_image, instance_norm, leaky
 
 STRIDE = 4
 """Pixels from one feature to the next. Feature (i, j) is centred on the middle of pixel (4i, 4j), not of a 4×4
@@ -64,6 +64,6 @@ class ResNet(nn.Module):
         An image of a single grey, such as a lost frame, has none: they are zero.
         """
         pixels = standardize(image).contiguous(memory_format=torch.channels_last)
-        features = instance_norm(self.blocks(self.stem(pixels)))
+        features = instance_norm(self.blocks(convolve_image(self.stem, pixels)))
         # Without contrast the norms would make features of rounding errors, and gradients a million times too large.
         return torch.where((pixels != 0).any(dim=(1, 2, 3))[:, None, None, None], features, 0.0)

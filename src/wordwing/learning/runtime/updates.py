@@ -3,6 +3,7 @@
 import hashlib
 import math
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,21 +23,35 @@ def generator_of(device: torch.device, seed: int, purpose: str, number: int) -> 
         purpose: What they are for.
         number: Of the update.
     """
-    name = f"{seed}/{purpose}/{number}".encode()
-    digest = hashlib.sha256(name).digest()
-    return torch.Generator(device).manual_seed(int.from_bytes(digest[:7], "big"))
+    return torch.Generator(device).manual_seed(seed_of(seed, purpose, number))
+
+
+def seed_of(seed: int, purpose: str, number: int) -> int:
+    """The seed of such a generator."""
+    digest = hashlib.sha256(f"{seed}/{purpose}/{number}".encode()).digest()
+    return int.from_bytes(digest[:7], "big")
 
 
 def adam(
     parameters: list[nn.Parameter], rate: float, weight_decay: float = 0.0, epsilon: float = 1e-8
 ) -> torch.optim.Adam:
-    """Adam, fused: only then can a step be skipped on the device."""
-    return torch.optim.Adam(parameters, rate, weight_decay=weight_decay, eps=epsilon, fused=True)
+    """Adam, fused: only then can a step be skipped on the device; on CUDA it may be part of a graph."""
+    device = parameters[0].device
+    first = torch.tensor(rate, device=device) if device.type == "cuda" else rate
+    settings: dict[str, Any] = {"weight_decay": weight_decay, "eps": epsilon, "fused": True}
+    return torch.optim.Adam(parameters, first, **settings, capturable=device.type == "cuda")
 
 
-def optimizer_step(
-    optimizer: torch.optim.Optimizer, loss: Tensor, rate: float | None = None, max_norm: float = math.inf
-) -> tuple[Tensor, Tensor]:
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Set the learning rate from now on, where a graph reads it."""
+    for group in optimizer.param_groups:
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
+
+
+def optimizer_step(optimizer: torch.optim.Optimizer, loss: Tensor, max_norm: float = math.inf) -> tuple[Tensor, Tensor]:
     """Take one step down a loss, unless it or its gradient is not finite; never waits for the device.
 
     A skipped step changes neither the parameters nor Adam's moments.
@@ -44,15 +59,11 @@ def optimizer_step(
     Args:
         optimizer: From `adam`.
         loss: [].
-        rate: Learning rate from now on; None leaves it.
         max_norm: Longer gradients are clipped to this.
 
     Returns:
         The gradient's norm [] and whether the step was skipped, [] bool.
     """
-    if rate is not None:
-        for group in optimizer.param_groups:
-            group["lr"] = rate
     optimizer.zero_grad()
     loss.backward()
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
