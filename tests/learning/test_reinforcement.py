@@ -168,3 +168,22 @@ def test_an_iteration_of_nonsense_is_left_out_and_counted(run):
     assert torch.isnan(metrics["losses/policy_loss"])
     for parameter, kept in zip(made.network.stage2.parameters(), before, strict=True):
         assert torch.equal(parameter, kept)
+
+
+def test_preparing_changes_nothing_that_is_learned_or_counted(run):
+    plain, prepared = learner(run), learner(run)
+    for _iteration in range(3):
+        before = {name: tensor.clone() for name, tensor in prepared.network.state_dict().items()}
+        prepared.prepare()
+        assert all(torch.equal(before[name], tensor) for name, tensor in prepared.network.state_dict().items())
+        for one in (plain, prepared):
+            one.iterate()
+        assert (prepared.iterations, prepared.flights, prepared.decisions) == (
+            plain.iterations,
+            plain.flights,
+            plain.decisions,
+        )
+        for theirs, mine in zip(plain.ppo.parameters, prepared.ppo.parameters, strict=True):
+            assert torch.equal(theirs, mine)
+            for name, tensor in plain.ppo.optimizer.state[theirs].items():
+                assert torch.equal(tensor, prepared.ppo.optimizer.state[mine][name])

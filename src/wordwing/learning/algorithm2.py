@@ -211,6 +211,22 @@ class Reinforcement:
         self.decisions += len(decisions)
         return rollouts, metrics | _rollout_metrics(rollouts, reward)
 
+    @torch.no_grad()
+    def prepare(self) -> None:
+        """Have everything compiled before it is needed: an iteration that leaves all as it was."""
+
+        def tensors() -> list[Tensor]:
+            remembered = (tensor for state in self.ppo.optimizer.state.values() for tensor in state.values())
+            return [*self.ppo.parameters, *remembered]
+
+        before = {id(tensor): tensor.clone() for tensor in tensors()}
+        done = self.iterations, self.flights, self.decisions
+        with torch.enable_grad():
+            self.iterate()
+        self.iterations, self.flights, self.decisions = done
+        for tensor in tensors():  # in place, since graphs go on using them; Adam begins with zeros
+            tensor.copy_(before.get(id(tensor), torch.zeros_like(tensor)))
+
     def advantages(self, rollouts: RolloutBuffer, reward: Rewards) -> Minibatch:
         """All decisions in one row, with their returns and advantages."""
         ppo, mask = self.config.ppo, rollouts.mask
@@ -277,6 +293,13 @@ class ProcessB(Worker):
         self.dev_metrics: dict[str, float] = {}
         """Of that evaluation."""
         self._pulled = -1
+
+    def prepare(self) -> None:
+        """Compile while Process A warms up, instead of afterwards."""
+        if self.context.compiled:
+            self.context.say("compiling")
+            with self.context.interruptible():
+                self.reinforcement.prepare()
 
     def step(self) -> None:
         """One iteration, or the evaluation that follows it."""

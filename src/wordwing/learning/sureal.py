@@ -140,6 +140,8 @@ def _process_b(heartbeat: Heartbeat, parent: int, settings: RunSettings, config:
     def save() -> None:
         save_state(settings.folder / STATES["b"], *b.state())
 
+    if not b.finished:
+        b.prepare()
     if not b.finished and not b.pull_stage1():  # saved meanwhile, so that its time includes the warm-up when resumed
         run(wait)
     b.check_time()

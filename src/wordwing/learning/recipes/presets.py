@@ -100,7 +100,7 @@ def gpu() -> RunConfig:
         reinforcement=replace(
             config.reinforcement,
             flights=512,
-            worlds=512,
+            worlds=256,
             ppo=replace(config.reinforcement.ppo, updates=12),
         ),
         schedule=replace(
