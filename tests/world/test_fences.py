@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from wordwing.world.fences import FENCES, distance_to_fences
+from wordwing.world.fences import FENCES, distance_to_fences, nearest_on_fences
 
 
 def test_an_image_with_x_up_and_y_left_shows_red_on_top_white_right_blue_below_and_yellow_left():
@@ -51,3 +51,10 @@ def test_distances_keep_leading_dimensions_and_opposite_ones_add_up_to_the_edge(
     assert distances.shape == (3, 5, 4)
     assert distances[..., 0] + distances[..., 2] == pytest.approx(np.full((3, 5), 4.7))
     assert distances[..., 1] + distances[..., 3] == pytest.approx(np.full((3, 5), 4.7))
+
+
+def test_no_point_of_a_fence_is_nearer_than_the_nearest(rng):
+    for point in rng.uniform(-2.3, 2.3, (20, 2)):
+        for fence, nearest in zip(FENCES, nearest_on_fences(point), strict=True):
+            line = np.linspace(fence.start, fence.end, 4701)  # a point in each millimetre
+            assert nearest == pytest.approx(line[np.linalg.norm(line - point, axis=1).argmin()], abs=1e-3)

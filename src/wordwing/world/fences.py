@@ -64,3 +64,9 @@ def distance_to_fences(xy: ArrayLike) -> NDArray[np.float64]:
     """
     offsets = np.asarray(xy, float)[..., None, :] - _STARTS  # [..., 4, 2]
     return (offsets * _NORMALS).sum(axis=-1)
+
+
+def nearest_on_fences(xy: ArrayLike) -> NDArray[np.float64]:
+    """The point of each fence's line that is nearest to points [..., 2], metres, world frame: [..., 4, 2]."""
+    points = np.asarray(xy, float)
+    return points[..., None, :] - distance_to_fences(points)[..., None] * _NORMALS

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from walked_flights import Flight, walked_flights
-from wordwing.language.meaning.clauses import Clause
-from wordwing.language.meaning.facts import TRUE, facts
-from wordwing.language.meaning.flown_path import Track
+from wordwing.language.meaning.clauses import KINDS, Clause
+from wordwing.language.meaning.facts import TRUE, Facts
+from wordwing.language.meaning.flown_path import ALL, FIRST, LAST, Track
 from wordwing.language.meaning.judge import judge
 from wordwing.world.layout import Layout, Placement
 
@@ -33,7 +33,7 @@ EMPTY, MIDDLE, GATE = arena(), arena((0, 0)), arena((0, 0.6), (0, -0.6))
 
 
 def said(path: Path, yaw: float, layout: Layout) -> list[Clause]:
-    return [fact.clause for fact in facts(Track(path, yaw, layout))]
+    return [fact.clause for fact in Facts(Track(path, yaw, layout)).true()]
 
 
 def kinds(clauses: list[Clause]) -> set[str]:
@@ -193,7 +193,7 @@ def test_nothing_is_said_of_being_beside_what_is_far_away():
 
 def test_a_fact_can_come_last_only_if_it_is_true_of_the_end():
     def ends(clause: Clause, path: Path, layout: Layout) -> bool:
-        [fact] = [fact for fact in facts(Track(path, 0.0, layout)) if fact.clause == clause]
+        [fact] = [fact for fact in Facts(Track(path, 0.0, layout)).true() if fact.clause == clause]
         return fact.ends
 
     beside = Clause("pass", 0, side="left")
@@ -205,9 +205,18 @@ def test_a_fact_can_come_last_only_if_it_is_true_of_the_end():
     assert not ends(inside, [(-1, 0), (1, 0)], GATE)
 
 
+def test_facts_of_some_sections_are_those_of_all_that_are_true_of_them(found):
+    for track, known in found:
+        for begins, ends in ((ALL, LAST), (FIRST, ALL)):
+            wanted = [
+                (fact.clause, fact.score[begins, ends].tolist()) for fact in known if fact.true[begins, ends].any()
+            ]
+            assert [(fact.clause, fact.score.tolist()) for fact in Facts(track).true(KINDS, begins, ends)] == wanted
+
+
 def test_a_drone_that_hovers_has_gone_nowhere():
     assert not kinds(said([(0, 0), (0, 0)], 0.0, EMPTY)) & {"straight", "forward", "curve", "toward", "along"}
-    assert facts(Track([(0, 0)], 0.0, EMPTY)) == facts(Track([(0, 0), (0, 0)], 0.0, EMPTY))
+    assert Facts(Track([(0, 0)], 0.0, EMPTY)).true() == Facts(Track([(0, 0), (0, 0)], 0.0, EMPTY)).true()
 
 
 MIRROR = {"left": "right", "right": "left", "white": "yellow", "yellow": "white"}
@@ -241,8 +250,8 @@ def moved(flight: Flight, matrix: list[list[int]]) -> Flight:
 def test_a_world_seen_otherwise_has_the_same_facts_with_other_sides_and_fences(matrix, names, rng):
     for flights in walked_flights("field", 12, rng):
         for flight in flights:
-            renamed = {seen(fact.clause, names) for fact in facts(flight.track)}
-            assert renamed == {fact.clause for fact in facts(moved(flight, matrix).track)}
+            renamed = {seen(fact.clause, names) for fact in Facts(flight.track).true()}
+            assert renamed == {fact.clause for fact in Facts(moved(flight, matrix).track).true()}
 
 
 @pytest.fixture(scope="module")
@@ -250,7 +259,7 @@ def found():
     """Tracks of both corpora, each with its facts."""
     rng = np.random.default_rng(11)
     flights = [flight for corpus in ("field", "cage") for part in walked_flights(corpus, 20, rng) for flight in part]
-    return [(flight.track, facts(flight.track)) for flight in flights]
+    return [(flight.track, Facts(flight.track).true()) for flight in flights]
 
 
 def test_facts_are_valid_clauses_of_nearly_every_kind(found):

@@ -89,9 +89,8 @@ def test_distances_and_directions_to_landmarks_and_fences():
 
 def test_a_fence_is_where_it_is_nearest_and_a_landmark_where_it_stands():
     track = Track([(0, 0), (0.8, 0)], 0.0, BARRELS)
-    assert track.place("red", (0.3, -1.1)).tolist() == pytest.approx([2.35, -1.1])
-    assert track.place("yellow", (0.3, -1.1)).tolist() == pytest.approx([0.3, 2.35])
-    assert track.place(1, (0.3, -1.1)).tolist() == [2.0, 0.0]
+    places = track.places(["red", "yellow", 1], np.array([(0.3, -1.1), (-0.3, 0.1), (0.3, -1.1)]))
+    assert places == pytest.approx(np.array([(2.35, -1.1), (-0.3, 2.35), (2.0, 0.0)]))
 
 
 def test_least_and_mean_agree_with_a_loop_over_all_sections(rng):

@@ -92,6 +92,13 @@ def test_no_way_to_cut_is_better_for_random_scores(rng, clauses):
         assert judged.goal == scores[-1][:, -1].max()
 
 
+def test_only_the_first_row_and_the_last_column_of_the_outer_clauses_matter(rng):
+    for clauses in (2, 3, 4):
+        scores = [rng.random((6, 6)) for _ in range(clauses)]
+        assert judge_track([scores[0][:1], *scores[1:-1], scores[-1][:, -1:]]) == judge_track(scores)
+    assert judge_track([scores[0][:, -1:]]) == judge_track(scores[:1])
+
+
 def test_no_way_to_cut_is_better_for_short_flights(rng):
     meaning = [LEFT_OF_FIRST, Clause("curve", side="left"), Clause("toward", 1), Clause("reach", 1)]
     for _ in range(20):

@@ -2,13 +2,13 @@
 
 import math
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 
 from wordwing.language.meaning.clauses import COLOURS, KINDS, Clause
-from wordwing.language.meaning.flown_path import Track
+from wordwing.language.meaning.flown_path import ALL, FIRST, LAST, Track
 from wordwing.language.meaning.judge import score
 from wordwing.world.layout import Layout, Placement
 
@@ -287,6 +287,17 @@ def test_in_a_mirror_left_is_right(rng):
             other = moved(layout, layout.centres * (1, -1))
             mirrored = Track(path * (1, -1), -yaw, other)
             assert_same_scores((clause, Track(path, yaw, layout)), (Clause(clause.kind, **names), mirrored))
+
+
+def test_some_sections_score_as_they_do_among_all(rng):
+    for clause in CLAUSES:
+        for _ in range(10):
+            (path, yaw), layout = random_flight(rng), arena(*rng.uniform(-1.2, 1.2, (2, 2)))
+            track, first = Track(path, yaw, layout), bool(rng.integers(2))
+            everything = score(clause, track, first)
+            for begins, ends in product((ALL, FIRST), (ALL, LAST)):
+                some = score(clause, track, first, begins, ends)
+                assert some.tolist() == everything[begins, ends].tolist()
 
 
 def test_whatever_is_flown_the_score_is_between_none_and_full(rng):

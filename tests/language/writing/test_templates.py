@@ -11,7 +11,7 @@ import pytest
 from wordwing.language.meaning.clauses import COLOURS
 from wordwing.language.tokenizer import tokenize
 from wordwing.language.writing.content_selection import FINALS, MIDDLES, OPENINGS
-from wordwing.language.writing.templates import VOICES, expand, held_out, templates, voice
+from wordwing.language.writing.templates import VOICES, expand, held_out, pick_weighted, templates, voice
 from wordwing.world.catalogue import landmarks
 
 SLOTS: dict[str, list[str]] = {
@@ -230,3 +230,12 @@ def test_expanding_is_decided_by_the_generator_alone():
     first, again = ([expand(template, np.random.default_rng(seed)) for seed in range(20)] for _ in range(2))
     assert first == again
     assert len(set(first)) > 5
+
+
+def test_picking_by_weight_is_what_numpy_does():
+    one, other = np.random.default_rng(3), np.random.default_rng(3)
+    for count in (1, 2, 7) * 30:
+        weights = one.random(count)
+        chances = other.random(count) / weights.sum()
+        assert pick_weighted(range(count), weights, one) == other.choice(count, p=chances)
+    assert one.random() == other.random()

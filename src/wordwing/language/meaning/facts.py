@@ -5,15 +5,16 @@ faced, with the matrices of the judge, so that writing a meaning and judging it 
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from wordwing.language.meaning.clauses import COLOURS, Clause, Kind, Reference, Side
-from wordwing.language.meaning.flown_path import Track, wrapped
+from wordwing.language.meaning.clauses import COLOURS, KINDS, Clause, Kind, Reference, Side
+from wordwing.language.meaning.flown_path import ALL, Track, backwards, wrapped
 from wordwing.language.meaning.judge import DEGREE, scores
+from wordwing.world.fences import nearest_on_fences
 from wordwing.world.paths import Bools, Floats, lengths
 
 TRUE = 0.97
@@ -34,6 +35,9 @@ UNITS = {"steps": 0.3, "feet": 0.3, "lengths": 0.4, "metres": 1.0}
 SIGHT = 3.0
 """Distance up to which a landmark is spoken of as something to face or head for, metres."""
 
+HEADED: tuple[Kind, ...] = ("straight", "forward")
+"""Kinds that mean the start's heading if nothing is said before them."""
+
 WIDEST = 2.4
 """Distance between two things that one flies between, metres."""
 
@@ -44,46 +48,63 @@ class Fact:
 
     clause: Clause
     score: Floats
-    """[K, K] for each section from i to j; 0 where j < i."""
+    """[I, J] for each section from i to j that was looked at; 0 where j < i."""
 
-    @cached_property
+    @property
     def ends(self) -> bool:
         """Whether it can be the last thing said: true of some section that ends where the path does."""
-        return bool(self.true[:, -1].any())
+        return bool(self.last.any())
+
+    @cached_property
+    def last(self) -> Bools:
+        """[I] whether it is true from a point to the last one."""
+        return self.true[:, -1]
+
+    @cached_property
+    def end(self) -> Bools:
+        """[J] whether it is true from some point to a point."""
+        return np.asarray(self.true.any(axis=0))
 
     @cached_property
     def true(self) -> Bools:
-        """[K, K] the sections that it is true of."""
+        """[I, J] the sections that it is true of."""
         return self.score >= TRUE
 
 
-def facts(track: Track) -> list[Fact]:
-    """Everything worth saying, true of at least one section."""
-    candidates = list(_candidates(track))
-    below = np.tri(len(track), k=-1, dtype=bool)
-    found: dict[Clause, Floats] = {}
-    for kind in {clause.kind for clause in candidates}:
-        alike = [clause for clause in candidates if clause.kind == kind]
-        table = np.where(below, 0.0, scores(alike, track, first=kind in ("straight", "forward")))
-        found |= dict(zip(alike, table, strict=True))
-    true = {clause for clause, entry in found.items() if entry.max() >= TRUE}
-    return [Fact(clause, found[clause]) for clause in candidates if clause in true]
+class Facts:
+    """Everything worth saying about a track, judged only as far as it is asked for."""
+
+    def __init__(self, track: Track) -> None:
+        self.track = track
+        self._candidates: dict[Kind, list[Clause]] = {}
+        for clause in _candidates(track):
+            self._candidates.setdefault(clause.kind, []).append(clause)
+
+    def true(self, kinds: Iterable[Kind] = KINDS, begins: slice = ALL, ends: slice = ALL) -> list[Fact]:
+        """Facts of some kinds that are true of at least one section from some points to some others."""
+        return [fact for kind in kinds if kind in self._candidates for fact in self._true(kind, begins, ends)]
+
+    def _true(self, kind: Kind, begins: slice, ends: slice) -> list[Fact]:
+        clauses, never = self._candidates[kind], backwards(len(self.track))[begins, ends]
+        table = scores(clauses, self.track, first=kind in HEADED, begins=begins, ends=ends)
+        table = np.where(never, 0.0, table)  # [C, I, J]
+        true = table.max(axis=(1, 2)) >= TRUE
+        return [Fact(clauses[index], table[index]) for index in true.nonzero()[0].tolist()]
 
 
 def _candidates(track: Track) -> Iterator[Clause]:
     yield from _turns(track)
     yield from _moves(track)
-    landmarks = [index for index in range(len(track.gaps)) if track.gaps[index].min() < 1.2]
+    near = (track.all_gaps.min(axis=1) < 1.2).nonzero()[0].tolist()
+    references: list[Reference] = [*range(len(track.centres)), *COLOURS]
+    landmarks = [index for index in near if index < len(track.centres)]
     for index in landmarks:
         yield from _about(index, track)
-    for index in range(len(track.gaps)):
-        yield from _headed(index, track)
-    for fence, colour in enumerate(COLOURS):
-        yield from _headed(colour, track)
-        if track.fence_distances[fence].min() < 1.2:
-            yield from (Clause("along", colour, side=side) for side in _SIDES)
-            if track.gap(colour)[-1] < track.gap(colour)[0] - 0.3:
-                yield Clause("reach_fence", colour)
+    yield from _headed(references, track)
+    for row in near[len(landmarks) :]:
+        yield from (Clause("along", references[row], side=side) for side in _SIDES)
+        if track.all_gaps[row, -1] < track.all_gaps[row, 0] - 0.3:
+            yield Clause("reach_fence", references[row])
     yield from _pairs(landmarks, track)
 
 
@@ -100,7 +121,7 @@ def _turns(track: Track) -> Iterator[Clause]:
 
 
 def _moves(track: Track) -> Iterator[Clause]:
-    whole = track.passed[-1]
+    whole = float(track.passed[-1])
     counted = (number * unit for unit in set(UNITS.values()) for number in range(2, 9))
     near = (round(metres, 2) for metres in counted if abs(metres - whole) < 0.25 * whole)
     yield Clause("straight")
@@ -111,48 +132,46 @@ def _moves(track: Track) -> Iterator[Clause]:
 def _about(index: int, track: Track) -> Iterator[Clause]:
     """Clauses about a landmark close to the path."""
     polar = track.polar[index]
-    sweep = float(polar[-1] - polar[0])
-    for side, turned in zip(_SIDES, (polar.max() - polar[0], polar[0] - polar.min()), strict=True):
-        if max(turned, abs(sweep)) > 20 * DEGREE:
+    begin, end, least, most = (float(angle) for angle in (polar[0], polar[-1], polar.min(), polar.max()))
+    for side, turned in zip(_SIDES, (most - begin, begin - least), strict=True):
+        if max(turned, abs(end - begin)) > 20 * DEGREE:
             kinds: tuple[Kind, ...] = ("pass", "hug", "abeam")
             yield from (Clause(kind, index, side=side) for kind in kinds)
             arcs = (round(arc, 4) for arc in ARCS.values() if turned > arc - 40 * DEGREE)
             yield from (Clause("circle", index, side=side, amount=arc) for arc in arcs)
-    gap = track.gaps[index]
-    if gap[-1] < 0.6:
-        if gap[-1] < gap[0] - 0.3:
+    first, last = float(track.gaps[index, 0]), float(track.gaps[index, -1])
+    if last < 0.6:
+        if last < first - 0.3:
             yield Clause("reach", index)
         if track.passed[-1] > 0.4:
             sides: tuple[Side, ...] = ("front", "behind", "left", "right")
             yield from (Clause("reach_side", index, side=side) for side in sides)
-    if gap[0] < 0.6:
+    if first < 0.6:
         yield Clause("leave", index)
 
 
-def _headed(reference: Reference, track: Track) -> Iterator[Clause]:
-    """Clauses about something in the direction of flight."""
-    gap, bearing = track.gap(reference), track.bearing(reference)
-    if gap[0] > SIGHT and isinstance(reference, int):
-        return
-    kinds: list[Kind] = []
-    if abs(float(wrapped(bearing[0] - track.depart[0]))) < 20 * DEGREE and gap[0] > 0.4:
-        if abs(float(wrapped(bearing[0] - track.start_yaw))) > 40 * DEGREE:
-            kinds.append("turn_to")
-        kinds.append("toward")
+def _headed(references: Sequence[Reference], track: Track) -> Iterator[Clause]:
+    """Clauses about things in the direction of flight."""
+    gap, bearing = track.all_gaps, track.all_bearings
+    spoken = (gap[:, 0] <= SIGHT) | (np.arange(len(gap)) >= len(track.centres))  # of a fence however far
+    toward = (np.abs(wrapped(bearing[:, 0] - track.depart[0])) < 20 * DEGREE) & (gap[:, 0] > 0.4)
+    turn_to = toward & (np.abs(wrapped(bearing[:, 0] - track.start_yaw)) > 40 * DEGREE)
     facing = np.abs(wrapped(bearing - track.arrive))
-    if facing[-1] < 20 * DEGREE and gap[-1] > 0.3 and facing[: len(track) // 2 + 1].max() > 60 * DEGREE:
-        kinds.append("face")
-    yield from (Clause(kind, reference) for kind in kinds)
+    turned = facing[:, : len(track) // 2 + 1].max(axis=1) > 60 * DEGREE
+    face = (facing[:, -1] < 20 * DEGREE) & (gap[:, -1] > 0.3) & turned
+    kinds: tuple[tuple[Kind, Bools], ...] = (("turn_to", turn_to), ("toward", toward), ("face", face))
+    for kind, seen in kinds:
+        yield from (Clause(kind, references[row]) for row in (spoken & seen).nonzero()[0].tolist())
 
 
 def _pairs(landmarks: list[int], track: Track) -> Iterator[Clause]:
     """Clauses about two things that the path goes between."""
-    centres = track.layout.centres
+    centres = track.centres[landmarks]  # [N, 2]
+    apart = lengths(centres[:, None] - centres)  # [N, N]
+    from_fences = lengths(nearest_on_fences(centres) - centres[:, None])  # [N, 4]
     for position, one in enumerate(landmarks):
-        for two in landmarks[position + 1 :]:
-            if lengths(centres[one] - centres[two]) < WIDEST:
-                yield Clause("between", one, two)
-                yield Clause("reach_between", one, two)
-        for colour in COLOURS:
-            if lengths(track.place(colour, centres[one]) - centres[one]) < WIDEST / 1.5:
-                yield Clause("between", one, colour)
+        for two in (apart[position, position + 1 :] < WIDEST).nonzero()[0] + position + 1:
+            yield Clause("between", one, landmarks[two])
+            yield Clause("reach_between", one, landmarks[two])
+        for fence in (from_fences[position] < WIDEST / 1.5).nonzero()[0]:
+            yield Clause("between", one, COLOURS[fence])

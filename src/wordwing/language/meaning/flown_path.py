@@ -1,19 +1,21 @@
 """A flown path as the judge sees it: even points, headings, and everything between any two of them.
 
 A *section* is the part of a path from point i to point j. Quantities of all sections at once are matrices [K, K] of
-which only the part with j ≥ i means anything.
+which only the part with j ≥ i means anything; of some of them, matrices [I, J] over the points that they begin and end
+at.
 """
 
 import math
-from functools import cached_property
+from collections.abc import Sequence
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from wordwing.language.meaning.clauses import COLOURS, Reference
-from wordwing.world.fences import FENCES, distance_to_fences
+from wordwing.world.fences import FENCES, distance_to_fences, nearest_on_fences
 from wordwing.world.layout import Layout
-from wordwing.world.paths import Floats, Ints, lengths, path_length, points_along
+from wordwing.world.paths import Bools, Floats, Ints, lengths, path_length, points_along
 
 SPACING, MOST = 0.08, 80
 """Distance between points, metres, unless that makes more than this many intervals."""
@@ -23,6 +25,9 @@ STILL = 0.02
 
 HEADING_REACH = 0.2
 """Distance over which a direction of flight is taken, metres."""
+
+ALL, FIRST, LAST = slice(None), slice(0, 1), slice(-1, None)
+"""Points that sections begin or end at."""
 
 
 def wrapped(angle: ArrayLike) -> Floats:
@@ -45,6 +50,7 @@ class Track:
         intervals = min(max(round(whole / SPACING), 1), MOST) if whole > STILL else 0
         self.points: Floats = points_along(path, np.linspace(0.0, whole, intervals + 1))  # [K, 2]
         self.layout = layout
+        self.centres: Floats = layout.centres  # [L, 2] of the landmarks
         self.start_yaw = start_yaw
         self.spacing = whole / intervals if intervals else 0.0
         k = np.arange(intervals + 1)
@@ -75,7 +81,7 @@ class Track:
     @cached_property
     def offsets(self) -> Floats:
         """[L, K, 2] from each point to each landmark's centre, metres."""
-        return self.layout.centres[:, None] - self.points
+        return self.centres[:, None] - self.points
 
     @cached_property
     def gaps(self) -> Floats:
@@ -97,44 +103,62 @@ class Track:
         """[4, K] metres."""
         return distance_to_fences(self.points).T
 
+    @cached_property
+    def all_gaps(self) -> Floats:
+        """[L + 4, K] distance of each point from each landmark's footprint, then from each fence, metres."""
+        return np.concatenate([self.gaps, self.fence_distances])
+
+    @cached_property
+    def all_bearings(self) -> Floats:
+        """[L + 4, K] world direction to each landmark, then straight to each fence, radians."""
+        return np.concatenate([self.bearings, np.repeat(_TO_FENCES, len(self), axis=1)])
+
+    def rows(self, references: Sequence[Reference]) -> list[int]:
+        """Where `all_gaps` and `all_bearings` have some landmarks and fences."""
+        fences = len(self.layout.landmarks)
+        return [fences + COLOURS.index(entry) if isinstance(entry, str) else entry for entry in references]
+
     def gap(self, reference: Reference) -> Floats:
         """[K] distance from a landmark's footprint or a fence, metres."""
-        if isinstance(reference, str):
-            return self.fence_distances[COLOURS.index(reference)]
-        return self.gaps[reference]
+        return self.all_gaps[self.rows([reference])[0]]
 
     def bearing(self, reference: Reference) -> Floats:
         """[K] world direction to a landmark, or straight to a fence, radians."""
-        if isinstance(reference, str):
-            normal = FENCES[COLOURS.index(reference)].normal
-            return np.full(len(self), math.atan2(-normal[1], -normal[0]))
-        return self.bearings[reference]
+        return self.all_bearings[self.rows([reference])[0]]
 
-    def place(self, reference: Reference, seen_from: ArrayLike) -> Floats:
-        """[2] centre of a landmark, or the point of a fence nearest to some place [2]."""
-        if isinstance(reference, str):
-            fence = COLOURS.index(reference)
-            distance = distance_to_fences(seen_from)[fence]
-            return np.asarray(seen_from, float) - distance * np.array(FENCES[fence].normal)
-        return self.layout.centres[reference]
+    def places(self, references: Sequence[Reference], seen_from: Floats) -> Floats:
+        """[C, 2] centres of landmarks, or points of fences that are nearest to some places [C, 2]."""
+        landmarks = np.broadcast_to(self.centres, (len(references), *self.centres.shape))
+        everything = np.concatenate([landmarks, nearest_on_fences(seen_from)], axis=1)  # [C, L + 4, 2]
+        return everything[np.arange(len(references)), self.rows(references)]
 
 
-def least(values: Floats) -> tuple[Floats, Ints]:
-    """The least of values [..., K] in each section [..., K, K], and the index of the last point that has it."""
+_TO_FENCES = np.array([[math.atan2(-fence.normal[1], -fence.normal[0])] for fence in FENCES])  # [4, 1] radians
+
+
+@cache
+def backwards(size: int) -> Bools:
+    """[K, K] the sections that would end before they begin."""
+    return np.tri(size, k=-1, dtype=bool)
+
+
+def least(values: Floats, begins: slice = ALL, ends: slice = ALL) -> tuple[Floats, Ints]:
+    """The least of values [..., K] in each section [..., I, J], and the index of the last point that has it."""
     size = values.shape[-1]
-    table = np.where(np.tri(size, dtype=bool).T, values[..., None, :], np.inf)
+    table = np.where(backwards(size)[begins], np.inf, values[..., None, :])  # [..., I, K]
     lowest = np.minimum.accumulate(table, axis=-1)
     where = np.maximum.accumulate(np.where(table <= lowest, np.arange(size), 0), axis=-1)
-    return lowest, where
+    return lowest[..., ends], where[..., ends]
 
 
-def mean(values: Floats) -> Floats:
-    """The mean of values [..., K] over each section [..., K, K]."""
+def mean(values: Floats, begins: slice = ALL, ends: slice = ALL) -> Floats:
+    """The mean of values [..., K] over each section [..., I, J]."""
     k = np.arange(values.shape[-1])
     total = np.concatenate([np.zeros((*values.shape[:-1], 1)), values.cumsum(axis=-1)], axis=-1)
-    return (total[..., None, 1:] - total[..., :-1, None]) / np.maximum(k - k[:, None] + 1, 1)
+    count = np.maximum(k[ends] - k[begins, None] + 1, 1)
+    return (total[..., None, 1:][..., ends] - total[..., :-1, None][..., begins, :]) / count
 
 
 def falling(value: ArrayLike, full: Floats | float, zero: Floats | float) -> Floats:
     """1 up to `full`, 0 from `zero` on, a line between."""
-    return np.clip((zero - np.asarray(value)) / (zero - full), 0.0, 1.0)
+    return ((zero - np.asarray(value)) / (zero - full)).clip(0.0, 1.0)

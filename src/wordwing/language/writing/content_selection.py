@@ -7,15 +7,15 @@ it does not fit other paths in the same layout.
 
 import math
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 
 from wordwing.language.meaning.clauses import Clause, Kind
-from wordwing.language.meaning.facts import QUARTER, SLIGHT, TRUE, Fact, facts
-from wordwing.language.meaning.flown_path import Track, wrapped
+from wordwing.language.meaning.facts import HEADED, QUARTER, SLIGHT, TRUE, Fact, Facts
+from wordwing.language.meaning.flown_path import ALL, FIRST, LAST, Track, wrapped
 from wordwing.language.meaning.judge import judge_track, score
-from wordwing.language.writing.templates import pick
+from wordwing.language.writing.templates import pick, pick_weighted
 from wordwing.world.paths import Floats
 
 FINALS: dict[Kind, float] = {
@@ -58,6 +58,9 @@ REDUNDANT: tuple[tuple[tuple[Kind, ...], tuple[Kind, ...]], ...] = (
 )
 """Kinds of which nobody says the first and then the second about the same thing."""
 
+OPEN: tuple[Kind, ...] = ("straight", "forward", "toward", "along", "leave", "curve")
+"""Ways of flying on, of which nobody says two."""
+
 ACCEPTED = TRUE - 0.01
 CONFUSED = 0.5
 """Score from which a meaning fits another path as well."""
@@ -78,19 +81,20 @@ def compose(track: Track, rivals: Sequence[Track], clauses: int, rng: np.random.
     Returns:
         A meaning that the judge gives full marks for this path; None if nothing was found to say.
     """
-    known = facts(track)
-    finals = [fact for fact in known if fact.clause.kind in FINALS and fact.ends]
-    if not finals:
+    proposals = _Proposals(track)
+    if not proposals.finals:
         return None
     against = _Rivals([rivals[i] for i in rng.permutation(len(rivals))[:RIVALS]])
     best: tuple[int, tuple[Clause, ...]] | None = None
+    tried: set[tuple[Clause, ...]] = set()
     for attempt in range(PROPOSALS):
         # What one clause cannot tell apart, two may.
-        chosen = _propose(known, finals, track, clauses + (attempt >= PATIENCE), rng)
-        if chosen is None:
+        said = proposals.draw(clauses + (attempt >= PATIENCE), rng)
+        meaning = tuple(fact.clause for fact in said)
+        if not meaning or meaning in tried:
             continue
-        meaning = tuple(fact.clause for fact in chosen)
-        if best is not None and meaning == best[1]:
+        tried.add(meaning)
+        if not proposals.agreed(said):
             continue
         confused = against.confused(meaning, best[0] if best else math.inf)
         if best is None or confused < best[0]:
@@ -105,72 +109,96 @@ class _Rivals:
 
     def __init__(self, tracks: Sequence[Track]) -> None:
         self.tracks = tracks
-        self._score = cache(lambda index, clause, first: np.triu(score(clause, tracks[index], first)))
+        self._score = cache(_score)
 
     def confused(self, meaning: tuple[Clause, ...], enough: float) -> int:
         """How many paths a meaning fits; counting ends at `enough`."""
         count = 0
-        for index in range(len(self.tracks)):
-            scores = [self._score(index, clause, place == 0) for place, clause in enumerate(meaning)]
-            # A clause that no section does at all needs no cutting.
-            if all(entry.max() > 0 for entry in scores):
-                count += judge_track(scores).score >= CONFUSED
+        for track in self.tracks:
+            count += self._fits(track, meaning)
             if count >= enough:
                 break
         return count
 
-
-def _propose(
-    known: list[Fact], finals: list[Fact], track: Track, clauses: int, rng: np.random.Generator
-) -> list[Fact] | None:
-    """One random meaning, or None if the judge does not agree with it."""
-    final = _choose(finals, FINALS, rng)
-    said = [final]
-    if final.clause.kind == "forward" and rng.random() < 0.7:
-        clauses = 1
-    for _ in range(clauses - 1):
-        options = [fact for fact in known if fact.clause.kind in MIDDLES and _goes_with(fact, said)]
-        if not options:
-            break
-        said.insert(0, _choose(options, MIDDLES, rng))
-    if final.clause.kind == "face" and len(said) == 1:
-        return None
-    middles = sorted(said[:-1], key=_when)
-    opening = _opening(known, track, rng)
-    said = [*([opening] if opening else []), *middles, final]
-    judgement = judge_track([_score(fact, track, first=index == 0) for index, fact in enumerate(said)])
-    return said if min(judgement.clauses) >= ACCEPTED else None
+    def _fits(self, track: Track, meaning: tuple[Clause, ...]) -> bool:
+        scores = []
+        for place, clause in enumerate(meaning, start=1):
+            scores.append(self._score(track, clause, place == 1, place == len(meaning)))
+            if not scores[-1].any():
+                return False  # a clause that no section does at all needs no cutting
+        return judge_track(scores).score >= CONFUSED
 
 
-def _score(fact: Fact, track: Track, first: bool) -> Floats:
-    """A fact's score; "straight" is the start's heading only at the very beginning."""
-    if first or fact.clause.kind not in ("straight", "forward"):
-        return fact.score
-    return score(fact.clause, track, first=False)
+def _score(track: Track, clause: Clause, first: bool, last: bool) -> Floats:
+    return score(clause, track, first, FIRST if first else ALL, LAST if last else ALL)
+
+
+class _Proposals:
+    """Random meanings of a path."""
+
+    def __init__(self, track: Track) -> None:
+        self.track = track
+        self._known = Facts(track)
+        self.finals = self._known.true(FINALS, ends=LAST)
+
+    @cached_property
+    def _middles(self) -> list[Fact]:
+        return self._known.true(MIDDLES)
+
+    @cached_property
+    def _openings(self) -> list[Fact]:
+        return [fact for fact in self._known.true(OPENINGS, begins=FIRST) if fact.score[0, 0] >= TRUE]
+
+    def draw(self, clauses: int, rng: np.random.Generator) -> list[Fact]:
+        """One of so many clauses at most, apart from an opening turn; [] if it came to nothing."""
+        final = _choose(self.finals, FINALS, rng)
+        said = [final]
+        if final.clause.kind == "forward" and rng.random() < 0.7:
+            clauses = 1
+        for _ in range(clauses - 1):
+            options = [fact for fact in self._middles if _goes_with(fact, said)]
+            if not options:
+                break
+            said.insert(0, _choose(options, MIDDLES, rng))
+        if final.clause.kind == "face" and len(said) == 1:
+            return []
+        middles = sorted(said[:-1], key=_when)
+        opening = self._opening(rng)
+        return [*([opening] if opening else []), *middles, final]
+
+    def agreed(self, said: list[Fact]) -> bool:
+        """Whether the judge gives full marks to the path."""
+        judgement = judge_track([self._score(fact, first=index == 0) for index, fact in enumerate(said)])
+        return min(judgement.clauses) >= ACCEPTED
+
+    def _opening(self, rng: np.random.Generator) -> Fact | None:
+        """A turn to begin with; the sharper, the likelier to be mentioned."""
+        if not self._openings:
+            return None
+        sharp = abs(float(wrapped(self.track.depart[0] - self.track.start_yaw)))
+        chance = 0.12 if sharp < (SLIGHT + QUARTER) / 2 else 0.7
+        return pick(self._openings, rng) if rng.random() < chance else None
+
+    def _score(self, fact: Fact, first: bool) -> Floats:
+        """A fact's score; "straight" is the start's heading only at the very beginning."""
+        if first or fact.clause.kind not in HEADED:
+            return fact.score
+        return score(fact.clause, self.track, first=False)
 
 
 def _goes_with(fact: Fact, said: list[Fact]) -> bool:
     """Whether a clause can come before others without saying the same thing again."""
     clause, final = fact.clause, said[-1]
     for other in (entry.clause for entry in said):
-        if clause == other or (clause.kind == other.kind and clause.references == other.references):
+        if clause.kind == other.kind and clause.references == other.references:
             return False
-        shared = set(clause.references) & set(other.references)
-        if shared and any(clause.kind in first and other.kind in then for first, then in REDUNDANT):
+        if clause.kind in OPEN and other.kind in OPEN:
             return False
-        if {clause.kind, other.kind} <= {"straight", "forward", "toward", "along", "leave", "curve"}:
+        if any(clause.kind in first and other.kind in then for first, then in REDUNDANT) and (
+            set(clause.references) & set(other.references)
+        ):
             return False
-    return bool((fact.true.any(axis=0) & final.true[:, -1]).any())
-
-
-def _opening(known: list[Fact], track: Track, rng: np.random.Generator) -> Fact | None:
-    """A turn to begin with; the sharper, the likelier to be mentioned."""
-    turns = [fact for fact in known if fact.clause.kind in OPENINGS and fact.score[0, 0] >= TRUE]
-    if not turns:
-        return None
-    sharp = abs(float(wrapped(track.depart[0] - track.start_yaw)))
-    chance = 0.12 if sharp < (SLIGHT + QUARTER) / 2 else 0.7
-    return pick(turns, rng) if rng.random() < chance else None
+    return bool((fact.end & final.last).any())
 
 
 def _when(fact: Fact) -> float:
@@ -182,6 +210,5 @@ def _when(fact: Fact) -> float:
 def _choose(options: list[Fact], weights: dict[Kind, float], rng: np.random.Generator) -> Fact:
     """A kind by its weight, then a clause of that kind: many landmarks do not make one kind commoner."""
     kinds = sorted({fact.clause.kind for fact in options})
-    chances = np.array([weights[kind] for kind in kinds])
-    kind = kinds[int(rng.choice(len(kinds), p=chances / chances.sum()))]
+    kind = pick_weighted(kinds, [weights[kind] for kind in kinds], rng)
     return pick([fact for fact in options if fact.clause.kind == kind], rng)
