@@ -118,7 +118,7 @@ def sample_walks(
             attempt = tried + np.arange(layout.size) % each
             walkers = _Walkers(layout, attempt, circles, config)
             walkers.set_out(starts or [None] * len(layouts), rng)
-            while walkers.alive.any():
+            while walkers.alive.size:
                 for row in walkers.step(rng):
                     if walkers.attempt[row] < best[walkers.layout[row]]:
                         best[walkers.layout[row]] = walkers.attempt[row]
@@ -157,6 +157,7 @@ class _Walkers:
     """B candidate walks in lock-step; metres and world frame throughout.
 
     The batch is the last dimension of every array: numpy is fast along long rows of memory, and L is only a dozen.
+    Rows of a batch are taken with `take` and `compress`, which keep it last in memory too; indexing puts it first.
     """
 
     def __init__(self, layout: Ints, attempt: Ints, circles: _Circles, config: WalkConfig) -> None:
@@ -165,10 +166,11 @@ class _Walkers:
         self.layout = layout  # [B] index of its layout
         self.attempt = attempt  # [B] number among the attempts of that layout
         self.alive = np.ones(lanes, bool)  # [B] neither thrown away nor finished
-        self.centre = circles.centre[..., layout]  # [2, L, B]
-        self.radius = circles.radius[:, layout]  # [L, B]
-        self.crowded = circles.crowded[:, layout]  # [L, B] meets another circle
-        self.ahead = circles.visitable[:, layout]  # [L, B] may still be visited
+        self.centre = circles.centre.take(layout, axis=-1)  # [2, L, B]
+        self.radius = circles.radius.take(layout, axis=-1)  # [L, B]
+        self.square = self.radius * self.radius  # [L, B]
+        self.crowded = circles.crowded.take(layout, axis=-1)  # [L, B] meets another circle
+        self.ahead = circles.visitable.take(layout, axis=-1)  # [L, B] may still be visited
         self.goal = np.minimum(config.visits, self.ahead.sum(axis=0) - 1)  # [B] visits to make
         self.visited = np.zeros((config.visits, lanes), int)  # [V, B] in order, target included
         self.visits = np.zeros(lanes, int)  # [B] how many of them
@@ -176,6 +178,7 @@ class _Walkers:
         self.target = np.zeros((2, lanes))  # [2, B]
         self.steps = np.zeros(lanes, int)  # [B] taken towards the target
         self.travelled = np.zeros(lanes)  # [B]
+        self.due = np.full(lanes, config.spacing)  # [B] when the next point is noted
         self.points = np.zeros((2, 0, lanes))  # [2, P, B] the path so far
         self.count = np.ones(lanes, int)  # [B] how many of them
 
@@ -183,7 +186,7 @@ class _Walkers:
         """Forget all other rows."""
         for name, value in vars(self).items():
             if isinstance(value, np.ndarray):
-                setattr(self, name, value[..., rows])
+                setattr(self, name, value.compress(rows, axis=-1))
 
     def walk(self, row: int) -> Walk:
         """The walk of one row so far."""
@@ -192,7 +195,7 @@ class _Walkers:
 
     def set_out(self, starts: Sequence[Walk | None], rng: np.random.Generator) -> None:
         """Go to the starts and choose first targets; rows without either are forgotten."""
-        self.position = rng.uniform(-ARENA_HALF, ARENA_HALF, (self.alive.size, 2)).T
+        self.position = rng.uniform(-ARENA_HALF, ARENA_HALF, (self.alive.size, 2)).T.copy()
         for row, index in enumerate(self.layout):
             if (before := starts[index]) is not None:
                 self.position[:, row] = before.points[-1]
@@ -214,9 +217,9 @@ class _Walkers:
         if not rows.size:
             return
         config, each = self.config, np.arange(rows.size)
-        centre, radius = self.centre[..., rows], self.radius[:, rows]
-        distance = _lengths(centre - self.position[:, None, rows])  # [L, R]
-        distance[~self.ahead[:, rows] | (distance < config.min_leg)] = np.inf
+        centre, radius = self.centre.take(rows, axis=-1), self.radius.take(rows, axis=-1)
+        distance = _lengths(centre - self.position.take(rows, axis=-1)[:, None])  # [L, R]
+        distance[~self.ahead.take(rows, axis=-1) | (distance < config.min_leg)] = np.inf
         choices = np.minimum(np.isfinite(distance).sum(axis=0), config.closest)
         rank = (rng.random(rows.size) * choices).astype(int)
         chosen = np.argsort(distance, axis=0)[rank, each]
@@ -244,18 +247,22 @@ class _Walkers:
         self.steps += 1
         self.alive &= _inside(position, ARENA_HALF) & (self.steps <= config.max_steps)
         self._add_points()
-        arrived = self.alive & (_lengths(self.target - position) < config.reached)
-        finished = arrived & (self.visits == self.goal)
-        self.alive &= ~finished
-        self.aim((arrived & self.alive).nonzero()[0], rng)
-        return [row for row in finished.nonzero()[0].tolist() if self._is_good(row)]
+        [arrived] = (self.alive & (_lengths(self.target - position) < config.reached)).nonzero()
+        last = self.visits[arrived] == self.goal[arrived]
+        finished = arrived[last]
+        self.alive[finished] = False
+        self.aim(arrived[~last], rng)
+        return [row for row in finished.tolist() if self._is_good(row)]
 
     def _push_out(self, position: Floats) -> None:
         """Move positions [2, B] that are inside a circle to its rim, in place."""
-        x, y = position[:, None] - self.centre  # [L, B]
-        hit, rows = (x * x + y * y < self.radius * self.radius).nonzero()
+        offset = position[:, None] - self.centre  # [2, L, B]
+        x, y = offset * offset
+        hit, rows = (x + y < self.square).nonzero()
+        if not rows.size:
+            return
         centre, radius = self.centre[:, hit, rows], self.radius[hit, rows]
-        offset = position[:, rows] - centre
+        offset = position[:, rows] - centre  # [2, R]
         position[:, rows] = centre + offset * (radius / _lengths(offset))
         # Where circles overlap, the rim of one can be deep inside another: a dead end.
         rows = rows[self.crowded[hit, rows]]
@@ -265,17 +272,18 @@ class _Walkers:
 
     def _add_points(self) -> None:
         """Note positions as they fall due; rows near the fences or their own path die."""
-        [rows] = (self.alive & (self.travelled >= self.count * self.config.spacing)).nonzero()
+        [rows] = (self.alive & (self.travelled >= self.due)).nonzero()
         if not rows.size:
             return
-        here, count = self.position[:, rows], self.count[rows]
+        here, count = self.position.take(rows, axis=-1), self.count[rows]
         most = count.max()
-        apart = _lengths(self.points[:, :most, rows] - here[:, None])  # [most, R]
+        apart = _lengths(self.points[:, :most].take(rows, axis=-1) - here[:, None])  # [most, R]
         # The last two points are always close.
         earlier = np.arange(most)[:, None] < count - 2
         meets = (earlier & (apart <= self.config.spacing)).any(axis=0)
         self.points[:, count, rows] = here
-        self.count[rows] += 1
+        self.count[rows] = count + 1
+        self.due[rows] = (count + 1) * self.config.spacing
         self.alive[rows] = _inside(here, ARENA_HALF - self.config.edge_margin) & ~meets & (count + 1 < MAX_POINTS)
 
     def _is_good(self, row: int) -> bool:
@@ -283,14 +291,16 @@ class _Walkers:
         walk, centre, radius = self.walk(row), self.centre[..., row].T, self.radius[:, row]
         gaps = lengths(walk.points[:, None] - centre) - radius  # [P, L]
         near = (gaps[:, list(walk.visited[1:])] < self.config.spacing).sum(axis=0)
+        if (near < self.config.linger).any():
+            return False
         apart = line_distance(centre, lines_of(walk.points))  # [L] of the straight lines through its points
-        return bool((near >= self.config.linger).all() and (apart > radius - TOLERANCE).all())
+        return bool((apart > radius - TOLERANCE).all())
 
 
 def _lengths(vectors: Floats) -> Floats:
     """[2, ...] to [...]."""
-    x, y = vectors
-    return np.asarray(np.sqrt(x * x + y * y))
+    x, y = vectors * vectors
+    return np.asarray(np.sqrt(x + y))
 
 
 def _inside(places: Floats, half: float) -> Bools:
