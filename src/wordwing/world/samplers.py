@@ -97,15 +97,15 @@ def _scatter(reach: Floats, edge: float, tries: int, rng: np.random.Generator) -
     limit = round((ARENA_HALF - edge) * 1000)
     placed = np.empty((2, len(reach)))
     for index, radius in enumerate(reach):
-        x, y = placed[:, :index, None]
         needed = np.square(radius + reach[:index] + GAP)[:, None]
         # Early circles find a place at once, the last ones hardly any.
         for block in (FEW, tries - FEW):
             candidates = rng.integers(-limit, limit, (2, block), endpoint=True) / 1000
-            apart = np.square(candidates[0] - x) + np.square(candidates[1] - y)  # [index, block]
-            free = (apart >= needed).all(axis=0)
-            if free.any():
-                placed[:, index] = candidates[:, free.argmax()]
+            away = candidates[:, None] - placed[:, :index, None]  # [2, index, block]
+            x, y = away * away
+            free = (x + y >= needed).all(axis=0)
+            if free[best := free.argmax()]:
+                placed[:, index] = candidates[:, best]
                 break
         else:
             return None
