@@ -128,6 +128,8 @@ class Track:
 
     def places(self, references: Sequence[Reference], seen_from: Floats) -> Floats:
         """[C, 2] centres of landmarks, or points of fences that are nearest to some places [C, 2]."""
+        if not any(isinstance(entry, str) for entry in references):
+            return self.centres[self.rows(references)]
         landmarks = np.broadcast_to(self.centres, (len(references), *self.centres.shape))
         everything = np.concatenate([landmarks, nearest_on_fences(seen_from)], axis=1)  # [C, L + 4, 2]
         return everything[np.arange(len(references)), self.rows(references)]

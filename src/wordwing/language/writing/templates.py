@@ -86,6 +86,6 @@ def pick(options: Sequence[T], rng: np.random.Generator) -> T:
 
 def pick_weighted(options: Sequence[T], weights: ArrayLike, rng: np.random.Generator) -> T:
     """One of some options, each as likely as its weight says; as `rng.choice` picks, which checks much for one draw."""
-    chances = np.asarray(weights) / np.sum(weights)
-    passed = chances.cumsum()
+    chances = np.asarray(weights)
+    passed = (chances / chances.sum()).cumsum()
     return options[int((passed / passed[-1]).searchsorted(rng.random(), side="right"))]
