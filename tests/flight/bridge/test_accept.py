@@ -136,9 +136,11 @@ if child == 0:
     time.sleep(1000)
 while os.getsid(child) != child:
     time.sleep(0.01)
-print(input('Type "write" to write them: '), input('Type "fly 7" to arm it: '), child, flush=True)
+answers = input('Type "write" to write them: '), input('Type "fly 7" to arm it: ')
 try:
-    time.sleep(1000)
+    print(*answers, child, flush=True)
+    while True:
+        time.sleep(0.01)  # a signal that comes just before a long sleep would not end it
 except KeyboardInterrupt:
     os.kill(child, signal.SIGKILL)
     print("interrupted", flush=True)
