@@ -5,25 +5,24 @@ import math
 import socket
 
 import pytest
-import torch
 
 pytest.importorskip("pymavlink")
 
 from wordwing.flight.arena import Arena
+from wordwing.flight.mavlink.geometry import PlainPose
 from wordwing.flight.mocap.sources import parse
 from wordwing.flight.served.faults import FaultSchedule, MocapDrift, MocapFreeze, MocapJump, PoseDropout
 from wordwing.flight.served.mocap import MocapStream, open_sender
-from wordwing.frames import Pose
 
 ARENA = Arena(north=3.0, east=-1.0, heading_deg=90.0, floor_down=0.2)
 """The world's +x points east: world x is east, world y is north."""
 
 
-def pose(x: float, y: float, z: float) -> Pose:
-    return Pose.level(torch.tensor([x, y]).double(), torch.tensor(0.0).double(), z)
+def pose(x: float, y: float, z: float) -> PlainPose:
+    return PlainPose((x, y, z), (1.0, 0.0, 0.0, 0.0))
 
 
-def seen(stream: MocapStream, where: Pose, time: float) -> dict:
+def seen(stream: MocapStream, where: PlainPose, time: float) -> dict:
     return json.loads(stream.measure(where, time).to_json(name="drone"))
 
 

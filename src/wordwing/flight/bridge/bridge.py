@@ -22,6 +22,7 @@ from wordwing.flight.bridge.ground_truth import GroundTruth, TruePose
 from wordwing.flight.bridge.sitl import SitlProcess
 from wordwing.flight.matching import PoseTrack
 from wordwing.flight.mavlink.clock import Clock, SystemClock
+from wordwing.flight.mavlink.geometry import PlainPose
 from wordwing.flight.mavlink.link import MavlinkLink, open_link
 from wordwing.flight.mavlink.messages import Codec, Message
 from wordwing.flight.served.autopilot_profile import AutopilotName
@@ -324,7 +325,8 @@ class Bridge:
         if self._newest is None or now - self._measured_at < MOCAP_PERIOD or now - self._newest[0] > STALLED:
             return
         self._measured_at = now
-        measured = self._mocap.measure(self._newest[1], now)
+        pose = self._newest[1]
+        measured = self._mocap.measure(PlainPose.of(pose.position, pose.quaternion), now)
         if measured is not None:
             for sender in self._senders:
                 sender.send(measured.to_json(name=RIGID_BODY))

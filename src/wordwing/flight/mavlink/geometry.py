@@ -6,6 +6,7 @@ import math
 import struct
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Protocol
 
 MARGIN = 0.35
 """Metres that a real drone keeps from the fences at least: nearer, its hull and its overshoot do not fit."""
@@ -13,6 +14,13 @@ MARGIN = 0.35
 Vector = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]
 """(w, x, y, z), body to frame."""
+
+
+class SupportsList(Protocol):
+    """An array or a tensor."""
+
+    def tolist(self) -> Any:
+        """Its numbers."""
 
 
 def single(value: float) -> float:
@@ -25,6 +33,12 @@ def to_ned(vector: Vector) -> Vector:
     """World (x, y left, z up) to NED, or body FLU to FRD; an involution."""
     x, y, z = vector
     return x, -y, -z
+
+
+def quaternion_to_ned(quaternion: Quaternion) -> Quaternion:
+    """FLU to world, z up, as FRD to NED: half a turn about x on both sides; an involution."""
+    w, x, y, z = quaternion
+    return w, x, -y, -z
 
 
 def add(a: Vector, b: Vector) -> Vector:
@@ -92,6 +106,12 @@ class PlainPose:
     quaternion: Quaternion
     """Unit, body to frame."""
 
+    @classmethod
+    def of(cls, position: SupportsList, quaternion: SupportsList) -> PlainPose:
+        """The pose of a position [3] and a unit quaternion [4], arrays or tensors."""
+        (x, y, z), (a, b, c, d) = position.tolist(), quaternion.tolist()
+        return cls((x, y, z), (a, b, c, d))
+
     @property
     def yaw(self) -> float:
         """Heading of the body x axis, radians, rounded to float32 as `frames.Pose` has it."""
@@ -126,12 +146,27 @@ class ArenaFrame:
     """Where it stops a drone that flies along a fence, metres before it."""
 
     @cached_property
+    def _centre(self) -> PlainPose:
+        """The world frame's pose in the local frame."""
+        yaw = (-math.radians(self.heading_deg) + math.pi) % (2 * math.pi) - math.pi
+        return PlainPose(to_ned((self.north, self.east, self.floor_down)), quaternion_from_euler(0.0, 0.0, yaw))
+
+    @cached_property
     def _inverse(self) -> PlainPose:
         """The local frame's pose in the world frame."""
-        yaw = (-math.radians(self.heading_deg) + math.pi) % (2 * math.pi) - math.pi
-        back = conjugate(quaternion_from_euler(0.0, 0.0, yaw))
-        x, y, z = rotate(back, to_ned((self.north, self.east, self.floor_down)))
+        back = conjugate(self._centre.quaternion)
+        x, y, z = rotate(back, self._centre.position)
         return PlainPose((-x, -y, -z), back)
+
+    def local_pose(self, position: Vector, quaternion: Quaternion) -> PlainPose:
+        """A pose in the world frame, in the local frame with z up; inverts `world_pose`."""
+        centre = self._centre
+        turned = rotate(centre.quaternion, position)
+        return PlainPose(add(centre.position, turned), multiply(centre.quaternion, quaternion))
+
+    def local_velocity(self, velocity: Vector) -> Vector:
+        """A velocity in the world frame, m/s, in the local frame with z up; inverts `world_velocity`."""
+        return rotate(self._centre.quaternion, velocity)
 
     def world_pose(self, position: Vector, quaternion: Quaternion) -> PlainPose:
         """A pose in the local frame with z up, in the world frame, where heights are above the floor."""

@@ -4,15 +4,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from wordwing.errors import WordwingError
 from wordwing.flight.arena import Arena
+from wordwing.flight.mavlink.geometry import PlainPose, Vector, add, multiply, quaternion_from_euler, scale
 from wordwing.flight.mavlink.link import UdpClient
 from wordwing.flight.mocap.relay import MocapSample
 from wordwing.flight.served.faults import FaultSchedule, MocapFreeze, PoseDropout
-from wordwing.frames import Pose, quaternion_from_euler, quaternion_multiply
 
 PERIOD = 0.02
 """Seconds between two poses of the served lab."""
@@ -51,27 +50,31 @@ class MocapStream:
         self._due = 0.0
         self._queue: deque[MocapSample] = deque(maxlen=QUEUE)
 
-    def measure(self, pose: Pose, time: float) -> MocapSample | None:
-        """A true pose [] in double, world frame, as it is measured; None during a dropout."""
+    def measure(self, pose: PlainPose, time: float) -> MocapSample | None:
+        """A true pose, world frame, as it is measured; None during a dropout."""
         if self._faults.active(PoseDropout, time) is not None:
             return None
         if self._last is not None and self._faults.active(MocapFreeze, time) is not None:
             return self._last._replace(time=time)
-        position = pose.position.numpy() + self._position_noise * self._rng.standard_normal(3)
-        position[:2] += self._faults.measured_offset(time)
-        tilt = quaternion_from_euler(*torch.from_numpy(self._attitude_noise * self._rng.standard_normal(3)))
-        local = self._frame.frame @ Pose(torch.from_numpy(position), pose.quaternion)
-        (x, y, z), (a, b, c, d) = local.position.tolist(), quaternion_multiply(local.quaternion, tilt).tolist()
-        self._last = MocapSample(time, (x, y, z), (a, b, c, d))
+        dx, dy = self._faults.measured_offset(time)
+        noise = scale(self._position_noise, self._normal())
+        tilt = quaternion_from_euler(*scale(self._attitude_noise, self._normal()))
+        local = self._frame.local_pose(add(add(pose.position, noise), (dx, dy, 0.0)), pose.quaternion)
+        self._last = MocapSample(time, local.position, multiply(local.quaternion, tilt))
         return self._last
 
     def tick(self, pose_at: Callable[[float], tuple[NDArray[np.float64], NDArray[np.float64]]], time: float) -> None:
         """Measure the drone's position [3] and quaternion [4] if a pose is due, and queue it until it is taken."""
         if time >= self._due - 1e-6:
             self._due += PERIOD
-            measured = self.measure(Pose(*map(torch.from_numpy, pose_at(time))), time)
+            measured = self.measure(PlainPose.of(*pose_at(time)), time)
             if measured is not None:
                 self._queue.append(measured)
+
+    def _normal(self) -> Vector:
+        """Three normal numbers."""
+        x, y, z = self._rng.standard_normal(3).tolist()
+        return x, y, z
 
     def take(self) -> list[MocapSample]:
         """All queued poses since the last call, oldest first."""

@@ -5,24 +5,26 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import torch
 from pymavlink.dialects.v20 import ardupilotmega as mavlink
-from torch import Tensor
 
 from wordwing.flight.arena import Arena
+from wordwing.flight.mavlink.geometry import (
+    PlainPose,
+    Quaternion,
+    Vector,
+    add,
+    conjugate,
+    euler_from_quaternion,
+    multiply,
+    quaternion_from_euler,
+    quaternion_to_ned,
+    rotate,
+    scale,
+    to_ned,
+)
 from wordwing.flight.mavlink.parse_message import LAB
 from wordwing.flight.served.autopilot import BOOT, ServedAutopilot
 from wordwing.flight.served.faults import FaultSchedule, PoseDropout
-from wordwing.frames import (
-    Pose,
-    euler_from_quaternion,
-    flu_to_frd,
-    quaternion_from_euler,
-    quaternion_multiply,
-    quaternion_rotate,
-    quaternion_to_ned,
-    world_to_ned,
-)
 from wordwing.lab.vehicle import LabConfig
 
 VELOCITY_NOISE = 0.01
@@ -164,23 +166,20 @@ class Telemetry:
         )  # fmt: skip
 
     def _local_position(self) -> Any:
-        position = world_to_ned(self._position()).tolist()
-        velocity = world_to_ned(self._velocity()).tolist()
+        position, velocity = to_ned(self._position()), to_ned(self._velocity())
         return mavlink.MAVLink_local_position_ned_message(self._milliseconds, *position, *velocity)
 
     def _attitude(self) -> Any:
-        quaternion = quaternion_to_ned(self._quaternion())
-        angles = [float(angle) for angle in euler_from_quaternion(quaternion)]
+        angles = euler_from_quaternion(quaternion_to_ned(self._quaternion()))
         return mavlink.MAVLink_attitude_message(self._milliseconds, *angles, *self._rates_frd())
 
     def _odometry(self) -> Any:
         quaternion = self._quaternion()
-        turned = quaternion * quaternion.new_tensor([1.0, -1.0, -1.0, -1.0])
-        velocity = flu_to_frd(quaternion_rotate(turned, self._velocity())).tolist()
+        velocity = to_ned(rotate(conjugate(quaternion), self._velocity()))
         unknown = [math.nan] + [0.0] * 20
         return mavlink.MAVLink_odometry_message(
             self._milliseconds * 1000, mavlink.MAV_FRAME_LOCAL_NED, mavlink.MAV_FRAME_BODY_FRD,
-            *world_to_ned(self._position()).tolist(), quaternion_to_ned(quaternion).tolist(), *velocity,
+            *to_ned(self._position()), quaternion_to_ned(quaternion), *velocity,
             *self._rates_frd(), unknown, unknown, 0, mavlink.MAV_ESTIMATOR_TYPE_MOCAP,
         )  # fmt: skip
 
@@ -234,30 +233,35 @@ class Telemetry:
     def _milliseconds(self) -> int:
         return max(0, round(1000 * (self._measured_at - self._autopilot.booted)))
 
-    def _position(self) -> Tensor:
-        """[3] metres, local frame with z up."""
-        now = self._autopilot.time
-        position, quaternion = self._autopilot.flight.pose_at(self._measured_at)
-        position += self._config.position_noise * self._rng.standard_normal(3)
-        position[:2] += self._faults.estimate_offset(now)
-        position[2] += self._height_bias
-        return (self._arena.frame @ Pose(torch.from_numpy(position), torch.from_numpy(quaternion))).position
+    def _position(self) -> Vector:
+        """Metres, local frame with z up."""
+        now, pose = self._autopilot.time, self._measured
+        dx, dy = self._faults.estimate_offset(now)
+        noise = self._noise(self._config.position_noise)
+        position = add(add(pose.position, noise), (dx, dy, self._height_bias))
+        return self._arena.local_pose(position, pose.quaternion).position
 
-    def _quaternion(self) -> Tensor:
-        """[4] body (x forward, y left, z up) to local frame with z up."""
-        position, quaternion = self._autopilot.flight.pose_at(self._measured_at)
-        angles = torch.from_numpy(self._config.attitude_noise * self._rng.standard_normal(3))
-        pose = self._arena.frame @ Pose(torch.from_numpy(position), torch.from_numpy(quaternion))
-        return quaternion_multiply(pose.quaternion, quaternion_from_euler(*angles))
+    def _quaternion(self) -> Quaternion:
+        """Body (x forward, y left, z up) to local frame with z up."""
+        pose = self._measured
+        tilt = quaternion_from_euler(*self._noise(self._config.attitude_noise))
+        return multiply(self._arena.local_pose(pose.position, pose.quaternion).quaternion, tilt)
 
-    def _velocity(self) -> Tensor:
-        """[3] m/s, local frame with z up."""
-        state = self._autopilot.flight.state_at(self._measured_at)
-        velocity = np.array(state.velocity) + VELOCITY_NOISE * self._rng.standard_normal(3)
-        velocity += self._autopilot.flight.drift or (0.0, 0.0, 0.0)
-        return quaternion_rotate(self._arena.frame.quaternion, torch.from_numpy(velocity))
+    def _velocity(self) -> Vector:
+        """m/s, local frame with z up."""
+        flight = self._autopilot.flight
+        velocity = add(flight.state_at(self._measured_at).velocity, self._noise(VELOCITY_NOISE))
+        return self._arena.local_velocity(add(velocity, flight.drift or (0.0, 0.0, 0.0)))
 
-    def _rates_frd(self) -> list[float]:
-        return flu_to_frd(
-            torch.tensor(self._autopilot.flight.state_at(self._measured_at).body_rates, dtype=torch.float64)
-        ).tolist()
+    def _rates_frd(self) -> Vector:
+        return to_ned(self._autopilot.flight.state_at(self._measured_at).body_rates)
+
+    @property
+    def _measured(self) -> PlainPose:
+        """The newest pose of motion capture, world frame, without its noise."""
+        return PlainPose.of(*self._autopilot.flight.pose_at(self._measured_at))
+
+    def _noise(self, deviation: float) -> Vector:
+        """Noise of a standard deviation on each axis."""
+        x, y, z = self._rng.standard_normal(3).tolist()
+        return scale(deviation, (x, y, z))
