@@ -139,10 +139,11 @@ def wilson(hits: int, total: int) -> tuple[float, float]:
     """Wilson's 95 % interval of a share; (0, 1) of nothing."""
     if not total:
         return 0.0, 1.0
-    from scipy.stats import binomtest
-
-    bounds = binomtest(hits, total).proportion_ci(method="wilson")
-    return float(bounds.low), float(bounds.high)
+    z, share = 1.959963984540054, hits / total
+    centre = hits + z * z / 2
+    half = z * math.sqrt(total * share * (1 - share) + z * z / 4)
+    low, high = (centre - half) / (total + z * z), (centre + half) / (total + z * z)
+    return low if hits else 0.0, high if hits < total else 1.0
 
 
 @dataclass(frozen=True)
