@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import torch
@@ -51,14 +52,15 @@ def from_oklab(lab: Floats) -> Bytes:
     return np.rint(255 * share).astype(np.uint8)
 
 
-def ramp(colour: Sequence[int], darkest: float = 0.3) -> Bytes:
+@cache
+def ramp(colour: tuple[int, ...], darkest: float = 0.3) -> Bytes:
     """[256, 3] from a dark shade of a colour to the colour itself, in steps that look equal."""
     end = to_oklab(np.array(colour))
     start = end * [darkest / end[0], 0.5, 0.5]
     return from_oklab(start + (end - start) * np.linspace(0, 1, 256)[:, None])
 
 
-def glowing(ground: Bytes, relief: Floats, amount: Floats, colour: Sequence[int]) -> Bytes:
+def glowing(ground: Bytes, relief: Floats, amount: Floats, colour: tuple[int, ...]) -> Bytes:
     """An image [S, S, 3] with amounts [S, S], 0 to 1, laid over it in a colour's ramp; at 0 the ground is seen.
 
     From 0.2 up only its relief [S, S, 1] is: how much lighter each pixel is than those around it. So landmarks can be
@@ -66,11 +68,17 @@ def glowing(ground: Bytes, relief: Floats, amount: Floats, colour: Sequence[int]
     """
     # Fainter ones change no byte; nor does NaN, for the beliefs of a network that has gone wrong are to be seen, too.
     seen = np.flatnonzero(amount > 1e-4)
-    amount, relief = amount.ravel()[seen].clip(max=1), relief.ravel()[seen]
-    step, cover = np.rint(255 * amount).astype(np.uint8), (amount / 0.2).clip(max=1)
+    share, height = (values.ravel()[seen].astype(np.float32) for values in (amount, relief))
+    step, cover = np.rint(255 * share.clip(max=1)).astype(np.uint8), (5 * share).clip(max=1)
     image = ground.copy()
-    for channel, tones in zip(image.reshape(-1, 3).T, ramp(colour).T, strict=True):
-        channel[seen] = np.rint(channel[seen] * (1 - cover) + (tones[step] + relief) * cover).clip(0, 255)
+    for channel, tones in zip(image.reshape(-1, 3).T, ramp(colour).astype(np.float32).T, strict=True):
+        below, paint = channel[seen], tones[step]
+        # In place: these are some of the largest arrays of a frame, and there are several for each.
+        paint += height
+        paint -= below
+        paint *= cover
+        paint += below
+        channel[seen] = np.rint(paint, out=paint).clip(0, 255, out=paint)
     return image
 
 
@@ -136,8 +144,8 @@ class WorldView:
 
     def smooth(self, cells: Tensor) -> Floats:
         """Maps [C, 64, 64], bilinear between cell centres: [C, S, S]."""
-        return START_GRID.sample(cells[None], self.points[None])[0].double().numpy()
+        return START_GRID.sample(cells[None], self.points[None])[0].numpy()
 
     def blocks(self, colours: Bytes, elsewhere: Sequence[int]) -> Bytes:
         """A map of colours [64, 64, 3], each cell as it is: [S, S, 3], in one colour off the map."""
-        return np.concatenate([colours.reshape(-1, 3), np.array([elsewhere], np.uint8)])[self.cell]
+        return np.concatenate([colours.reshape(-1, 3), np.array([elsewhere], np.uint8)]).take(self.cell, axis=0)
