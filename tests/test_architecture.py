@@ -124,6 +124,7 @@ def test_a_sentence_becomes_a_video_in_the_stops_that_the_page_lists(monkeypatch
     walk.to(Stage1, "encode_text")
     walk.to(Simulator, "step")
     walk.to(av, "open")
+    monkeypatch.setattr("wordwing.evaluation.demo.STEPS", 3)
     main(["fly", "go to the barrel", "--policy", str(tmp_path / "policy"), "--out", str(tmp_path / "out")])
     assert walk.stops == described("From a sentence to a video")
     assert len(walk.stops) <= 7
