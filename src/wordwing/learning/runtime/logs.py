@@ -17,11 +17,11 @@ from typing import Any, BinaryIO
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from PIL import Image
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog  # type: ignore[import-untyped]
 from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
 from tensorboard.summary.writer.record_writer import RecordWriter  # type: ignore[import-untyped]
 from torch import Tensor
-from torch.utils.tensorboard import summary
 
 from wordwing.errors import WordwingError
 from wordwing.files import read_lines, replacing, unwritable
@@ -82,7 +82,10 @@ class MetricLog:
         """Log an image, [H, W, 3] uint8."""
         if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
             raise ValueError(f"an image is [H, W, 3] uint8, not {list(image.shape)} {image.dtype}")
-        self._write_event(Event(step=step, summary=summary.image(name, image, dataformats="HWC")))
+        png, (height, width, _) = io.BytesIO(), image.shape
+        Image.fromarray(image).save(png, "PNG", compress_level=1)  # a run is not to wait for the last tenth of a size
+        logged = Summary.Image(height=height, width=width, colorspace=3, encoded_image_string=png.getvalue())
+        self._write_event(Event(step=step, summary=Summary(value=[Summary.Value(tag=name, image=logged)])))
 
     def close(self) -> None:
         """Close the files; everything is in them already."""
