@@ -4,6 +4,7 @@ import base64
 import json
 import math
 import struct
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
@@ -91,10 +92,15 @@ def welcome(policies: NamedPolicies, limit: int) -> dict[str, Any]:
 
 def placed(start: Start) -> dict[str, Any]:
     """Where everything is now, with the layout from above, x up and y left, as an address that a page can show."""
-    [ground] = overheads([start.layout], OVERHEAD)
+    return {"type": "placed", **start_json(start), "overhead": _overhead(start.layout), "extent": MAP_EXTENT}
+
+
+@lru_cache(maxsize=32)
+def _overhead(layout: Layout) -> str:
+    """The address of a layout from above; who moves the drone or begins anew has the same layout again."""
+    [ground] = overheads([layout], OVERHEAD)
     image = base64.b64encode(webp(Image.fromarray(ground), quality=82, method=2)).decode()
-    overhead = f"data:image/webp;base64,{image}"
-    return {"type": "placed", **start_json(start), "overhead": overhead, "extent": MAP_EXTENT}
+    return f"data:image/webp;base64,{image}"
 
 
 def words_json(text: str, vocabulary: Vocabulary, layout: Layout | None) -> dict[str, Any]:
