@@ -214,6 +214,7 @@ class Evaluator:
             for name, (_dataset, part) in parts.items()
         }
         self.steps = {name: dataset.steps for name, (dataset, _part) in parts.items()}
+        self._overheads: dict[int, NDArray[np.uint8]] = {}  # by the number of a task
 
     def evaluate(self, policy: LearnedPolicy) -> tuple[dict[str, float], NDArray[np.uint8]]:
         """Metrics of the policy's flights by their names in the log, and an image of what it believes in one."""
@@ -284,9 +285,11 @@ class Evaluator:
         name = next(iter(self.tasks))
         task = self.tasks[name][number % len(self.tasks[name])]
         [flight] = fly(policy, Simulator(1, self.device), [task], max_steps=self.steps[name], keep_images=True)
-        viewer = Simulator(1, self.device, render=RenderConfig(shadows=True))  # for people, not for policies
-        viewer.reset([task.layout], start_poses([task]))
-        overhead = viewer.overhead(MAP_SIZE, MAP_EXTENT)[0].cpu().numpy()
+        if number not in self._overheads:
+            viewer = Simulator(1, self.device, render=RenderConfig(shadows=True))  # for people, not for policies
+            viewer.reset([task.layout], start_poses([task]))
+            self._overheads[number] = viewer.overhead(MAP_SIZE, MAP_EXTENT)[0].cpu().numpy()
+        overhead = self._overheads[number]
         frames = list(belief_frames(flight, overhead, name, states=still_states(flight)))
         return np.asarray(belief_strip(flight, frames, overhead, name).convert("RGB"))
 
