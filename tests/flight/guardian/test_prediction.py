@@ -18,7 +18,7 @@ from wordwing.interface import Setpoint
 from wordwing.lab import safety as lab_safety
 from wordwing.sim.dynamics import SUBSTEP, DynamicsConfig, FleetState, SafetyConfig
 
-COUNT = 3000
+COUNT = 2000
 
 
 def fleet(seed: int) -> tuple[FleetState, Setpoint]:
