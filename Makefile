@@ -4,7 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-JOBS ?= 2
+# More than cores: some tests wait in real time.
+JOBS ?= 3
 INSTRUCTION ?= turn around, pass the barrel on its left and stop in front of the boat
 SEED ?= 38
 
