@@ -98,8 +98,10 @@ class Pose:
         """Poses without roll and pitch: xy [..., 2] metres, yaw [...] radians."""
         # A number is filled in, not sent to the device, which would wait for it.
         z = height.to(xy).expand(xy.shape[:-1]) if isinstance(height, Tensor) else xy.new_full(xy.shape[:-1], height)
-        zero = torch.zeros_like(yaw)
-        return cls(torch.cat([xy, z[..., None]], dim=-1), quaternion_from_euler(zero, zero, yaw))
+        half = yaw.double() / 2  # for the reason in `quaternion_from_euler`
+        zero = torch.zeros_like(half)
+        quaternion = torch.stack([half.cos(), zero, zero, half.sin()], dim=-1)
+        return cls(torch.cat([xy, z[..., None]], dim=-1), quaternion.to(yaw.dtype))
 
     @classmethod
     def stack(cls, poses: Sequence[Pose]) -> Pose:

@@ -192,7 +192,7 @@ def images(layouts: list[Layout], drones: Pose) -> torch.Tensor:
 
 def observed(network: PolicyNetwork, state: PolicyState, image: torch.Tensor, pose: Pose) -> PolicyState:
     features = network.stage1.encode_images(image, "sim")
-    [state], _in_view = network.observe(state, features, pose[:, None])
+    [state], _in_view, _here = network.observe(state, features, pose[:, None])
     return state
 
 

@@ -20,7 +20,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from wordwing.bench import rate_of, report
 from wordwing.devices import compile_once, device_title, find_device, precision
 from wordwing.errors import WordwingError
-from wordwing.frames import ARENA_HALF, Pose, in_start_frame
+from wordwing.frames import ARENA_HALF, Pose
 from wordwing.interface import FLIGHT_HEIGHT
 from wordwing.learning.losses import GoldConfig, gold_visitation, observed_part
 from wordwing.learning.training_data import POINTS
@@ -169,14 +169,12 @@ def step(network: PolicyNetwork, state: PolicyState, contexts: RandomContexts, m
     """`PolicyNetwork.forward`, and which part of it is at work."""
     with meter.part("mapping"):
         features = network.stage1.encode_images(contexts.image, "sim")
-        [state], _in_view = network.observe(state, features, contexts.pose[:, None])
+        [state], _in_view, here = network.observe(state, features, contexts.pose[:, None])
     with meter.part("distributions"):
         _grounding_map, scores = network.stage1.predict(state.map.features, state.observed, state.kernels)
         plan = visitation(scores, network.stage1.support(state.observed))
     with meter.part("ego view"):
-        view = network.view(
-            plan, state.observed, state.arena, state.boundary, in_start_frame(contexts.pose, state.start)
-        )
+        view = network.view(plan, state.observed, state.arena, state.boundary, here)
     network.stage2(view)
     return state
 

@@ -46,12 +46,13 @@ class EgoView:
 def to_ego_frame(maps: Tensor, pose: Pose) -> Tensor:
     """Maps [N, C, 64, 64] in the start frame to maps [N, C, 96, 96] in the frames of drones at poses [N] in it."""
     # Not as a product of matrices, which autocast would round to bf16: far cells then move by up to half a cell.
-    cos, sin = torch.cos(pose.yaw)[:, None, None], torch.sin(pose.yaw)[:, None, None]
+    yaw = pose.yaw[:, None, None]
+    cos, sin = torch.cos(yaw), torch.sin(yaw)
     ahead, left = EGO_GRID.centres(maps.device).unbind(-1)
     points = torch.stack([cos * ahead - sin * left, sin * ahead + cos * left], dim=-1) + pose.xy[:, None, None]
     # Without a pose CUDA would sample zeros, an empty map by which the drone would fly on; with NaN it hovers.
-    lost = ~points.isfinite().all(-1)[:, None]
-    return START_GRID.sample(maps, points).masked_fill(lost, torch.nan)
+    lost = ~(yaw[:, 0].isfinite() & pose.xy.isfinite().all(-1, keepdim=True))
+    return START_GRID.sample(maps, points).masked_fill(lost[..., None, None], torch.nan)
 
 
 def ego_view(

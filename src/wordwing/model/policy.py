@@ -57,8 +57,6 @@ class PolicyState:
 class Beliefs(Stage1Output):
     """All intermediate results for one observation of N drones, from image features to setpoints, start frame."""
 
-    pose: Pose
-    """[N] of the drones, start frame."""
     arena: Tensor
     """[N, 64, 64] bool."""
     boundary: Tensor
@@ -101,7 +99,7 @@ class PolicyNetwork(nn.Module):
             boundary=boundary_cells(start),
         )
 
-    def observe(self, state: PolicyState, features: Tensor, pose: Pose) -> tuple[list[PolicyState], Tensor]:
+    def observe(self, state: PolicyState, features: Tensor, pose: Pose) -> tuple[list[PolicyState], Tensor, Pose]:
         """Add K successive images of each of N flights to their maps.
 
         Args:
@@ -110,7 +108,8 @@ class PolicyNetwork(nn.Module):
             pose: [N, K] where they were taken, world frame.
 
         Returns:
-            The states after each image, and [N · K, 64, 64] bool, the cells that each image shows.
+            The states after each image; [N · K, 64, 64] bool, the cells that each image shows; and [N · K] where they
+            were taken, start frame.
         """
         here: Pose = each(lambda tensor: tensor.flatten(0, 1), in_start_frame(pose, state.start[:, None]))
         ground = visible_ground(here, self.camera, self.config.mapping)
@@ -121,7 +120,7 @@ class PolicyNetwork(nn.Module):
             semantic_map = state.map.accumulate(new, in_view, self.config.mapping.blend)
             state = replace(state, map=semantic_map, observed=state.observed | (covered & state.arena))
             states.append(state)
-        return states, ground.in_view
+        return states, ground.in_view, here
 
     def run_stage1(self, state: PolicyState, features: Tensor, pose: Pose) -> tuple[PolicyState, Stage1Output]:
         """Stage 1's forward pass, in flight with the newest image and in training with all images of an execution.
@@ -134,7 +133,7 @@ class PolicyNetwork(nn.Module):
         Returns:
             The state after the last image, and stage 1's output for N · K contexts, flight by flight.
         """
-        states, in_view = self.observe(state, features, pose)
+        states, in_view, here = self.observe(state, features, pose)
         semantic_map, observed, kernels = states[-1].map.features, states[-1].observed, state.kernels
         if len(states) > 1:
             maps = torch.stack([one.map.features.permute(0, 2, 3, 1) for one in states], dim=1)  # pixel by pixel
@@ -142,7 +141,7 @@ class PolicyNetwork(nn.Module):
             observed = torch.stack([one.observed for one in states], dim=1).flatten(0, 1)
             kernels = each(lambda tensor: tensor.repeat_interleave(len(states), 0), kernels)
         grounding_map, scores = self.stage1.predict(semantic_map, observed, kernels)
-        return states[-1], Stage1Output(features, semantic_map, grounding_map, observed, in_view, scores)
+        return states[-1], Stage1Output(features, semantic_map, grounding_map, observed, in_view, scores, here)
 
     def view(self, plan: Visitation, observed: Tensor, arena: Tensor, boundary: Tensor, pose: Pose) -> EgoView:
         """Stage 2's input at poses [N], of masks [N, 64, 64] bool, all in the start frame; PVN's masks are empty."""
@@ -165,8 +164,7 @@ class PolicyNetwork(nn.Module):
         """
         state, output = self.run_stage1(state, self.stage1.encode_images(image, domain), pose[:, None])
         plan = visitation(output.scores, self.stage1.support(state.observed))
-        here = in_start_frame(pose, state.start)
-        view = self.view(plan, state.observed, state.arena, state.boundary, here)
+        view = self.view(plan, state.observed, state.arena, state.boundary, output.pose)
         beliefs = Beliefs(
             image_features=output.image_features,  # one by one: what `vars` gives, torch.compile cannot trace
             semantic_map=output.semantic_map,
@@ -174,7 +172,7 @@ class PolicyNetwork(nn.Module):
             observed=output.observed,
             in_view=output.in_view,
             scores=output.scores,
-            pose=here,
+            pose=output.pose,
             arena=state.arena,
             boundary=state.boundary,
             visitation=plan,

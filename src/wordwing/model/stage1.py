@@ -6,6 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from wordwing.frames import Pose
 from wordwing.interface import Domain
 from wordwing.model.grid import START_GRID
 from wordwing.model.layers import filter_by_text, instance_norm, leaky
@@ -65,6 +66,8 @@ class Stage1Output:
     """[N, 64, 64] bool, the cells that the newest image shows."""
     scores: Scores
     """LingUNet's scores, before they are normalised."""
+    pose: Pose
+    """[N] of the drones, start frame."""
 
 
 class Grounding(nn.Module):
