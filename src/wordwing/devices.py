@@ -2,7 +2,8 @@
 
 import platform
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -95,6 +96,19 @@ def find_device(name: torch.device | str = "") -> torch.device:
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise WordwingError(f'there is no "{name}"; the last CUDA device is "cuda:{torch.cuda.device_count() - 1}"')
     return torch.empty(0, device=device).device  # "cuda" becomes "cuda:0"
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch compute on one thread: on a busy machine several wait for each other, longer than they compute."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with suppress(RuntimeError):  # can be said once, and before anything has been computed
+        torch.set_num_interop_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def device_title(device: torch.device, cores: int = 1) -> str:

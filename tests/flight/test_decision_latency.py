@@ -8,11 +8,12 @@ import torch
 pytest.importorskip("pymavlink")
 
 from guarded_flight import GuardedFlight
+from wordwing.devices import one_thread
 from wordwing.errors import WordwingError
 from wordwing.flight import flying
 from wordwing.flight.arena import Arena
 from wordwing.flight.calibration import Calibration
-from wordwing.flight.decision_latency import DECISIONS, check_latency, decision_latency, likely_cause, one_thread
+from wordwing.flight.decision_latency import DECISIONS, check_latency, decision_latency, likely_cause
 from wordwing.flight.flying import fly_drone
 from wordwing.flight.guardian.protocol import Decision, Phase
 from wordwing.flight.mavlink.clock import ManualClock

@@ -14,14 +14,13 @@ import torch
 from numpy.typing import NDArray
 
 from wordwing.bench import report
-from wordwing.devices import device_title
+from wordwing.devices import device_title, one_thread
 from wordwing.errors import WordwingError
 from wordwing.execution.runner import decide, execute
 from wordwing.files import temporary_folder
 from wordwing.flight.arena import Arena
 from wordwing.flight.calibration import Calibration
 from wordwing.flight.camera_stream import CameraStream
-from wordwing.flight.decision_latency import one_thread
 from wordwing.flight.guardian.guardian import TICK
 from wordwing.flight.guardian.process import GuardianConfig
 from wordwing.flight.guardian_client import ProcessClient

@@ -1,7 +1,4 @@
-"""How long a policy takes to decide: on one thread, and measured before a drone is armed."""
-
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+"""How long a policy takes to decide, measured before a drone is armed."""
 
 import torch
 
@@ -17,19 +14,6 @@ DECISIONS = 10
 
 SLOWER = "serve the lab, and fly it, with the same lower --speed"
 """What helps with the lab only."""
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Let torch compute on one thread: on a busy machine several wait for each other, longer than they compute."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with suppress(RuntimeError):  # can be said once, and before anything has been computed
-        torch.set_num_interop_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def decision_latency(policy: Policy, instruction: str, clock: Clock) -> float:

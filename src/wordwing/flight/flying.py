@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from wordwing.devices import one_thread
 from wordwing.errors import WordwingError
 from wordwing.evaluation.demo import before_flight
 from wordwing.execution.execution import Execution
@@ -16,7 +17,7 @@ from wordwing.execution.runner import fly
 from wordwing.flight.arena import Arena
 from wordwing.flight.calibration import Calibration
 from wordwing.flight.camera_stream import CameraStream
-from wordwing.flight.decision_latency import check_latency, decision_latency, one_thread
+from wordwing.flight.decision_latency import check_latency, decision_latency
 from wordwing.flight.guardian.process import GuardianConfig
 from wordwing.flight.guardian.protocol import GuardianState, Phase
 from wordwing.flight.guardian_client import ProcessClient

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from wordwing.camera import Camera
+from wordwing.devices import one_thread
 from wordwing.execution.execution import Execution
 from wordwing.frames import Pose
 from wordwing.interface import CONTROL_PERIOD, MAX_FORWARD, MAX_YAW_RATE
@@ -175,7 +176,7 @@ def write_video(frames: Iterable[Image.Image], path: Path) -> None:
 
     frames = iter(frames)
     first = next(frames)
-    with av.open(str(path), "w") as video, ThreadPoolExecutor(1) as encoder:
+    with av.open(str(path), "w") as video, ThreadPoolExecutor(1) as encoder, one_thread():
         # With x264's macroblock tree one video in about five had other bytes, of the same frames.
         options = {"crf": "20", "x264-params": "mbtree=0"}
         stream = video.add_stream("libx264", rate=FRAME_RATE, options=options)
