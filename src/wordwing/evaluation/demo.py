@@ -1,6 +1,7 @@
 """One flight for people to watch: sample a task, fly it, write a video, and say how it went."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from wordwing.devices import one_thread
 from wordwing.errors import WordwingError
 from wordwing.evaluation.report.labels import title
 from wordwing.execution.environments import open_environment
@@ -48,6 +50,7 @@ BASELINE_BEHAVIOUR = {
 }
 
 
+@one_thread()
 def record_flight(
     instruction: str,
     layout_file: Path | None,
@@ -178,7 +181,8 @@ def write_videos(
 ) -> None:
     """Write `flight.mp4`, `filmstrip.png` and `layout.json` of a flight: all of them or none.
 
-    Frames are made one by one and let go, but for those that `strip` makes a still image of.
+    Frames are made one by one and let go, but for those that `strip` makes a still image of, while the last ones are
+    encoded.
     """
     kept: dict[int, Image.Image] = {}
     states = still_states(flight)
@@ -188,14 +192,18 @@ def write_videos(
             if index in states:
                 kept[index] = frame
             yield frame
+        drawn.append(drawing.submit(lambda: strip([kept[index] for index in states]).save(still)))
 
+    drawn: list[Future[None]] = []
     with (
         replacing(out / "flight.mp4") as video,
         replacing(out / "filmstrip.png") as still,
         replacing(out / "layout.json") as layout,
+        ThreadPoolExecutor(1) as drawing,
     ):
         write_video(passing(), video)
-        strip([kept[index] for index in states]).save(still)
+        for done in drawn:
+            done.result()
         layout.write_text(flight.task.layout.to_json(), "utf-8")
 
 
