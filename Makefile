@@ -10,7 +10,7 @@ INSTRUCTION ?= turn around, pass the barrel on its left and stop in front of the
 SEED ?= 38
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fly test lint check images pictures licences audit bench clean
+.PHONY: help setup fly test test-cuda lint check images pictures licences audit bench clean
 
 help:
 	@echo "make fly     set up, fly one instruction on the CPU, print where the video is"
@@ -18,6 +18,7 @@ help:
 	@echo "make test    set up, then ruff, mypy and the tests: about 8 minutes on two cores"
 	@echo "             (make test JOBS=8 on more cores)"
 	@echo "make check   make test and the long checks"
+	@echo "make test-cuda  the tests that need CUDA, with the packages that are installed"
 	@echo "make images  render the images in docs/ again"
 	@echo "make licences  write docs/licences.md again"
 	@echo "make audit   look up known vulnerabilities of dependencies"
@@ -50,6 +51,10 @@ test: lint
 
 check: lint
 	$(PYTEST)
+
+# With the Python and the torch that are there; installs nothing.
+test-cuda:
+	PYTHONPATH=src $(PYTHON) -m pytest -m cuda $$(grep -rl "mark.cuda" tests --include "test_*.py")
 
 pictures: images  # its old name
 images: $(READY)

@@ -5,6 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import torch
 
 FIRST = ("test_wire.py", "test_page.py")
 """Files of few tests that mostly wait: last, they would leave all cores but one idle."""
@@ -17,7 +18,11 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long files first, so that workers end together."""
+    """Long files first, so that workers end together; what needs CUDA is skipped where there is none."""
+    needing = [item for item in items if item.get_closest_marker("cuda")]
+    if needing and not torch.cuda.is_available():
+        for item in needing:
+            item.add_marker(pytest.mark.skip("no CUDA device"))
     sizes = Counter(item.path for item in items)
     items.sort(key=lambda item: (item.path.name not in FIRST, -sizes[item.path], item.path))
 

@@ -380,7 +380,7 @@ def test_a_saved_optimiser_goes_on_as_if_nothing_had_happened(rng):
         assert torch.equal(mine, theirs)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.cuda
 def test_updates_on_cuda_never_wait_and_leave_out_what_is_spoiled(rng):
     stage2, value_network = (network.float() for network in networks())
     decisions = spoil(random_decisions(rng, networks()[0], 40), "returns", 7, math.nan)

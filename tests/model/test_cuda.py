@@ -11,7 +11,7 @@ from wordwing.language.tokenizer import Vocabulary
 from wordwing.model.policy import ModelConfig, PolicyNetwork
 from wordwing.policies.learned import LearnedPolicy
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+pytestmark = pytest.mark.cuda
 
 TEXTS = ["go to the barrel", "turn left", "pass the barrel on its left and stop at the well", "stop"]
 

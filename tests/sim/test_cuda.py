@@ -13,7 +13,7 @@ from wordwing.sim.render import RenderConfig
 from wordwing.sim.simulator import Simulator
 from wordwing.world.layout import Layout
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+pytestmark = pytest.mark.cuda
 
 
 def flown(device: str, count: int, rng_seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
