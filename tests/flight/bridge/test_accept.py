@@ -3,9 +3,11 @@
 import json
 import math
 import os
+import re
 import signal
 import struct
 import sys
+import time
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -149,8 +151,9 @@ except KeyboardInterrupt:
 
 def asked() -> Terminal:
     terminal = Terminal([sys.executable, "-c", ASKS])
-    while b"fly 7 " not in terminal.output.split(b"arm it: ")[-1].split(b"fly 7\r\n")[-1]:
+    while re.search(rb"write fly 7 \d+\r\n", terminal.output) is None:  # to the end of the line: it comes in parts
         assert terminal.process.poll() is None
+        time.sleep(0.01)
     return terminal
 
 
