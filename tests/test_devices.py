@@ -4,14 +4,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from wordwing.devices import Aside, Replayed
+from wordwing.devices import Aside, replayed
 
 
 def sums(device: str, calls: int) -> list[Tensor]:
     """A running sum of random numbers after each call."""
     generator = torch.Generator(device)
     total, found = torch.zeros(4, device=device), []
-    add = Replayed(
+    add = replayed(
         lambda: total.add_(torch.rand(4, device=device, generator=generator)), torch.device(device), generator
     )
     for number in range(calls):

@@ -22,28 +22,33 @@ def compile_once(function: Callable[..., Any], mode: str | None = None) -> Calla
     return torch.compile(function, fullgraph=True, dynamic=False, mode=mode)
 
 
-class Replayed:
-    """A function that reads and writes the same tensors in each call, as a CUDA graph from the fourth call on.
+def replayed(function: Callable[[], None], device: torch.device, *generators: torch.Generator) -> Callable[[], None]:
+    """A function that reads and writes the same memory in each call, on CUDA as a graph.
 
-    Launching hundreds of small kernels one by one takes several times as long as running them. The first calls run it
-    as it is, because compilers and libraries prepare themselves in them; on the CPU all do.
+    Launching hundreds of small kernels one by one takes several times as long as running them.
+
+    Args:
+        function: Its random numbers come from torch's own generator or from `generators`.
+        device: Where it works; on the CPU it stays what it is.
+        generators: On that device.
     """
+    return function if device.type == "cpu" else _Replayed(function, device, *generators)
+
+
+class _Replayed:
+    """A function that is a CUDA graph from the fourth call on; before, compilers and libraries prepare themselves."""
 
     PREPARING = 3
-    """Calls before the one that is captured."""
 
     def __init__(self, function: Callable[[], None], device: torch.device, *generators: torch.Generator) -> None:
-        """Prepare to run a function whose random numbers come from torch's own generator or from `generators`."""
         self._function, self._generators, self._calls = function, generators, 0
-        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self._stream = torch.cuda.Stream(device)
         self._graph: torch.cuda.CUDAGraph | None = None
 
     def __call__(self) -> None:
         """Run it; nothing waits for the device."""
         self._calls += 1
-        if self._stream is None:
-            self._function()
-        elif self._calls <= self.PREPARING:
+        if self._calls <= self.PREPARING:
             self._stream.wait_stream(torch.cuda.current_stream(self._stream.device))
             with torch.cuda.stream(self._stream):
                 self._function()

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wordwing.devices import Replayed, compile_once, precision
+from wordwing.devices import compile_once, precision, replayed
 from wordwing.execution.packing import PackedExecutions
 from wordwing.learning.cloning import Cloning
 from wordwing.learning.contexts import ContextSource, FlightCamera
@@ -105,7 +105,7 @@ class Supervised:
         self._generator = torch.Generator(self.device)
         self._metrics: dict[str, Tensor] = {}
         self._learning = {
-            source: Replayed(partial(self._learn, source), self.device, self._generator)
+            source: replayed(partial(self._learn, source), self.device, self._generator)
             for source in (self.source, self._late)
             if source is not None
         }

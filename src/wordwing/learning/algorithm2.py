@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wordwing.devices import Replayed, compile_once
+from wordwing.devices import compile_once, replayed
 from wordwing.errors import WordwingError
 from wordwing.learning.evaluator import Evaluator
 from wordwing.learning.ppo import (
@@ -69,7 +69,7 @@ class PPO:
         self.parameters = [*stage2.parameters(), *value_network.parameters()]
         self.optimizer = adam(self.parameters, config.learning_rate, epsilon=config.epsilon)
         self._loss: Callable[..., tuple[Tensor, dict[str, Tensor]]] = compile_once(ppo_loss) if compiled else ppo_loss
-        self._prepared: tuple[PPOUpdate, Replayed] | None = None
+        self._prepared: tuple[PPOUpdate, Callable[[], None]] | None = None
 
     def update(self, decisions: Minibatch, generator: torch.Generator, progress: float) -> dict[str, Tensor]:
         """Lines 7 to 10: learn from an iteration's rollouts.
@@ -106,7 +106,7 @@ class PPO:
             "charts/learning_rate": made.new_full((), config.learning_rate),
         }
 
-    def _prepare(self, minibatch: Minibatch) -> tuple[PPOUpdate, Replayed]:
+    def _prepare(self, minibatch: Minibatch) -> tuple[PPOUpdate, Callable[[], None]]:
         """Memory for minibatches as large as this one, and what learns from it."""
         whole = len(minibatch) == self.config.minibatch
         if whole and self._prepared is not None:
@@ -124,7 +124,7 @@ class PPO:
 
         config, device = self.config, minibatch.value.device
         # Few decisions come in iterations of ever other sizes, for each of which there would be another graph.
-        prepared = update, Replayed(learn, device if whole else torch.device("cpu"))
+        prepared = update, replayed(learn, device if whole else torch.device("cpu"))
         if whole:
             self._prepared = prepared
         return prepared

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wordwing.devices import Aside, Replayed, compile_once, precision
+from wordwing.devices import Aside, compile_once, precision, replayed
 from wordwing.execution.packing import PackedExecutions, pack_pose
 from wordwing.execution.runner import execute
 from wordwing.frames import ARENA_HALF, Pose, start_frame
@@ -140,7 +140,7 @@ class RolloutStep:
     inputs: FlightInputs
     progress: RolloutProgress
     generator: torch.Generator
-    run: Replayed
+    run: Callable[[], None]
 
 
 class Collector:
@@ -210,7 +210,7 @@ class Collector:
         self._prepared = None  # first of all give back the memory of what was prepared before
         own, progress = each(Tensor.clone, inputs), self._progress(len(inputs.steps) - 1)
         generator = torch.Generator(self.device)
-        step = Replayed(lambda: self._step(own, progress, generator), self.device, generator)
+        step = replayed(lambda: self._step(own, progress, generator), self.device, generator)
         return RolloutStep(own, progress, generator, step)
 
     def _inputs(self, index: Tensor) -> FlightInputs:
