@@ -100,7 +100,9 @@ class _PixelSample(torch.autograd.Function):
         """[N, C, 64, 64]."""
         context.save_for_backward(features, where)
         height, width = features.shape[2:]
-        column, row = (((where + 1) * where.new_tensor([width, height]) - 1) / 2).unbind(-1)
+        column, row = (
+            ((share + 1) * size - 1) / 2 for share, size in zip(where.unbind(-1), (width, height), strict=True)
+        )
         left, above = column.floor(), row.floor()
         inside = (where.abs() <= 1).all(-1)
         pixels = features.permute(0, 2, 3, 1).flatten(1, 2)  # [N, h · w, C]
