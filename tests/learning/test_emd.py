@@ -311,3 +311,9 @@ def test_options_that_make_no_sense_are_refused(capsys, arguments, sentence):
     said = capsys.readouterr()
     assert said.out == ""
     assert sentence in said.err
+
+
+def test_the_exact_distance_is_of_shares_whatever_the_masses_add_up_to(rng):
+    points, weights, cells = random_problem(rng, 3, 5, 8)
+    heavier = exact_emd(points, 3 * weights, SparseMap(cells.index, 0.2 * cells.weight))
+    assert torch.allclose(heavier, exact_emd(points, weights, cells), atol=1e-6)

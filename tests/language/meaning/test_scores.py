@@ -330,3 +330,13 @@ def test_how_densely_a_path_is_sampled_does_not_matter():
         dense = np.union1d(passed, np.linspace(0, passed[-1], 301))  # keeps the corners
         points = np.stack([np.interp(dense, passed, axis) for axis in np.array(path, float).T], axis=-1)
         assert whole(clause, points, yaw, layout) == pytest.approx(expected, abs=1e-6), name
+
+
+@pytest.mark.parametrize("amount", [0.4, 1.0, 2.5])
+def test_a_distance_is_kept_or_missed_by_its_share(amount):
+    def forward(flown: float) -> float:
+        return whole(Clause("forward", amount=amount), [(0, 0), (flown, 0)], AHEAD, MIDDLE)
+
+    assert forward(0.7 * amount) == forward(1.3 * amount) == 1
+    assert forward(2 * amount) == 0
+    assert 0.4 < forward(1.625 * amount) < 0.6
