@@ -442,7 +442,7 @@ def test_a_link_opened_by_somebody_else_flies_the_same_flight(page, visit, studi
     link = page.locator("#link")
     expect(link).to_have_value(re.compile("#v=1&d=[A-Za-z0-9_-]+$"))
     other = visit("/" + link.input_value().partition("/#")[2].join(["#", ""]))
-    until(other, "idle")
+    other.wait_for_selector("body[data-phase]:not([data-phase=connecting])")  # it is idle no longer than it must
     other.select_option("#speed", "8")
     expect(other.locator(".quote")).to_have_text("then turn left", timeout=20_000)
     until(other, "ended")
