@@ -16,10 +16,10 @@ def precision(device: torch.device) -> torch.autocast:
     return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")
 
 
-def compile_once(function: Callable[..., Any], mode: str | None = None) -> Callable[..., Any]:
+def compile_once(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function as torch compiles it for the shapes of its first call; the compiler keeps its advice to itself."""
     warnings.filterwarnings("ignore", category=UserWarning, module=r"torch\._(dynamo|inductor)")
-    return torch.compile(function, fullgraph=True, dynamic=False, mode=mode)
+    return torch.compile(function, fullgraph=True, dynamic=False)
 
 
 def replayed(function: Callable[[], None], device: torch.device, *generators: torch.Generator) -> Callable[[], None]:

@@ -7,19 +7,13 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from wordwing.model import layers
 from wordwing.model.layers import (
-    channels_last,
     convolution,
-    convolve_image,
-    convolve_thin,
     count_parameters,
     filter_by_text,
     instance_norm,
     leaky,
-    mean_convolution,
     single_precision,
-    twice_as_large,
 )
 
 
@@ -77,54 +71,3 @@ def test_only_what_is_learned_counts_as_a_parameter():
     assert count_parameters(module) == 8
     module.bias.requires_grad_(False)
     assert count_parameters(module) == 6
-
-
-@pytest.fixture
-def as_on_cuda(monkeypatch):
-    """Layers take the ways that are fast on tensor cores."""
-    monkeypatch.setattr(layers, "on_cuda", lambda _features: True)
-
-
-def test_features_on_cuda_lie_pixel_by_pixel(as_on_cuda):
-    features = torch.randn(2, 5, 4, 3)
-    assert channels_last(features).stride() == (60, 1, 15, 5)
-    assert torch.equal(channels_last(features), features)
-    assert filter_by_text(features, torch.randn(2, 6, 5)).is_contiguous(memory_format=torch.channels_last)
-    colours = torch.randn(2, 3, 8, 6)
-    assert convolve_image(convolution(3, 7), colours).is_contiguous(memory_format=torch.channels_last)
-
-
-@pytest.mark.parametrize(
-    ("own", "inputs", "outputs", "stride"),
-    [(convolve_image, 3, 6, 1), (convolve_thin, 2, 2, 1), (mean_convolution, 5, 2, 2)],
-)
-def test_a_convolution_on_cuda_is_torchs_with_all_its_gradients(as_on_cuda, own, inputs, outputs, stride):
-    torch.manual_seed(0)
-    layer = convolution(inputs, outputs, stride).double()
-    nn.init.normal_(layer.bias)
-    features = torch.randn(3, inputs, 8, 12, dtype=torch.float64, requires_grad=True)
-    mine = own(layer, features)
-    theirs = layer(features) if own is not mean_convolution else layer(features).mean((2, 3))
-    assert torch.allclose(mine, theirs)
-    weights = torch.randn_like(mine)
-    asked = (features, layer.weight, layer.bias)
-    for found, expected in zip(
-        torch.autograd.grad((mine * weights).sum(), asked),
-        torch.autograd.grad((theirs * weights).sum(), asked),
-        strict=True,
-    ):
-        assert torch.allclose(found, expected)
-
-
-def test_each_pixel_becomes_four_on_cuda_as_on_the_cpu(monkeypatch):
-    features = torch.randn(2, 3, 4, 5)
-    expected = twice_as_large(features)
-    monkeypatch.setattr(layers, "on_cuda", lambda _features: True)
-    assert torch.equal(twice_as_large(features), expected)
-
-
-def test_each_sample_is_filtered_on_cuda_as_on_the_cpu(monkeypatch):
-    features, kernels = torch.randn(4, 6, 5, 3), torch.randn(4, 2, 6)
-    expected = filter_by_text(features, kernels)
-    monkeypatch.setattr(layers, "on_cuda", lambda _features: True)
-    assert torch.allclose(filter_by_text(features, kernels), expected, atol=1e-5)

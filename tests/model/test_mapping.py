@@ -14,7 +14,6 @@ from wordwing.camera import Camera
 from wordwing.frames import Pose, in_start_frame
 from wordwing.interface import Observation
 from wordwing.language.tokenizer import Vocabulary
-from wordwing.model import mapping
 from wordwing.model.mapping import (
     MappingConfig,
     SemanticMap,
@@ -590,22 +589,3 @@ def test_a_lost_pose_hovers_and_leaves_no_trace_in_the_maps(rng, lost):
     assert policy.state.observed[1].sum() < kept.state.observed[1].sum()
     assert policy.beliefs is not None
     assert policy.beliefs.control.mean.isfinite().all()
-
-
-def test_features_are_sampled_on_cuda_as_on_the_cpu_and_so_are_gradients(monkeypatch):
-    torch.manual_seed(0)
-    features = torch.randn(3, 5, 6, 9, requires_grad=True)
-    where = 2.4 * torch.rand(3, 8, 8, 2) - 1.2
-    edge = torch.tensor([1 - 1 / 9, 1 - 1 / 6])  # the middles of the outermost features
-    where = torch.where((where.abs() <= 1).all(-1, keepdim=True), where.clamp(-edge, edge), 2.0)
-    assert 0.3 < (where[..., 0] < 2).float().mean() < 0.9
-    weights = torch.randn(3, 5, 8, 8)
-    results = []
-    for own in (False, True):
-        monkeypatch.setattr(mapping, "on_cuda", lambda _features, own=own: own)
-        found = mapping._sample(features, where)
-        results.append((found, *torch.autograd.grad((found * weights).sum(), features)))
-    assert not results[0][0].is_contiguous(memory_format=torch.channels_last)
-    assert results[1][0].is_contiguous(memory_format=torch.channels_last)
-    for expected, found in zip(*results, strict=True):
-        assert torch.allclose(found, expected, atol=1e-5)

@@ -108,21 +108,21 @@ class PPO:
 
     def _prepare(self, minibatch: Minibatch) -> tuple[PPOUpdate, Callable[[], None]]:
         """Memory for minibatches as large as this one, and what learns from it."""
-        whole = len(minibatch) == self.config.minibatch
+        config, device = self.config, minibatch.value.device
+        whole = len(minibatch) == config.minibatch
         if whole and self._prepared is not None:
             return self._prepared
         update = PPOUpdate(each(Tensor.clone, minibatch), minibatch.value.new_zeros(()))
         loss_of = self._loss if whole else ppo_loss
 
         def learn() -> None:
-            given = (self.stage2, self.value_network, update.minibatch, self.config, update.entropy_weight)
+            given = (self.stage2, self.value_network, update.minibatch, config, update.entropy_weight)
             loss, metrics = loss_of(*given)
             metrics["losses/gradient_norm"], lost = optimizer_step(self.optimizer, loss, config.max_gradient_norm)
             update.newest.update(metrics, made=torch.ones_like(loss.detach()))
             for name, metric in update.newest.items():
                 update.sums.setdefault(name, torch.zeros_like(metric)).add_(torch.where(lost, 0.0, metric))
 
-        config, device = self.config, minibatch.value.device
         # Few decisions come in iterations of ever other sizes, for each of which there would be another graph.
         prepared = update, replayed(learn, device if whole else torch.device("cpu"))
         if whole:

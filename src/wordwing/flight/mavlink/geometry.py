@@ -117,6 +117,11 @@ class PlainPose:
         """Heading of the body x axis, radians, rounded to float32 as `frames.Pose` has it."""
         return single(euler_from_quaternion(self.quaternion)[2])
 
+    def __matmul__(self, pose: PlainPose) -> PlainPose:
+        """A pose in the frame that lies here, in the frame that this pose is in."""
+        position = add(self.position, rotate(self.quaternion, pose.position))
+        return PlainPose(position, multiply(self.quaternion, pose.quaternion))
+
     def single(self) -> PlainPose:
         """The same pose in float32."""
         x, y, z = map(single, self.position)
@@ -160,9 +165,7 @@ class ArenaFrame:
 
     def local_pose(self, position: Vector, quaternion: Quaternion) -> PlainPose:
         """A pose in the world frame, in the local frame with z up; inverts `world_pose`."""
-        centre = self._centre
-        turned = rotate(centre.quaternion, position)
-        return PlainPose(add(centre.position, turned), multiply(centre.quaternion, quaternion))
+        return self._centre @ PlainPose(position, quaternion)
 
     def local_velocity(self, velocity: Vector) -> Vector:
         """A velocity in the world frame, m/s, in the local frame with z up; inverts `world_velocity`."""
@@ -170,9 +173,7 @@ class ArenaFrame:
 
     def world_pose(self, position: Vector, quaternion: Quaternion) -> PlainPose:
         """A pose in the local frame with z up, in the world frame, where heights are above the floor."""
-        inverse = self._inverse
-        turned = rotate(inverse.quaternion, position)
-        return PlainPose(add(inverse.position, turned), multiply(inverse.quaternion, quaternion))
+        return self._inverse @ PlainPose(position, quaternion)
 
     def world_velocity(self, velocity: Vector) -> Vector:
         """A velocity in the local frame with z up, m/s, in the world frame."""
