@@ -19,7 +19,8 @@ def precision(device: torch.device) -> torch.autocast:
 def compile_once(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function as torch compiles it for the shapes of its first call; the compiler keeps its advice to itself."""
     warnings.filterwarnings("ignore", category=UserWarning, module=r"torch\._(dynamo|inductor)")
-    return torch.compile(function, fullgraph=True, dynamic=False)
+    # Trying several tile sizes of each kernel takes longer than the best of them ever saves.
+    return torch.compile(function, fullgraph=True, dynamic=False, options={"triton.autotune_pointwise": False})
 
 
 def replayed(function: Callable[[], None], device: torch.device, *generators: torch.Generator) -> Callable[[], None]:

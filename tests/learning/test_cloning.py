@@ -113,7 +113,7 @@ def test_some_contexts_show_gold_and_the_others_the_plan(run):
     cloning = cloning_of(run, 0.5)
     network, contexts = cloning.network, drawn(cloning)
     with torch.no_grad():
-        seen = run_stage1(network, contexts, network.stage1.encode_text(contexts.examples.tokens))
+        seen = run_stage1(network, contexts, network.stage1.encode_text(contexts.examples.tokens))[0]
         shown = torch.arange(24) % 3 == 0
         mixed = cloning._view(contexts, seen, shown)
     planned, wanted = views(network, contexts, False), views(network, contexts, True)
@@ -129,7 +129,7 @@ def test_without_observability_stage_2_knows_nothing_of_exploration(run):
     cloning = cloning_of(run, 0.5, network=lively(run.network(config=config)))
     network, contexts = cloning.network, drawn(cloning)
     with torch.no_grad():
-        seen = run_stage1(network, contexts, network.stage1.encode_text(contexts.examples.tokens))
+        seen = run_stage1(network, contexts, network.stage1.encode_text(contexts.examples.tokens))[0]
         view = cloning._view(contexts, seen, torch.arange(24) < 12)
     assert (view.whole[:, 2:] == 0).all()
     assert view.unobserved.abs().max() < 1e-6
@@ -228,7 +228,7 @@ def test_stage_2_learns_to_turn_to_the_goal_and_to_stop_there(tmp_path):
     test = ContextSource(examples, executions, None, ContextConfig(6, 0.0, 0.0, rotation=0.3), (16, 0, 0))
     contexts = test.draw(torch.Generator().manual_seed(1))
     with torch.no_grad():
-        seen = run_stage1(network, contexts, network.stage1.encode_text(contexts.examples.tokens))
+        seen = run_stage1(network, contexts, network.stage1.encode_text(contexts.examples.tokens))[0]
         control = network.stage2(cloning._view(contexts, seen, torch.ones(96, dtype=torch.bool)))
     turning = contexts.setpoint[..., 1].flatten()
     hard = turning.abs() > 0.4

@@ -343,7 +343,7 @@ def test_start_headings_are_turned_by_normal_angles_and_nothing_else_changes(run
 def looked(run, network, contexts: Contexts):
     """Maps and gold of contexts, as arrays."""
     with torch.no_grad():
-        seen = run_stage1(network, contexts, network.stage1.encode_text(contexts.examples.tokens))
+        seen = run_stage1(network, contexts, network.stage1.encode_text(contexts.examples.tokens))[0]
     gold = gold_of(contexts, GoldConfig())
     return seen, gold.trajectory.numpy(), gold.goal.numpy()
 

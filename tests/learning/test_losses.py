@@ -64,7 +64,7 @@ def wild_discriminator(channels: int) -> Discriminator:
 @pytest.fixture(scope="module")
 def seen(network, contexts):
     with torch.no_grad():
-        return run_stage1(network, contexts, network.stage1.encode_text(contexts.examples.tokens))
+        return run_stage1(network, contexts, network.stage1.encode_text(contexts.examples.tokens))[0]
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def test_looking_at_all_images_at_once_is_looking_at_one_after_the_other(run, co
     network = run.network(config=config)
     with torch.no_grad():
         network.stage1.vision["lab"].stem.weight.neg_()  # the eyes of both domains differ
-        seen = run_stage1(network, contexts, network.stage1.encode_text(contexts.examples.tokens))
+        seen = run_stage1(network, contexts, network.stage1.encode_text(contexts.examples.tokens))[0]
         for row in range(EVERY):
             one = contexts.examples[row : row + 1]
             state = network.begin(one.tokens, one.start)
@@ -138,7 +138,7 @@ def test_without_observability_gold_is_asked_for_on_the_whole_map(run, contexts,
     gold = gold_visitation(contexts.examples.points, contexts.examples.start, GoldConfig())
     with torch.no_grad():
         kernels = network.stage1.encode_text(contexts.examples.tokens)
-        seen = run_stage1(network, contexts, kernels)
+        seen = run_stage1(network, contexts, kernels)[0]
         found = losses(network, heads, contexts, kernels.instruction_embedding, seen, GoldConfig())
     for row in (0, EVERY - 1):
         logs = log_softmax(seen.scores.cells.double().numpy().reshape(EVERY, PICTURES, 2, -1), axis=-1)[row]

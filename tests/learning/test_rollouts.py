@@ -184,7 +184,9 @@ def test_with_fewer_worlds_than_flights_the_same_flights_are_flown(run):
     network.stage2.config = replace(network.stage2.config, min_deviation=0.0)
     index = torch.arange(9)
     few = Collector(network, value_network(), examples, 2).collect(index, generator(1))
-    many = Collector(network, value_network(), examples, 9).collect(index, generator(2))
+    collector = Collector(network, value_network(), examples, 9)
+    collector.collect(index, generator(2))
+    many = collector.collect(index, generator(3))
     assert few.length.tolist() == many.length.tolist() == steps[:9]
     assert many.action[many.mask].std(0).min() > 0.05, "each decides for itself"
     for name in ("position", "action"):

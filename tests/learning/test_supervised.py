@@ -349,7 +349,7 @@ def test_four_instructions_from_one_place_are_told_apart(tmp_path):
     network.eval()
     with torch.no_grad():
         kernels = network.stage1.encode_text(contexts.examples.tokens)
-        seen = run_stage1(network, contexts, kernels)
+        seen = run_stage1(network, contexts, kernels)[0]
         parts = losses(network, learner.heads, contexts, kernels.instruction_embedding, seen, GoldConfig())
     reached = float((parts.trajectory + parts.goal).mean())
     # All start at one place and in half of the contexts nobody knows where to but by the words. Who does not read them

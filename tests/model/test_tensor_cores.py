@@ -8,8 +8,8 @@ from wordwing.model import layers, mapping
 from wordwing.model.layers import (
     channels_last,
     convolution,
+    convolve,
     convolve_image,
-    convolve_thin,
     filter_by_text,
     mean_convolution,
     twice_as_large,
@@ -27,13 +27,13 @@ def test_features_on_cuda_lie_pixel_by_pixel(as_on_cuda):
     assert channels_last(features).stride() == (60, 1, 15, 5)
     assert torch.equal(channels_last(features), features)
     assert filter_by_text(features, torch.randn(2, 6, 5)).is_contiguous(memory_format=torch.channels_last)
-    colours = torch.randn(2, 3, 8, 6)
+    colours = torch.randn(2, 3, 6, 8)
     assert convolve_image(convolution(3, 7), colours).is_contiguous(memory_format=torch.channels_last)
 
 
 @pytest.mark.parametrize(
     ("own", "inputs", "outputs", "stride"),
-    [(convolve_image, 3, 6, 1), (convolve_thin, 2, 2, 1), (mean_convolution, 5, 2, 2)],
+    [(convolve_image, 3, 6, 1), (convolve, 2, 3, 1), (convolve, 8, 8, 1), (mean_convolution, 5, 2, 2)],
 )
 def test_a_convolution_on_cuda_is_torchs_with_all_its_gradients(as_on_cuda, own, inputs, outputs, stride):
     torch.manual_seed(0)

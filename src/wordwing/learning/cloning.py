@@ -77,7 +77,7 @@ class Cloning:
         contexts = self.source.draw(generator)
         with torch.no_grad(), precision(device):
             self.network.eval()
-            seen = run_stage1(self.network, contexts, self.network.stage1.encode_text(contexts.examples.tokens))
+            seen = run_stage1(self.network, contexts, self.network.stage1.encode_text(contexts.examples.tokens))[0]
             shown = torch.rand(len(seen.observed), device=device, generator=generator) < self.config.gold
             view = self._view(contexts, seen, shown)
         decided = (contexts.setpoint.flatten(0, 1), contexts.stop.flatten(), contexts.known.flatten())

@@ -118,7 +118,7 @@ class LossConfig:
     gold: GoldConfig = field(default_factory=GoldConfig)
 
 
-def run_stage1(network: PolicyNetwork, contexts: Contexts, kernels: TextKernels) -> Stage1Output:
+def run_stage1(network: PolicyNetwork, contexts: Contexts, kernels: TextKernels) -> tuple[Stage1Output, Tensor]:
     """Run stage 1 on every image of every execution in turn.
 
     Args:
@@ -127,14 +127,16 @@ def run_stage1(network: PolicyNetwork, contexts: Contexts, kernels: TextKernels)
         kernels: Of the E instructions.
 
     Returns:
-        Of C = E · K contexts, execution by execution.
+        Of C = E · K contexts, execution by execution; and F^C of the images of the cage.
     """
-    features = network.stage1.encode_images(contexts.sim_image.flatten(0, 1), "sim")
+    images = contexts.sim_image.flatten(0, 1)
+    encoded = network.stage1.encode_images(torch.cat([images, contexts.cage_image]), "sim")
+    features, cage = encoded.split([len(images), len(contexts.cage_image)])
     if len(contexts.lab_image):
         lab = network.stage1.encode_images(contexts.lab_image.flatten(0, 1), "lab")
         features = torch.cat([features, lab])
     state = network.begin_with(kernels, contexts.examples.start)
-    return network.run_stage1(state, features, contexts.pose)[1]
+    return network.run_stage1(state, features, contexts.pose)[1], cage
 
 
 def gold_of(contexts: Contexts, config: GoldConfig, phases: int = 1) -> Visitation:
@@ -237,7 +239,7 @@ def supervised_loss(
         kernels: Of the instructions of the batch.
         config: Weights.
     """
-    output = run_stage1(network, contexts, kernels)
+    output, cage = run_stage1(network, contexts, kernels)
     parts = losses(network, heads, contexts, kernels.instruction_embedding, output, config.gold)
     sim, lab = len(contexts.sim_image), len(contexts.lab_image)
     loss = parts.weighted(config.sim, slice(0, sim))
@@ -247,7 +249,6 @@ def supervised_loss(
         metrics |= {f"supervised/lab_{name}": getattr(parts, name)[sim:].mean() for name in ("trajectory", "goal")}
         if config.wasserstein:
             recorded = output.image_features[sim * contexts.pose.position.shape[1] :]
-            cage = network.stage1.encode_images(contexts.cage_image, "sim")
             distance = wasserstein(discriminator, cage, recorded)
             loss = loss + config.wasserstein * distance
             metrics["supervised/wasserstein"] = distance

@@ -1,7 +1,8 @@
 """Rollouts of the policy in training: velocities and STOP are sampled, and all that PPO needs is kept.
 
-R flights in N worlds, R ≥ N: a world whose flight has ended begins the next one, until all have been flown. Every
-flight is complete: it ends by STOP, with its last allowed decision, or by leaving the arena (there is no safety rule in
+R flights in N worlds, R ≥ N: a world whose flight has ended begins the next one, until all have been flown. The last
+ones, which are few and long, move to a quarter of the worlds: those without a flight cost as much as any. Every flight
+is complete: it ends by STOP, with its last allowed decision, or by leaving the arena (there is no safety rule in
 training, as in the paper).
 
 All that flights begin with is computed for all of them at once, before the first step. A step then asks the host for
@@ -9,8 +10,11 @@ nothing and always has the same shapes and the same memory, whichever worlds beg
 graph.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -103,6 +107,8 @@ class FlightInputs:
 class RolloutProgress:
     """Which flights N worlds fly, and how far they are; changed in place."""
 
+    simulator: Simulator
+    """Of the N worlds."""
     flight: Tensor
     """[N] int64, R where a world has none."""
     decision: Tensor
@@ -119,18 +125,28 @@ class RolloutProgress:
     """[R + 1, D] of each field of a `RolloutBuffer`; worlds without a flight write into row R."""
 
     @property
-    def done(self) -> bool:
-        """Whether all has been flown."""
+    def left(self) -> int:
+        """Flights that have not ended."""
         count = len(self.length) - 1
-        return bool((self.begun == count) & (self.flight == count).all())
+        return int(count - self.begun + (self.flight < count).sum())
 
     def restart(self) -> None:
         """As before the first flight."""
         self.flight.fill_(len(self.length) - 1)
-        for tensor in (self.decision, self.begun, self.length, self.map.features, self.map.view_counts, self.observed):
+        for tensor in (self.decision, self.begun, self.length):
             tensor.zero_()
         for rows in self.buffer.values():
             each(Tensor.zero_, rows)
+
+    def take_over(self, other: RolloutProgress) -> None:
+        """Go on with the flights of other worlds, no more than these are."""
+        chosen = torch.argsort(other.flight)[: len(self.flight)]  # worlds without a flight come last
+        for own, rows in zip(self._of_worlds(), other._of_worlds(), strict=True):
+            own.copy_(rows[chosen])
+        self.simulator.restore([rows[chosen] for rows in other.simulator.snapshot()])
+
+    def _of_worlds(self) -> tuple[Tensor, ...]:
+        return self.flight, self.decision, self.map.features, self.map.view_counts, self.observed
 
 
 @dataclass(frozen=True)
@@ -172,7 +188,7 @@ class Collector:
         self.network, self.value_network, self.examples = network, value_network, examples
         self.worlds, self.gold_distance, self.dynamics_randomization = worlds, gold_distance, dynamics_randomization
         self.device = examples.device
-        self.simulator = Simulator(worlds, self.device)
+        self.simulators = [Simulator(count, self.device) for count in (worlds, max(1, worlds // 4))]
         wrap = compile_once if compiled else (lambda function: function)
         self._begin: Callable[..., Tensor] = wrap(self._begin_flights)
         self._plan: Callable[..., Plan] = wrap(self._planned)
@@ -180,7 +196,7 @@ class Collector:
         self._measure: Callable[..., dict[str, Tensor]] = wrap(self._measured)
         self._aside = Aside(self.device)
         self._room = examples.max_steps  # asks the host, which a step must not
-        self._prepared: RolloutStep | None = None
+        self._prepared: list[RolloutStep] = []
 
     @torch.no_grad()
     def collect(self, index: Tensor, generator: torch.Generator) -> RolloutBuffer:
@@ -190,28 +206,37 @@ class Collector:
             raise ValueError(f"{count} flights are too few for {self.worlds} worlds")
         self.network.eval()
         inputs = self._inputs(torch.cat([index, index[-1:]]))
-        if self._prepared is None or len(self._prepared.progress.length) != count + 1:
-            self._prepared = self._prepare(inputs)
-        step = self._prepared
-        each(Tensor.copy_, step.inputs, inputs)
-        step.progress.restart()
-        step.generator.set_state(generator.get_state())
+        if not self._prepared or len(self._prepared[0].progress.length) != count + 1:
+            self._prepare(inputs)
+        many, few = self._prepared
+        each(Tensor.copy_, many.inputs, inputs)
+        many.progress.restart()
+        many.generator.set_state(generator.get_state())
+        self._fly(many, len(few.progress.flight))
+        few.progress.take_over(many.progress)
+        self._fly(few, 0)
+        generator.set_state(few.generator.get_state())
+        # Copies: the next flights are written where these were.
+        kept = {name: each(lambda rows: rows[:count].clone(), rows) for name, rows in few.progress.buffer.items()}
+        return RolloutBuffer(example=index, length=few.progress.length[:count].clone(), **kept)
+
+    def _fly(self, step: RolloutStep, left: int) -> None:
+        """Fly until no more flights than that are left."""
         periods = CHECK_EVERY if self.device.type == "cuda" else 1
-        while not step.progress.done:
+        while step.progress.left > left:
             for _period in range(periods):
                 step.run()
-        generator.set_state(step.generator.get_state())
-        # Copies: the next flights are written where these were.
-        kept = {name: each(lambda rows: rows[:count].clone(), rows) for name, rows in step.progress.buffer.items()}
-        return RolloutBuffer(example=index, length=step.progress.length[:count].clone(), **kept)
 
-    def _prepare(self, inputs: FlightInputs) -> RolloutStep:
+    def _prepare(self, inputs: FlightInputs) -> None:
         """Memory for as many flights as these."""
-        self._prepared = None  # first of all give back the memory of what was prepared before
-        own, progress = each(Tensor.clone, inputs), self._progress(len(inputs.steps) - 1)
-        generator = torch.Generator(self.device)
-        step = replayed(lambda: self._step(own, progress, generator), self.device, generator)
-        return RolloutStep(own, progress, generator, step)
+        self._prepared = []  # first of all give back the memory of what was prepared before
+        own, generator = each(Tensor.clone, inputs), torch.Generator(self.device)
+        begun, length = inputs.steps.new_zeros(()), torch.zeros_like(inputs.steps)
+        buffer: dict[str, Any] = {}
+        for simulator in self.simulators:
+            progress = self._progress(simulator, begun, length, buffer)
+            run = replayed(partial(self._step, own, progress, generator), self.device, generator)
+            self._prepared.append(RolloutStep(own, progress, generator, run))
 
     def _inputs(self, index: Tensor) -> FlightInputs:
         """Of flights of examples `index` [R + 1]."""
@@ -228,31 +253,33 @@ class Collector:
             layouts=self.examples.layouts.take(chosen.layout),
         )
 
-    def _progress(self, count: int) -> RolloutProgress:
-        """Before the first of so many flights."""
-        channels = self.network.config.stage1.vision.channels
-        flight = torch.full((self.worlds,), count, device=self.device)
-        empty = SemanticMap.empty(self.worlds, channels, self.device)
+    def _progress(self, simulator: Simulator, begun: Tensor, length: Tensor, buffer: dict[str, Any]) -> RolloutProgress:
+        """Worlds without a flight, and what they have in common with others."""
+        channels, worlds = self.network.config.stage1.vision.channels, simulator.num_worlds
+        flight = length.new_full((worlds,), len(length) - 1)
+        empty = SemanticMap.empty(worlds, channels, self.device)
         return RolloutProgress(
+            simulator=simulator,
             flight=flight,
             decision=torch.zeros_like(flight),
-            begun=torch.zeros_like(flight[0]),
-            length=flight.new_zeros(count + 1),
+            begun=begun,
+            length=length,
             map=empty,
             observed=torch.zeros_like(empty.view_counts, dtype=torch.bool),
-            buffer={},
+            buffer=buffer,
         )
 
     def _step(self, inputs: FlightInputs, progress: RolloutProgress, generator: torch.Generator) -> None:
         """Begin flights in free worlds, decide, fly one control period, and write it down."""
-        count = len(inputs.steps) - 1
-        begins = self._begin(inputs, progress.flight, progress.begun)
+        count, simulator = len(inputs.steps) - 1, progress.simulator
+        begins = self._begin(simulator, inputs, progress.flight, progress.begun)
         if self.dynamics_randomization:
-            uniform = torch.rand(self.worlds, len(RESPONSE_PARAMETERS), device=self.device, generator=generator)
-            self.simulator.drones.vary(begins, (1 + self.dynamics_randomization) ** (2 * uniform - 1))
+            shape = simulator.num_worlds, len(RESPONSE_PARAMETERS)
+            uniform = torch.rand(shape, device=self.device, generator=generator)
+            simulator.drones.vary(begins, (1 + self.dynamics_randomization) ** (2 * uniform - 1))
         flight, decision = progress.flight, progress.decision
         # Evaluation counts from where a drone comes to rest, and so does the stop reward.
-        rest = self._aside.run(self.simulator.drones.rest)
+        rest = self._aside.run(simulator.drones.rest)
         state = PolicyState(
             start=each(lambda rows: rows[flight], inputs.start),
             kernels=each(lambda rows: rows[flight], inputs.kernels),
@@ -261,11 +288,13 @@ class Collector:
             arena=inputs.arena[flight],
             boundary=inputs.boundary[flight],
         )
-        observation = self.simulator.observe()
+        observation = simulator.observe()
         with precision(self.device):
             plan = self._plan(state, begins, observation.image, observation.pose)
         flying = flight < count
-        made = self._decide(state.start, plan, observation.pose, rest, inputs.example[flight], flying, generator)
+        made = self._decide(
+            simulator, state.start, plan, observation.pose, rest, inputs.example[flight], flying, generator
+        )
         room = (count + 1, self._room)
         for name, values in made.items():
             if name not in progress.buffer:
@@ -277,7 +306,7 @@ class Collector:
         flight.masked_fill_(~flies_on, count)
         decision.add_(1).masked_fill_(~flies_on, 0)
 
-    def _begin_flights(self, inputs: FlightInputs, flight: Tensor, begun: Tensor) -> Tensor:
+    def _begin_flights(self, simulator: Simulator, inputs: FlightInputs, flight: Tensor, begun: Tensor) -> Tensor:
         """Put the next flights into free worlds; returns which begin one, [N] bool."""
         count = len(inputs.steps) - 1
         free = flight == count
@@ -285,7 +314,7 @@ class Collector:
         begins = free & (following < count)
         flight.copy_(torch.where(begins, following, flight))
         begun.add_(begins.sum())
-        self.simulator.begin(inputs.layouts.take(flight), each(lambda rows: rows[flight], inputs.start), begins)
+        simulator.begin(inputs.layouts.take(flight), each(lambda rows: rows[flight], inputs.start), begins)
         return begins
 
     def _planned(self, state: PolicyState, begins: Tensor, image: Tensor, pose: Pose) -> Plan:
@@ -307,6 +336,7 @@ class Collector:
 
     def _decide(
         self,
+        simulator: Simulator,
         start: Pose,
         plan: Plan,
         pose: Pose,
@@ -318,6 +348,7 @@ class Collector:
         """Sample actions of N drones at poses [N], world frame, and fly them; returns a row [N] of the buffer.
 
         Args:
+            simulator: Of the N worlds.
             start: World frame.
             plan: Of the policy.
             pose: World frame.
@@ -329,10 +360,10 @@ class Collector:
         visitation, view, control = plan
         control = each(lambda tensor: tensor.float(), control)
         action, stop = sample_action(control, generator)
-        self._aside.run(lambda: execute(self.simulator, Action(to_setpoint(action), stop), flying, safety=False))
+        self._aside.run(lambda: execute(simulator, Action(to_setpoint(action), stop), flying, safety=False))
         noted = self._note(visitation, view, control, pose, action, stop)
         self._aside.wait()
-        led_to = torch.where(stop[:, None], rest, self.simulator.pose.xy)  # world frame
+        led_to = torch.where(stop[:, None], rest, simulator.pose.xy)  # world frame
         return noted | self._measure(start, visitation, led_to, stop, index)
 
     def _noted(

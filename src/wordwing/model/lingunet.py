@@ -26,7 +26,7 @@ from wordwing.model.grid import START_GRID
 from wordwing.model.layers import (
     channels_last,
     convolution,
-    convolve_thin,
+    convolve,
     filter_by_text,
     instance_norm,
     leaky,
@@ -143,7 +143,7 @@ class Up(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """[N, inputs, S, S] to [N, outputs, 2S, 2S]."""
-        return convolve_thin(self.second, twice_as_large(leaky(self.first(features))))
+        return convolve(self.second, twice_as_large(leaky(convolve(self.first, features))))
 
 
 class UnobservedHead(nn.Module):

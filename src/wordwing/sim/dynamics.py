@@ -79,8 +79,8 @@ class FleetState:
         self._drones, self._parameters = struct_array(Drone, self._states), struct_array(DroneParameters, self._values)
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """The tensors of the state; kernels share their memory."""
-        return self._states, self.hits
+        """The tensors of the state and of what the drones are like; kernels share their memory."""
+        return self._states, self.hits, self._values
 
     def reset(self, poses: Pose, which: Tensor) -> None:
         """Let the drones with indices `which` [M] hover at rest at level poses [M], world frame."""
