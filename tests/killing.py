@@ -41,8 +41,8 @@ class Victims:
         assert process.stdout is not None
         self._stdin, self._stdout = process.stdin, process.stdout
 
-    def kill_one_after(self, seconds: float) -> list[str]:
-        """Start a child and kill it so long after the first line that it says; returns all lines that it said."""
+    def kill_one_after(self, seconds: float, said: int = 1) -> list[str]:
+        """Start a child and kill it so long after it has said so many lines; returns all lines that it said."""
         self._stdin.write("\n")
         self._stdin.flush()
         lines: list[str] = []
@@ -58,7 +58,7 @@ class Victims:
             else:
                 assert word, "the children's parent has died"
                 lines.append(line)
-            if child and lines and not killed:
+            if child and len(lines) >= said and not killed:
                 time.sleep(seconds)
                 os.kill(child, signal.SIGKILL)
                 killed = True
