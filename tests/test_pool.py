@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,22 @@ def test_one_piece_is_done_here_and_none_at_all_is_nothing():
     [(piece, result)] = shared(squared, [7], 8, SENTENCE)
     assert (piece, result[:2]) == (7, (49, os.getpid()))
     assert list(shared(squared, [], 2, SENTENCE)) == []
+
+
+def test_pieces_of_an_iterator_are_made_while_others_are_worked_on(tmp_path):
+    made = []
+
+    def pieces() -> Iterator[tuple[str, int, float]]:
+        for number in range(4):
+            made.append(number)
+            yield str(tmp_path), number, 0.2
+
+    work = shared(marked, pieces(), 2, SENTENCE)
+    assert made == []
+    first = next(work)[1]
+    assert made[:2] == [0, 1]
+    assert len(made) < 4, "the last one waits for a process"
+    assert sorted([first, *(number for _piece, number in work)]) == made == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("before", [None, "5"])

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sized
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ CLEANING = 0.3
 
 
 def shared(
-    function: Callable[[Piece], Result], pieces: Sequence[Piece], processes: int, killed: str
+    function: Callable[[Piece], Result], pieces: Iterable[Piece], processes: int, killed: str
 ) -> Iterator[tuple[Piece, Result]]:
     """Results of pieces of work as they come, with the pieces; in this process if there is only one.
 
@@ -34,11 +34,12 @@ def shared(
 
     Args:
         function: Done with each piece, in processes of one thread each; of a module, as processes are spawned.
-        pieces: What there is to do.
+        pieces: What there is to do; what comes from an iterator is made in this process while others work.
         processes: How many share it.
         killed: The sentence to say when one of them was killed.
     """
-    processes = min(processes, len(pieces))
+    if isinstance(pieces, Sized):
+        processes = min(processes, len(pieces))
     if processes <= 1:
         for piece in pieces:
             yield piece, function(piece)
@@ -51,14 +52,15 @@ def shared(
         pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _begin, (os.getpid(),))
         try:
             # One each at a time: what waits in the pool's queue would be begun when the others are broken off.
-            left = iter(pieces)
-            while True:
-                with blocked():
-                    for piece in islice(left, processes - len(working)):
-                        working[pool.submit(_call, function, piece)] = piece
-                if not working:
-                    return
-                for future in wait(working, return_when=FIRST_COMPLETED).done:
+            left, exhausted = iter(pieces), False
+            while working or not exhausted:
+                if not exhausted and len(working) < processes:
+                    new = list(islice(left, 1))
+                    exhausted = not new
+                    with blocked():
+                        working |= {pool.submit(_call, function, piece): piece for piece in new}
+                patience = None if exhausted or len(working) == processes else 0
+                for future in wait(working, patience, FIRST_COMPLETED).done:
                     yield working.pop(future), future.result()
         except BrokenProcessPool:
             raise WordwingError(killed) from None

@@ -291,6 +291,15 @@ time.sleep(600)
     assert finished(settings, systems, tmp_path) == results(whole)
 
 
+@pytest.mark.long
+def test_flights_are_measured_by_other_processes_as_by_this_one(settings, blind, whole_blind, tmp_path, monkeypatch):
+    monkeypatch.setitem(flying.MEASURING, "cpu", 2)
+    here = []
+    monkeypatch.setattr(flying, "measure", here.append)
+    assert finished(settings, blind, tmp_path) == results(whole_blind)
+    assert here == []
+
+
 def test_what_is_flown_does_not_depend_on_the_cut(settings, blind, whole_blind, tmp_path, monkeypatch):
     monkeypatch.setattr(flying, "BLIND_WORLDS", 256)
     assert finished(settings, blind, tmp_path) == results(whole_blind)

@@ -12,6 +12,7 @@ end.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -39,7 +40,7 @@ from wordwing.execution.episodes import (
     sort_lines,
     whole_lines,
 )
-from wordwing.execution.execution import Provenance
+from wordwing.execution.execution import Execution, Provenance
 from wordwing.execution.metrics import Metrics, measure
 from wordwing.execution.runner import Runner
 from wordwing.files import locked, read_json, write_text
@@ -65,12 +66,18 @@ WORLDS = {"cpu": 32, "cuda": 512}
 BLIND_WORLDS = 256
 """Of a batch in `sim` whose policy does not."""
 
+MEASURING = {"cpu": 1, "cuda": os.cpu_count() or 1}
+"""Processes that measure what has been flown in `sim`: a CPU has enough to do with flying."""
+
 LAB_FLIGHTS = 2
 """Of a batch in the lab, where a flight takes seconds."""
 
 KILLED = "a process that flew was killed; what has been flown is kept, and the same command resumes"
 
 Tick = Callable[[System, list[Metrics]], None]
+
+Measured = tuple[str, Metrics]
+"""A flight's line of episodes.jsonl, and its metrics."""
 
 
 @dataclass(frozen=True)
@@ -191,10 +198,10 @@ def evaluate(
         again = {(batch.system.name, entry.id) for batch in waiting for entry in batch.instructions}
         if again & flown.keys():  # half a batch is flown again, so that it comes out as if it had never been cut
             keep_lines(file, [line for key, line in flown.items() if key not in again])
-        processes = config.processes if config.domain == "lab" else 1
-        for batch, flights in shared(fly_batch, waiting, processes, KILLED):
+        by_name = {system.name: system for system in systems}
+        for name, flights in _flown(config, waiting):
             append_lines(file, "".join(line for line, _metrics in flights))
-            tick(batch.system, [metrics for _line, metrics in flights])
+            tick(by_name[name], [metrics for _line, metrics in flights])
         sort_lines(file, names, ids)
         summary = summarise(flight_table(flight_row(*parse_metrics(line, where)) for where, line in read_lines(file)))
         write_text(folder / SUMMARY, summary.to_json())
@@ -210,8 +217,27 @@ def batches(system: System, config: EvaluationConfig, instructions: Sequence[Ins
         yield FlightBatch(system, config, tuple(instructions[begin : begin + size]))
 
 
-def fly_batch(batch: FlightBatch) -> list[tuple[str, Metrics]]:
-    """Fly some instructions, in `sim` all at once; returns the line and the metrics of each."""
+def _flown(config: EvaluationConfig, waiting: Sequence[FlightBatch]) -> Iterator[tuple[str, list[Measured]]]:
+    """Fly and measure batches: the name of each one's system, and its flights, in any order.
+
+    Processes share flights in the lab, where flying takes long. On CUDA measuring does, so processes share that.
+    """
+    if config.domain == "lab":
+        for batch, flights in shared(fly_and_measure, waiting, config.processes, KILLED):
+            yield batch.system.name, flights
+        return
+    processes = min(len(waiting), MEASURING[torch.device(config.device).type])
+    for executions, flights in shared(measure_all, map(fly_batch, waiting), processes, KILLED):
+        yield executions[0].provenance.system, flights
+
+
+def fly_and_measure(batch: FlightBatch) -> list[Measured]:
+    """Fly some instructions and measure each flight."""
+    return measure_all(fly_batch(batch))
+
+
+def fly_batch(batch: FlightBatch) -> list[Execution]:
+    """Fly some instructions, in `sim` all at once; returns each flight on the CPU."""
     config, flights = batch.config, []
     device = config.device if config.domain == "sim" else "cpu"
     policy = _load(batch.system, config.domain, device)
@@ -224,11 +250,16 @@ def fly_batch(batch: FlightBatch) -> list[tuple[str, Metrics]]:
             config.domain, tasks, seed=seed, device=device, draw=batch.system.needs_images, reuse=True
         ) as environment:
             executions = Runner(policy, environment, max_steps=config.dataset.steps).run(tasks)
-        for execution, entry in zip(executions, chosen, strict=True):
-            flight = replace(execution, provenance=_provenance(entry, batch))
-            metrics = measure(flight)
-            flights.append((episode_line(flight, metrics.to_json()), metrics))
+        flights += [
+            replace(execution, provenance=_provenance(entry, batch))
+            for execution, entry in zip(executions, chosen, strict=True)
+        ]
     return flights
+
+
+def measure_all(flights: Sequence[Execution]) -> list[Measured]:
+    """Measure flights, each a batch of one."""
+    return [(episode_line(flight, metrics.to_json()), metrics) for flight in flights for metrics in [measure(flight)]]
 
 
 @lru_cache(maxsize=1)
