@@ -14,7 +14,8 @@ from wordwing.data.schema import Paragraph, Segment
 from wordwing.errors import WordwingError
 from wordwing.language.meaning.clauses import Clause
 from wordwing.language.meaning.flown_path import Track
-from wordwing.language.meaning.judge import judge_track, score, sections
+from wordwing.language.meaning.judge import judge_track, sections
+from wordwing.language.meaning.scores import score
 from wordwing.world.layout import Layout, Placement
 
 ARENA = Layout((Placement("Barrel", 0.0, 0.0), Placement("Rock", 1.5, 1.5)))

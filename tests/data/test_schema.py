@@ -90,6 +90,10 @@ def test_joined_segments_mean_one_thing_after_the_other_if_both_are_known():
     assert joined((first, segment("on", (1, 0), meaning=(straight,)))).meaning == (straight, reach, straight)
     assert joined((first, segment("on", (1, 0), meaning=()))).meaning == (straight, reach)
     assert joined((first, segment("on", (1, 0)))).meaning is None
+    either = replace(first, alternatives=((reach,),))
+    assert joined((either,)).alternatives == ((reach,),)
+    both = joined((either, first))
+    assert (both.meaning, both.alternatives) == (None, ())
 
 
 def test_readings_are_of_a_segment_alone():
@@ -149,9 +153,10 @@ def random_paragraph(rng: np.random.Generator, scene: bool) -> Paragraph:
         start = path[0] + rng.uniform(-0.3, 0.3, 2)
         yaw = float(rng.uniform(-7, 7))
         known = meaning if rng.random() < 0.5 else None
+        others = (meaning[:1], meaning[::-1])[: rng.integers(3)] if known else ()
         readings = tuple(map(tuple, rng.uniform(-reach, reach, (rng.integers(3), 2)).round(4).tolist()))
         segments.append(
-            Segment("Fly “on”,\n3 m — é 🚁", (float(start[0]), float(start[1])), yaw, path, known, readings)
+            Segment("Fly “on”,\n3 m — é 🚁", (float(start[0]), float(start[1])), yaw, path, known, readings, others)
         )
     spans = [(i, j) for i in range(len(segments)) for j in range(i, len(segments)) if rng.random() < 0.7]
     windows = {span: random_window(rng) for span in spans}
@@ -167,6 +172,7 @@ def test_what_is_written_is_what_is_read_to_a_tenth_of_a_millimetre(scene, rng):
         assert (read.id, read.split, read.layout) == (written.id, written.split, written.layout)
         for a, b in zip(read.segments, written.segments, strict=True):
             assert (a.instruction, a.meaning, a.readings) == (b.instruction, b.meaning, b.readings)
+            assert a.alternatives == b.alternatives
             assert a.start_xy == pytest.approx(b.start_xy, abs=0.501e-4)
             assert a.start_yaw == pytest.approx(b.start_yaw, abs=0.501e-5)
             assert a.path.dtype == np.float64

@@ -98,6 +98,12 @@ def refused(file: Path) -> str:
         {},
         {"instruction": None, "meaning": None, "seconds_inside_landmarks": None},
         {"meaning": (), "goals": np.zeros((0, 3)), "ended_by": "steps", "domain": "sim", "layout": Layout(())},
+        {
+            "alternatives": (
+                (Clause("reach", 1, amount=0.5),),
+                (Clause("look", 0), Clause("spin", side="left", amount=6.0)),
+            )
+        },
         {"poses": np.zeros((1, 6)), "setpoints": np.zeros((0, 2)), "decisions": 0, "gold": np.zeros((1, 2))},
     ],
 )

@@ -143,6 +143,23 @@ def test_followed_is_every_clause_and_not_only_the_end():
     assert (beyond.followed, beyond.oracle_success) == (False, True)  # it was there, and does not rest there
 
 
+def test_whoever_does_one_of_the_things_that_a_sentence_may_mean_has_followed_it():
+    past = [(Clause("pass", 0, side=side), Clause("reach", 1)) for side in ("left", "right")]
+    layout = Layout((Placement("Barrel", 1.0, 0.5), Placement("Boat", 2.0, 0.0)))
+    for meaning, other in (past, past[::-1]):
+        flown = episode([[0, 0], [1, 0], [2, 0]], layout=layout, meaning=meaning, alternatives=(other,))
+        assert (measure(flown).followed, measure(flown).judge_path) == (True, 1.0)
+    assert measure(episode([[0, 0], [1, 0], [2, 0]], layout=layout, meaning=past[1])).followed is False
+
+
+def test_the_judge_knows_where_the_drone_looked():
+    for turned, followed in ((math.pi / 2, True), (0.0, False)):
+        yaws = [0.0, 0.0, turned]
+        poses = [[x, 0.0, 0.7, 0.0, 0.0, yaw] for x, yaw in zip([0.0, 2.0, 2.0], yaws, strict=True)]
+        flown = episode([[0, 0], [2, 0], [2, 0]], layout=BARREL, meaning=(Clause("look", 0),), poses=poses)
+        assert measure(flown).followed is followed
+
+
 @pytest.mark.parametrize("meaning", [None, ()])
 def test_without_a_meaning_there_is_no_judge(meaning):
     found = measure(episode([[0, 0], [2, 0]], layout=BARREL, meaning=meaning))

@@ -202,6 +202,10 @@ CLAUSES = {
     Clause("leave", 0): "left the boat behind",
     Clause("return"): "came back to where it started",
     Clause("avoid", 0): "kept away from the boat",
+    Clause("spin", side="left", amount=2 * np.pi): "spun left by 360°",
+    Clause("look", 0): "looked at the boat",
+    Clause("move", side="behind", amount=0.5): "moved backwards by 0.5 m",
+    Clause("hover", amount=3.0): "hovered for 3 s",
 }
 
 
@@ -213,6 +217,12 @@ def test_every_kind_of_clause_has_its_words():
     ends = {clause.kind: clause_words(clause, LAYOUT, done=True, last=True) for clause in CLAUSES}
     assert ends["reach"] == "came to rest at the boat"
     assert ends["reach_side"] == "came to rest behind the boat"
+    held = {
+        Clause("reach", 0, amount=1.0): "reached the boat, 1 m away",
+        Clause("avoid", 0, amount=0.1): "kept 0.1 m away from the boat",
+    }
+    for clause, words in held.items():
+        assert clause_words(clause, LAYOUT, done=True) == words
     assert ends["face"] == "came to rest facing the boat"
     assert ends["abeam"] == "came to rest beside the boat, with it on the left"
     assert clause_words(Clause("reach", 0), LAYOUT, done=False, last=True) == "did not come to rest at the boat"

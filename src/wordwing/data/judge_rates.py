@@ -30,7 +30,8 @@ from wordwing.errors import WordwingError
 from wordwing.execution.metrics import wilson
 from wordwing.language.meaning.clauses import Clause, Kind
 from wordwing.language.meaning.flown_path import Track
-from wordwing.language.meaning.judge import judge, score, sections
+from wordwing.language.meaning.judge import judge, sections
+from wordwing.language.meaning.scores import score
 from wordwing.world.layout import Layout
 from wordwing.world.paths import Floats
 

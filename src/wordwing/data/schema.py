@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Annotated, Any
 
 import numpy as np
@@ -26,6 +27,9 @@ MAX_TEXT = 2000
 
 MAX_POINTS = 10_000
 """Most points of one path."""
+
+MAX_ALTERNATIVES = 15
+"""Most things that a sentence may mean as well."""
 
 START_DISTANCE = 0.5
 """How far from the first point of its path a segment may start, metres: people's starts are not exactly on their
@@ -69,6 +73,8 @@ class Segment:
     """What it says, where that is known."""
     readings: tuple[tuple[float, float], ...] = ()
     """Where readers who did not see the path say that it leads."""
+    alternatives: tuple[tuple[Clause, ...], ...] = ()
+    """What it may mean as well: whoever does that has followed it, too."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +144,12 @@ class Paragraph:
                 "instruction": segment.instruction,
                 "start": [*(round(v, 4) for v in segment.start_xy), round(segment.start_yaw, 5)],
                 "path": np.asarray(segment.path).round(4).tolist(),
-                **({} if segment.meaning is None else {"meaning": [clause.to_json() for clause in segment.meaning]}),
+                **({} if segment.meaning is None else {"meaning": _clauses(segment.meaning)}),
+                **(
+                    {"alternatives": [_clauses(other) for other in segment.alternatives]}
+                    if segment.alternatives
+                    else {}
+                ),
                 **({"readings": np.round(segment.readings, 4).tolist()} if segment.readings else {}),
             }
             for segment in self.segments
@@ -172,24 +183,29 @@ class Paragraph:
         for number, segment in enumerate(row.segments):
             segment.check(landmarks[row.layout], bounded=row.windows is None, where=f"{where}: segment {number}")
         segments = tuple(
-            Segment(one.instruction, one.start[:2], one.start[2], one.path, one.meaning, one.readings)
+            Segment(one.instruction, one.start[:2], one.start[2], one.path, one.meaning, one.readings, one.alternatives)
             for one in row.segments
         )
         return cls(row.id, row.split, row.layout, segments, None if row.windows is None else windows)
 
 
 def joined(segments: tuple[Segment, ...]) -> Segment:
-    """Consecutive segments as one: texts, paths and meanings end to end."""
+    """Consecutive segments as one: texts, paths and meanings end to end, where none of them has alternatives."""
     if len(segments) == 1:
         return segments[0]
     path = segments[0].path
     for segment in segments[1:]:
         same = np.allclose(path[-1], segment.path[0], atol=1e-3)
         path = np.concatenate([path, segment.path[1:] if same else segment.path])
-    known = [segment.meaning for segment in segments if segment.meaning is not None]
+    # Of parts that leave something open, all that they may mean together is too much to try.
+    known = [segment.meaning for segment in segments if segment.meaning is not None and not segment.alternatives]
     meaning = tuple(clause for part in known for clause in part) if len(known) == len(segments) else None
     text = " ".join(segment.instruction for segment in segments)
-    return replace(segments[0], instruction=text, path=path, meaning=meaning, readings=())
+    return replace(segments[0], instruction=text, path=path, meaning=meaning, readings=(), alternatives=())
+
+
+def _clauses(meaning: tuple[Clause, ...]) -> list[dict[str, Any]]:
+    return [clause.to_json() for clause in meaning]
 
 
 @dataclass(frozen=True)
@@ -198,6 +214,7 @@ class _SegmentRow:
     start: Pose2
     path: Annotated[Floats, Array(2, least=1, most=MAX_POINTS)]
     meaning: Annotated[tuple[Clause, ...], numbered("clause")] = _ABSENT
+    alternatives: Annotated[tuple[tuple[Clause, ...], ...], Field(max_length=MAX_ALTERNATIVES)] = ()
     readings: tuple[Point, ...] = ()
 
     def check(self, landmarks: int, bounded: bool, where: str) -> None:
@@ -208,7 +225,9 @@ class _SegmentRow:
         distance = math.dist((x, y), self.path[0])
         if distance > START_DISTANCE + 1e-3:  # both were rounded
             raise WordwingError(f"{where} starts {distance:.2f} m from its path; {START_DISTANCE} m is the most")
-        for clause in self.meaning or ():
+        if self.alternatives and not self.meaning:
+            raise WordwingError(f"{where} has alternatives to a meaning, but no meaning")
+        for clause in chain(self.meaning or (), *self.alternatives):
             clause.validate(landmarks, where)
 
 

@@ -280,6 +280,7 @@ def _provenance(instruction: Instruction, batch: FlightBatch) -> Provenance:
         segments=instruction.segments,
         layout_id=instruction.layout,
         meaning=instruction.segment.meaning,
+        alternatives=instruction.segment.alternatives,
     )
 
 

@@ -22,6 +22,7 @@ from wordwing.errors import WordwingError
 from wordwing.execution.execution import Execution, Provenance
 from wordwing.execution.metrics import Metrics, as_kept, measure
 from wordwing.frames import euler_from_quaternion, quaternion_from_euler
+from wordwing.language.meaning.clauses import Meaning
 from wordwing.validation import Array, Number, Pose2, Version1, parse, parse_json
 from wordwing.world.layout import Layout
 from wordwing.world.paths import Floats
@@ -94,10 +95,15 @@ def episode_line(execution: Execution, metrics: dict[str, Any]) -> str:
         "seconds_inside_landmarks": None if inside is None else round(inside, 2),
         "goals": as_kept(execution.believed_goals).tolist(),
         "layout": task.layout.to_document(),
-        "meaning": None if source.meaning is None else [clause.to_json() for clause in source.meaning],
+        "meaning": None if source.meaning is None else _clauses(source.meaning),
+        **({"alternatives": [_clauses(other) for other in source.alternatives]} if source.alternatives else {}),
         "metrics": metrics,
     }
     return json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _clauses(meaning: Meaning) -> list[dict[str, Any]]:
+    return [clause.to_json() for clause in meaning]
 
 
 def parse_episode(line: str | bytes, where: str) -> Execution:
@@ -109,7 +115,7 @@ def parse_episode(line: str | bytes, where: str) -> Execution:
     """
     row = parse_json(_Line, line, where)
     layout = Layout.from_document(row.layout, f"{where}: layout")
-    for clause in row.meaning or ():
+    for clause in itertools.chain(row.meaning or (), *row.alternatives):
         clause.validate(len(layout.landmarks), where)
     roll, pitch, yaw = torch.from_numpy(row.poses[:, 3:].astype(np.float32)).unbind(-1)
     return Execution.single(

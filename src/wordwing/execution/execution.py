@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from wordwing.frames import Pose
+from wordwing.frames import Pose, euler_from_quaternion
 from wordwing.interface import Domain, Setpoint
 from wordwing.language.meaning.clauses import Clause
 from wordwing.model.policy import Beliefs
@@ -45,6 +45,8 @@ class Provenance:
     layout_id: str
     meaning: tuple[Clause, ...] | None = None
     """What the instruction says, where that is known."""
+    alternatives: tuple[tuple[Clause, ...], ...] = ()
+    """What it may mean as well: whoever does that has followed it, too."""
     withheld: bool = False
     """The sentence may not be passed on; lines hold null in its place."""
 
@@ -176,6 +178,11 @@ class Execution:
     def path(self) -> NDArray[Any]:
         """[T + 1, 2] the path of the only drone until rest."""
         return self.positions[:, :2]
+
+    @property
+    def yaws(self) -> NDArray[Any]:
+        """[T + 1] headings of the only drone, radians, world frame."""
+        return euler_from_quaternion(self.pose.quaternion[0])[2].numpy()
 
     @property
     def setpoints(self) -> NDArray[np.float32]:

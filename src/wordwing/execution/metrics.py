@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from wordwing.execution.execution import Execution
-from wordwing.language.meaning.judge import judge
+from wordwing.language.meaning.judge import judge_best
 from wordwing.world.paths import Floats, lengths, line_distance, lines_of, path_length, resample
 from wordwing.world.visibility import goal_ahead, goal_in_sight
 
@@ -214,7 +214,8 @@ def measure(execution: Execution) -> Metrics:
     share = nemd(flown_emd, stop_emd)
     length, gold_length = _rounded(path_length(flown)), _rounded(path_length(gold))
     warped = _rounded(ndtw(flown, gold))
-    judgement = judge(meaning, flown, yaw, task.layout) if meaning else None
+    meanings = (meaning, *execution.provenance.alternatives) if meaning else ()
+    judgement = judge_best(meanings, flown, yaw, task.layout, as_kept(execution.yaws)) if meanings else None
     errors = lengths(goals[:, :2] - goal)
     return Metrics(
         success=success,
@@ -233,7 +234,7 @@ def measure(execution: Execution) -> Metrics:
         spl=_rounded(spl(success, length, gold_length)),
         ndtw=warped,
         sdtw=_rounded(sdtw(success, warped)),
-        clauses=len(judgement.clauses) if judgement else None,
+        clauses=len(meaning) if meaning else None,
         followed=judgement.followed if judgement else None,
         judge_path=_rounded(judgement.path) if judgement else None,
         judge_goal=_rounded(judgement.goal) if judgement else None,

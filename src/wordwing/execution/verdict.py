@@ -113,10 +113,15 @@ _VERBS: dict[Kind, tuple[str, str]] = {
     "leave": ("leave", "left"),
     "return": ("come", "came"),
     "avoid": ("keep", "kept"),
+    "spin": ("spin", "spun"),
+    "look": ("look", "looked"),
+    "move": ("move", "moved"),
+    "hover": ("hover", "hovered"),
 }
 """What is done, and was done; all else is flown."""
 
 _PLACES = {"front": "in front of", "behind": "behind", "left": "to the left of", "right": "to the right of"}
+_WAYS = {"front": "forward", "behind": "backwards", "left": "to the left", "right": "to the right"}
 _OTHER = {"left": "right", "right": "left"}
 
 
@@ -152,6 +157,7 @@ def _rest(clause: Clause, layout: Layout) -> str:
     things = [_thing(entry, layout) for entry in clause.references]
     thing, side = things[0] if things else "", clause.side or ""
     amount = clause.amount or 0.0
+    held = f"{amount:.2g} m " if amount else ""
     both = " and ".join(things)
     # A drone that passes a barrel on the left, as seen by someone facing it, has it on its right.
     rests: dict[Kind, str] = {
@@ -175,9 +181,13 @@ def _rest(clause: Clause, layout: Layout) -> str:
         "along": f"along {thing}, with it on the {side}",
         "leave": f"{thing} behind",
         "return": "back to where it started",
-        "avoid": f"away from {thing}",
+        "avoid": f"{held}away from {thing}",
+        "spin": f"{side} by {math.degrees(amount):.0f}°",
+        "look": f"at {thing}",
+        "move": f"{_WAYS.get(side, '')} by {amount:.2g} m",
+        "hover": f"for {amount:.2g} s",
     }
-    return rests[clause.kind]
+    return f"{rests[clause.kind]}, {held}away" if held and clause.kind.startswith("reach") else rests[clause.kind]
 
 
 def _thing(reference: Reference, layout: Layout) -> str:

@@ -15,7 +15,7 @@ from wordwing.data.schema import Instruction, Paragraph
 from wordwing.files import replacing
 from wordwing.frames import Pose
 from wordwing.lab.camera import LabCamera
-from wordwing.language.meaning.clauses import Clause, Meaning
+from wordwing.language.meaning.clauses import Clause, Kind, Meaning
 from wordwing.sim.render import RenderConfig, Renderer
 from wordwing.sim.scene import SimScene
 from wordwing.viz.animation import wrapped
@@ -159,6 +159,10 @@ def meaning_words(meaning: Meaning, layout: Layout) -> str:
     return "; ".join(_clause_words(clause, layout) for clause in meaning)
 
 
+_UNITS: dict[Kind, str] = {"turn": "°", "circle": "°", "spin": "°", "hover": " s"}
+"""Of amounts that are not metres."""
+
+
 def _clause_words(clause: Clause, layout: Layout) -> str:
     things = [
         f"{entry} fence" if isinstance(entry, str) else layout.landmarks[entry].name for entry in clause.references
@@ -167,7 +171,8 @@ def _clause_words(clause: Clause, layout: Layout) -> str:
     if clause.side is not None:
         text += f", {clause.side}" if things else f" {clause.side}"
     if clause.amount is not None:
-        text += f" {clause.amount:.2g} m" if clause.kind == "forward" else f" {math.degrees(clause.amount):.0f}°"
+        unit = _UNITS.get(clause.kind, " m")
+        text += f" {math.degrees(clause.amount):.0f}°" if unit == "°" else f" {clause.amount:.2g}{unit}"
     return text
 
 

@@ -29,8 +29,15 @@ GOOD = [
     {"kind": "leave", "reference": 0},
     {"kind": "return"},
     {"kind": "avoid", "reference": "red"},
+    {"kind": "spin", "side": "left", "amount": 6.28},
+    {"kind": "look", "reference": 1},
+    {"kind": "move", "side": "behind", "amount": 0.5},
+    {"kind": "hover", "amount": 3},
 ]
 """One clause of each kind, with exactly the fields that it needs, in a layout of four landmarks."""
+
+MAY = ("reach", "reach_side", "reach_fence", "avoid")
+"""Kinds that may have an amount."""
 
 SPARE = {"reference": 0, "other": 1, "side": "left", "amount": 1.0}
 LANDMARK = "the number of one of 4 landmarks, from 0"
@@ -58,7 +65,10 @@ def test_a_kind_needs_exactly_its_fields(row):
     read_clause(row, 4, "line 3")
     kind = row["kind"]
     for name, value in SPARE.items():
-        if name in row:
+        if name == "amount" and kind in MAY:
+            for distance in (value, None):
+                read_clause(row | {name: distance}, 4, "line 3")
+        elif name in row:
             less = {key: entry for key, entry in row.items() if key != name}
             assert complaint(less) == f'line 3: a clause of kind "{kind}" needs "{name}"'
             assert complaint(row | {name: None}) == complaint(less)
@@ -169,6 +179,7 @@ def test_each_mistake_is_answered_with_one_sentence_that_names_it(row, sentence)
 def test_every_side_is_one_for_reach_side_and_whole_numbers_are_amounts():
     for side in ("left", "right", "front", "behind"):
         Clause("reach_side", 0, side=side).validate(1, "here")
+        Clause("move", side=side, amount=0.5).validate(0, "here")
     Clause("forward", amount=2).validate(0, "here")
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from wordwing.language.meaning.clauses import Clause
 from wordwing.language.meaning.flown_path import Track
-from wordwing.language.meaning.judge import Judgement, judge, judge_track, score
+from wordwing.language.meaning.judge import Judgement, judge, judge_track
+from wordwing.language.meaning.scores import score
 from wordwing.world.layout import Layout, Placement
 
 ROW = Layout((Placement("Barrel", -1.0, 0.5), Placement("Barrel", 1.0, -0.5)))

@@ -9,7 +9,8 @@ import pytest
 
 from wordwing.language.meaning.clauses import COLOURS, KINDS, Clause
 from wordwing.language.meaning.flown_path import ALL, FIRST, LAST, Track
-from wordwing.language.meaning.judge import score
+from wordwing.language.meaning.judge import judge
+from wordwing.language.meaning.scores import score
 from wordwing.world.layout import Layout, Placement
 
 QUARTER, HALF, FULL = math.pi / 2, math.pi, 2 * math.pi
@@ -142,6 +143,37 @@ CASES: list[Case] = [
     ("never away", Clause("return"), [(-2, 1), (-1.7, 1), (-2, 1)], AHEAD, MIDDLE, 0),
     ("well clear of it", Clause("avoid", 0), [(-2, 1), (2, 1)], AHEAD, MIDDLE, 1),
     ("close by it", Clause("avoid", 0), [(-2, 0.3), (2, 0.3)], AHEAD, MIDDLE, 0),
+    ("close by it, but not touching", Clause("avoid", 0, amount=0.05), [(-2, 0.3), (2, 0.3)], AHEAD, MIDDLE, 1),
+    ("over it, not touching", Clause("avoid", 0, amount=0.05), [(-2, 0), (2, 0)], AHEAD, MIDDLE, 0),
+    ("a metre short", Clause("reach", 0, amount=1.0), [(-2.3, 0), (-1.24, 0)], AHEAD, MIDDLE, 1),
+    ("not a metre short", Clause("reach", 0, amount=1.0), [(-2.3, 0), (-0.3, 0)], AHEAD, MIDDLE, 0),
+    ("two metres short, not one", Clause("reach", 0, amount=1.0), [(-2.35, 0), (-2.24, 0)], AHEAD, MIDDLE, 0),
+    (
+        "half a metre to its left",
+        Clause("reach_side", 0, side="left", amount=0.5),
+        [(-1.5, 0), (0, 0.74)],
+        AHEAD,
+        MIDDLE,
+        1,
+    ),
+    ("left, but touching", Clause("reach_side", 0, side="left", amount=1.2), [(-1.5, 0), (0, 0.3)], AHEAD, MIDDLE, 0),
+    ("a metre from the fence", Clause("reach_fence", "red", amount=1.0), [(0, 0), (1.35, 0)], AHEAD, MIDDLE, 1),
+    ("at the fence for a metre", Clause("reach_fence", "red", amount=1.5), [(0, 0), (2.2, 0)], AHEAD, MIDDLE, 0),
+    ("shown by the way back", Clause("spin", side="left", amount=HALF), [(0, 0), (-0.29, 0.01)], AHEAD, MIDDLE, 1),
+    ("the other way round", Clause("spin", side="right", amount=HALF), [(0, 0), (-0.29, 0.01)], AHEAD, MIDDLE, 0),
+    ("a large circle", Clause("spin", side="left", amount=FULL), arc(0.6, -90, 360), AHEAD, MIDDLE, 0),
+    ("straight on is no spin", Clause("spin", side="left", amount=FULL), LINE, AHEAD, MIDDLE, 0),
+    ("flown towards it", Clause("look", 0), [(-1.8, 0), (-0.8, 0)], AHEAD, MIDDLE, 1),
+    ("flown away from it", Clause("look", 0), [(0.8, 0), (1.8, 0)], AHEAD, MIDDLE, 0),
+    ("half a metre back", Clause("move", side="behind", amount=0.5), [(0, 0), (-0.5, 0)], AHEAD, MIDDLE, 1),
+    ("half a metre on", Clause("move", side="behind", amount=0.5), LINE, AHEAD, MIDDLE, 0),
+    ("a metre back for half", Clause("move", side="behind", amount=0.5), [(0, 0), (-1, 0)], AHEAD, MIDDLE, 0),
+    ("to the left", Clause("move", side="left", amount=1.0), [(0, 0), (0, 1)], AHEAD, MIDDLE, 1),
+    ("to the left of where it looked", Clause("move", side="left", amount=1.0), [(0, 0), (-1, 0)], LEFT, MIDDLE, 1),
+    ("not to the right", Clause("move", side="right", amount=1.0), [(0, 0), (0, 1)], AHEAD, MIDDLE, 0),
+    ("on, not on and back", Clause("move", side="front", amount=0.5), [(0, 0), (1.5, 0), (0.5, 0)], AHEAD, MIDDLE, 0),
+    ("at rest", Clause("hover", amount=3.0), [(0, 0)], AHEAD, MIDDLE, 1),
+    ("on its way", Clause("hover", amount=3.0), LINE, AHEAD, MIDDLE, 0),
 ]
 """What happens; the clause; the path and its start heading; the arena; what the whole path scores."""
 
@@ -223,6 +255,156 @@ def test_only_the_first_clause_takes_straight_for_the_starts_heading():
     assert score(Clause("straight"), track, first=False)[0, -1] == 1
 
 
+HERE = [(0.0, 0.0)]
+GO = [(x, 0.0) for x in np.linspace(0, 1, 6)[1:]]
+"""From the origin on, a control period for each point."""
+ROUND = np.linspace(0, FULL, 22).tolist()
+"""Headings of a drone that turns left once."""
+WAIT = 11 * HERE
+"""Three seconds between the first and the last."""
+CLOSE, BEYOND = arena((0, 1)), arena((1, 1))
+
+Timed = tuple[str, list[Clause], list[tuple[float, float]], list[float], Layout, tuple[int, ...]]
+TIMED: list[Timed] = [
+    (
+        "a spin, then a flight",
+        [Clause("spin", side="left", amount=FULL), Clause("straight")],
+        22 * HERE + GO,
+        ROUND + 5 * [FULL],
+        MIDDLE,
+        (1, 1),
+    ),
+    (
+        "a flight without the spin",
+        [Clause("spin", side="left", amount=FULL), Clause("straight")],
+        HERE + GO,
+        6 * [0.0],
+        MIDDLE,
+        (0, 1),
+    ),
+    (
+        "a spin to fly off elsewhere",
+        [Clause("spin", side="left", amount=FULL), Clause("turn", side="left", amount=QUARTER)],
+        28 * HERE + [(0.0, 0.2)],
+        ROUND + [FULL + 0.26 * k for k in range(1, 8)],
+        MIDDLE,
+        (1, 1),
+    ),
+    (
+        "half a spin for a whole one",
+        [Clause("spin", side="left", amount=FULL), Clause("straight")],
+        11 * HERE + GO,
+        ROUND[:11] + 5 * [0.0],
+        MIDDLE,
+        (0, 1),
+    ),
+    (
+        "twice round for once",
+        [Clause("spin", side="left", amount=FULL)],
+        43 * HERE,
+        ROUND + [FULL + yaw for yaw in ROUND[1:]],
+        MIDDLE,
+        (0,),
+    ),
+    (
+        "a spin at the end",
+        [Clause("forward", amount=1.0), Clause("spin", side="right", amount=FULL)],
+        HERE + GO + 21 * GO[-1:],
+        5 * [0.0] + [-yaw for yaw in ROUND],
+        MIDDLE,
+        (1, 1),
+    ),
+    (
+        "no spin at the end",
+        [Clause("forward", amount=1.0), Clause("spin", side="right", amount=FULL)],
+        HERE + GO,
+        6 * [0.0],
+        BEYOND,
+        (1, 0),
+    ),
+    (
+        "headings in [−π, π)",
+        [Clause("spin", side="left", amount=FULL)],
+        22 * HERE,
+        [(yaw + HALF) % FULL - HALF for yaw in ROUND],
+        MIDDLE,
+        (1,),
+    ),
+    (
+        "a look, then a flight",
+        [Clause("look", 0), Clause("straight")],
+        3 * HERE + GO,
+        [0.0, 0.8, QUARTER] + 5 * [0.0],
+        CLOSE,
+        (1, 1),
+    ),
+    ("a flight without a look", [Clause("look", 0), Clause("straight")], 3 * HERE + GO, 8 * [0.0], CLOSE, (0, 1)),
+    (
+        "looking at rest",
+        [Clause("straight"), Clause("look", 0)],
+        HERE + GO + 3 * GO[-1:],
+        6 * [0.0] + [0.5, 1.0, QUARTER],
+        BEYOND,
+        (1, 1),
+    ),
+    (
+        "looked, but not at rest",
+        [Clause("straight"), Clause("look", 0)],
+        HERE + GO + 3 * GO[-1:],
+        6 * [0.0] + [1.0, QUARTER, 0.0],
+        BEYOND,
+        (1, 0),
+    ),
+    (
+        "backwards, still looking ahead",
+        [Clause("move", side="behind", amount=1.0)],
+        [(-x, 0.0) for x, _y in HERE + GO],
+        6 * [0.0],
+        MIDDLE,
+        (1,),
+    ),
+    (
+        "turned around and flown",
+        [Clause("move", side="behind", amount=1.0)],
+        3 * HERE + [(-x, 0.0) for x, _y in GO],
+        [0.0, 1.5, 3.0] + 5 * [HALF],
+        MIDDLE,
+        (1,),
+    ),
+    (
+        "three seconds on the way",
+        [Clause("forward", amount=1.0), Clause("hover", amount=3.0), Clause("toward", "red")],
+        HERE + GO + 10 * GO[-1:] + [(x + 1, 0.0) for x, _y in GO],
+        21 * [0.0],
+        MIDDLE,
+        (1, 1, 1),
+    ),
+    (
+        "no second on the way",
+        [Clause("forward", amount=1.0), Clause("hover", amount=3.0), Clause("toward", "red")],
+        HERE + GO + [(x + 1, 0.0) for x, _y in GO],
+        11 * [0.0],
+        MIDDLE,
+        (1, 0, 1),
+    ),
+]
+"""What happens; the meaning; a position and a heading for every control period; the arena; what each clause scores."""
+
+
+@pytest.mark.parametrize("case", TIMED, ids=lambda case: case[0])
+def test_a_flight_whose_headings_are_known_scores_what_a_person_would_give_it(case):
+    _, meaning, path, yaws, layout, expected = case
+    assert len(path) == len(yaws)
+    assert judge(meaning, path, yaws[0], layout, yaws).clauses == pytest.approx(expected, abs=1e-6)
+
+
+def test_headings_change_nothing_of_clauses_that_speak_of_the_direction_of_flight(rng):
+    for _, clause, path, yaw, layout, expected in CASES:
+        if clause.kind not in ("spin", "look", "move", "hover"):
+            track = Track(path, yaw, layout, rng.uniform(-9, 9, len(path)))
+            assert score(clause, track, first=True)[0, -1] == pytest.approx(expected, abs=1e-6), clause
+
+
 CLAUSES = sorted({case[1] for case in CASES}, key=repr)
 
 
@@ -293,11 +475,31 @@ def test_some_sections_score_as_they_do_among_all(rng):
     for clause in CLAUSES:
         for _ in range(10):
             (path, yaw), layout = random_flight(rng), arena(*rng.uniform(-1.2, 1.2, (2, 2)))
-            track, first = Track(path, yaw, layout), bool(rng.integers(2))
+            yaws = rng.uniform(-9, 9, len(path)) if rng.random() < 0.5 else None
+            track, first = Track(path, yaw, layout, yaws), bool(rng.integers(2))
             everything = score(clause, track, first)
             for begins, ends in product((ALL, FIRST), (ALL, LAST)):
                 some = score(clause, track, first, begins, ends)
                 assert some.tolist() == everything[begins, ends].tolist()
+
+
+def test_sections_of_timed_flights_agree_with_a_loop_over_their_moments(rng):
+    for _ in range(10):
+        steps = rng.normal(0, 0.15, (20, 2)) * (rng.random((20, 1)) < 0.6)  # now and then it hovers
+        path, yaws = np.cumsum(steps, axis=0), np.cumsum(rng.normal(0, 0.8, 20))
+        track = Track(path, yaws[0], arena((1, 1)), yaws)
+        flown = np.concatenate([[0], np.hypot(*np.diff(path, axis=0).T).cumsum()])
+        for i in range(len(track)):
+            for j in range(i, len(track)):
+                inside = [t for t in range(20) if track.passed[i] - 1e-6 <= flown[t] <= track.passed[j] + 1e-6]
+                before = [t for t in range(20) if flown[t] <= track.passed[i] + 1e-6]
+                after = [t for t in range(20) if flown[t] >= track.passed[j] - 1e-6]
+                first, last = min([*inside, before[-1]]), max([*inside, after[0]])
+                assert (track.moments.first[i], track.moments.last[j]) == (first, last)
+                pairs = [(s, t) for s in range(first, last + 1) for t in range(s, last + 1)]
+                for sign in (1, -1):
+                    most = max(sign * (yaws[t] - yaws[s]) for s, t in pairs)
+                    assert track.most_turned(sign)[i, j] == pytest.approx(most)
 
 
 def test_whatever_is_flown_the_score_is_between_none_and_full(rng):
@@ -306,7 +508,8 @@ def test_whatever_is_flown_the_score_is_between_none_and_full(rng):
         path = rng.normal(0, 10 ** rng.uniform(-4, 2), (count, 2))
         path = np.repeat(path, rng.integers(1, 3, count), axis=0)
         layout = arena(*rng.uniform(-2, 2, (2, 2)))
-        track = Track(path, rng.uniform(-10, 10), layout)
+        yaws = rng.uniform(-10, 10, len(path))
+        track = Track(path, yaws[0], layout, yaws if rng.random() < 0.5 else None)
         for clause in CLAUSES:
             for first in (True, False):
                 values = score(clause, track, first)

@@ -36,6 +36,10 @@ Kind = Literal[
     "leave",
     "return",
     "avoid",
+    "spin",
+    "look",
+    "move",
+    "hover",
 ]
 Side = Literal["left", "right", "front", "behind"]
 Reference = int | str
@@ -45,7 +49,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 COLOURS = tuple(fence.colour for fence in FENCES)
 
 MAX_AMOUNT = 1000.0
-"""Most metres or radians of one clause: beyond it is only nonsense."""
+"""Most metres, radians or seconds of one clause: beyond it is only nonsense."""
 
 _NEEDS: dict[Kind, tuple[str, ...]] = {
     "turn": ("side", "amount"),
@@ -69,7 +73,13 @@ _NEEDS: dict[Kind, tuple[str, ...]] = {
     "leave": ("reference",),
     "return": (),
     "avoid": ("reference",),
+    "spin": ("side", "amount"),
+    "look": ("reference",),
+    "move": ("side", "amount"),
+    "hover": ("amount",),
 }
+_MAY_HAVE: dict[Kind, tuple[str, ...]] = dict.fromkeys(("reach", "reach_side", "reach_fence", "avoid"), ("amount",))
+_ANY_SIDE: tuple[Kind, ...] = ("reach_side", "move")
 _ONLY_LANDMARKS: tuple[Kind, ...] = ("pass", "circle", "hug")
 _ONLY_FENCES: tuple[Kind, ...] = ("reach_fence", "along")
 
@@ -84,6 +94,13 @@ class Clause:
     `reach` it; `reach_side`: end before, behind, left or right of it as seen from where the clause began;
     `reach_fence`; `reach_between`; end so as to `face` it; end with it `abeam` on `side`; fly `along` a fence on
     `side`; `leave` it behind; `return` to where the flight began; `avoid` it, throughout.
+
+    The way that the drone looks, rather than the direction of flight, is what these speak of: `spin` on the spot by
+    `amount` radians to a `side`; `look` at `reference`; `move` by `amount` metres to a `side` of where it looked when
+    the clause began, backwards for "behind". And `hover` for `amount` seconds.
+
+    With an `amount`, `reach`, `reach_side` and `reach_fence` end that many metres from the thing's edge, and `avoid`
+    keeps as many metres from it.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
@@ -93,7 +110,7 @@ class Clause:
     other: Reference | None = None
     side: Side | None = None
     amount: Annotated[float, Field(gt=0, le=MAX_AMOUNT)] | None = None
-    """Metres or radians."""
+    """Metres, radians or seconds."""
 
     @property
     def references(self) -> tuple[Reference, ...]:
@@ -113,6 +130,8 @@ class Clause:
             where: Begins the sentence.
         """
         for name in ("reference", "other", "side", "amount"):
+            if name in _MAY_HAVE.get(self.kind, ()):
+                continue
             if (getattr(self, name) is not None) != (name in _NEEDS[self.kind]):
                 wanted = "needs" if name in _NEEDS[self.kind] else "has no"
                 raise WordwingError(f'{where}: a clause of kind "{self.kind}" {wanted} "{name}"')
@@ -125,7 +144,7 @@ class Clause:
                 raise WordwingError(f'{where}: a "{self.kind}" clause speaks of {entry!r:.40}; it must be {wanted}')
         if len(set(self.references)) < len(self.references):
             raise WordwingError(f'{where}: a "{self.kind}" clause speaks of {self.other!r} twice; it needs two things')
-        sides = get_args(Side) if self.kind == "reach_side" else ("left", "right")
+        sides = get_args(Side) if self.kind in _ANY_SIDE else ("left", "right")
         if self.side is not None and self.side not in sides:
             raise WordwingError(
                 f'{where}: a "{self.kind}" clause has side {self.side!r:.40}; it must be {" or ".join(sides)}'

@@ -13,7 +13,7 @@ import numpy as np
 
 from wordwing.language.meaning.clauses import COLOURS, KINDS, Clause, Kind, Reference, Side
 from wordwing.language.meaning.flown_path import ALL, Track, backwards, wrapped
-from wordwing.language.meaning.judge import DEGREE, scores
+from wordwing.language.meaning.scores import DEGREE, scores
 from wordwing.world.fences import nearest_on_fences
 from wordwing.world.paths import Bools, Floats, lengths
 

@@ -8,6 +8,7 @@ at.
 import math
 from collections.abc import Sequence
 from functools import cache, cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +27,9 @@ STILL = 0.02
 HEADING_REACH = 0.2
 """Distance over which a direction of flight is taken, metres."""
 
+EXACT = 1e-6
+"""Difference of two lengths that means nothing, metres."""
+
 ALL, FIRST, LAST = slice(None), slice(0, 1), slice(-1, None)
 """Points that sections begin or end at."""
 
@@ -35,16 +39,39 @@ def wrapped(angle: ArrayLike) -> Floats:
     return np.asarray((np.asarray(angle) + math.pi) % (2 * math.pi) - math.pi)
 
 
+class Moments(NamedTuple):
+    """When a drone was where on its track, and where it looked: T moments."""
+
+    timed: bool
+    """Whether there is a moment for every control period."""
+    yaws: Floats
+    """[T] radians, world frame, full turns counted."""
+    nearest: Ints
+    """[T] the point that is nearest along the track."""
+    arrived: Ints
+    """[K] the first moment at each point or beyond."""
+    departed: Ints
+    """[K] the last moment at each point or before."""
+    first: Ints
+    """[K] the first moment of a section that begins at a point; between two moments it is the one before."""
+    last: Ints
+    """[K] the last moment of a section that ends at a point; between two moments it is the one after."""
+
+
 class Track:
     """A path in a layout, with the heading it was begun with.
+
+    Where the drone looked, and when, is known at T *moments*. Of a path without headings nothing is known of time: its
+    moments are its points, where the drone looks in the direction of flight.
 
     Args:
         path: [P, 2] metres, world frame.
         start_yaw: Radians, world frame.
         layout: Where it was flown.
+        yaws: [P] radians, world frame, where the path has a position for every control period.
     """
 
-    def __init__(self, path: ArrayLike, start_yaw: float, layout: Layout) -> None:
+    def __init__(self, path: ArrayLike, start_yaw: float, layout: Layout, yaws: ArrayLike | None = None) -> None:
         path = np.asarray(path, float).reshape(-1, 2)
         whole = path_length(path)
         intervals = min(max(round(whole / SPACING), 1), MOST) if whole > STILL else 0
@@ -63,6 +90,7 @@ class Track:
         self.depart: Floats = np.arctan2(depart[:, 1], depart[:, 0])  # [K] and out of it
         self.arrive[0] = start_yaw
         self.depart[-1] = self.arrive[-1]
+        self._path, self._yaws = path, yaws
 
     def __len__(self) -> int:
         return len(self.points)
@@ -72,6 +100,26 @@ class Track:
         """[K, K] change of the direction of flight within each section, left positive, radians, full turns counted."""
         heading = np.unwrap(self.depart)
         return heading - heading[:, None]
+
+    @cached_property
+    def moments(self) -> Moments:
+        """When it was where, and where it looked."""
+        if self._yaws is None:
+            points = np.arange(len(self))
+            return Moments(False, np.unwrap(self.arrive), *[points] * 5)
+        flown = summed(lengths(np.diff(self._path, axis=0)))  # [T] metres until each moment
+        arrived = flown.searchsorted(self.passed - EXACT).clip(max=len(flown) - 1)
+        departed = flown.searchsorted(self.passed + EXACT, "right") - 1
+        nearest = np.abs(flown[:, None] - self.passed).argmin(axis=1)
+        between = np.minimum(arrived, departed), np.maximum(arrived, departed)
+        return Moments(True, np.unwrap(np.asarray(self._yaws, float)), nearest, arrived, departed, *between)
+
+    def most_turned(self, sign: float) -> Floats:
+        """[K, K] the most that the drone has turned to a side within each section, radians; 1 is left, −1 is right."""
+        yaws, before = sign * self.moments.yaws, np.arange(len(self.moments.yaws)) < self.moments.first[:, None]
+        lowest = np.minimum.accumulate(np.where(before, np.inf, yaws), axis=1)  # [K, T]
+        most = np.maximum.accumulate(np.where(before, 0.0, yaws - lowest), axis=1)
+        return np.asarray(most[:, self.moments.last])
 
     @cached_property
     def chord(self) -> Floats:
@@ -144,7 +192,12 @@ def backwards(size: int) -> Bools:
     return np.tri(size, k=-1, dtype=bool)
 
 
-def least(values: Floats, begins: slice = ALL, ends: slice = ALL) -> tuple[Floats, Ints]:
+def summed(steps: Floats) -> Floats:
+    """[..., K - 1] to [..., K]: what the steps before each point add up to."""
+    return np.concatenate([np.zeros((*steps.shape[:-1], 1)), steps.cumsum(axis=-1)], axis=-1)
+
+
+def least(values: Floats, begins: slice | Ints = ALL, ends: slice | Ints = ALL) -> tuple[Floats, Ints]:
     """The least of values [..., K] in each section [..., I, J], and the index of the last point that has it."""
     size = values.shape[-1]
     table = np.where(backwards(size)[begins], np.inf, values[..., None, :])  # [..., I, K]

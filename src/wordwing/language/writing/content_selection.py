@@ -14,7 +14,8 @@ import numpy as np
 from wordwing.language.meaning.clauses import Clause, Kind
 from wordwing.language.meaning.facts import HEADED, QUARTER, SLIGHT, TRUE, Fact, Facts
 from wordwing.language.meaning.flown_path import ALL, FIRST, LAST, Track, wrapped
-from wordwing.language.meaning.judge import judge_track, score
+from wordwing.language.meaning.judge import judge_track
+from wordwing.language.meaning.scores import score
 from wordwing.language.writing.templates import pick, pick_weighted
 from wordwing.world.paths import Floats
 
