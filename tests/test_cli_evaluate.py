@@ -1,6 +1,7 @@
 """`wordwing evaluate` as a person meets it."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -33,16 +34,32 @@ def evaluated(tmp_path_factory) -> Path:
     return folder
 
 
+def assert_clauses(table: str, folder: Path) -> None:
+    """A table of clauses counts those of the lines and, over all kinds, what the judge's path scores add up to."""
+    counted: Counter[tuple[str, str]] = Counter()
+    scores: Counter[str] = Counter()
+    for row in rows_of(folder):
+        counted.update((row["system"], clause["kind"]) for clause in row["meaning"])
+        scores[row["system"]] += row["metrics"]["judge_path"] * len(row["meaning"])
+    said = [line.split() for line in table.splitlines() if len(line.split()) == 5 and line.split()[2].isdigit()]
+    assert {(system.lower(), kind): int(n) for system, kind, n, _done, _score in said} == counted
+    for system, total in scores.items():
+        own = [(int(n), float(score)) for name, _kind, n, _done, score in said if name.lower() == system]
+        assert sum(n * score for n, score in own) == pytest.approx(total, abs=0.006 * sum(n for n, _ in own))
+
+
 def test_a_command_prints_a_table_of_what_its_flights_measured(evaluated, capsys):
     main([*EVALUATE, "--out", str(evaluated)])  # flies nothing, and says the same
     said = capsys.readouterr()
     assert said.err == ""
-    title, *table = [line for line in said.out.splitlines() if line.strip()]
+    metrics, clauses = said.out.split("Clauses, by the judge: done from a score of 0.5")
+    assert_clauses(clauses, evaluated)
+    title, *table = [line for line in (metrics + clauses[clauses.index(str(evaluated)) :]).splitlines() if line.strip()]
     assert title.strip() == "dev-mini dev in sim, generated instructions, 95 % intervals"
     assert table[-2:] == [str(evaluated / "episodes.jsonl"), str(evaluated / "summary.json")]
     rows, counts = rows_of(evaluated), set()
     for line in table[2:-2]:
-        system, segments, n, success, _interval, followed, emd, _interval, ndtw, path, goal = line.split()
+        system, segments, n, success, _interval, followed, stopped, emd, _interval, ndtw, path, goal = line.split()
         counts.add(segments)
         flown = [
             row["metrics"]
@@ -51,6 +68,7 @@ def test_a_command_prints_a_table_of_what_its_flights_measured(evaluated, capsys
         ]
         assert int(n) == len(flown) > 0
         assert float(followed) == pytest.approx(100 * np.mean([one["followed"] for one in flown]), abs=0.06)
+        assert float(stopped) == pytest.approx(100 * np.mean([one["stopped"] for one in flown]), abs=0.06)
         means = [np.mean([float(one[key]) for one in flown]) for key in ("emd", "ndtw", "judge_path", "judge_goal")]
         assert float(success) == pytest.approx(100 * np.mean([one["success"] for one in flown]), abs=0.06)
         assert [float(emd), float(ndtw), float(path), float(goal)] == pytest.approx(means, abs=0.006)

@@ -100,7 +100,8 @@ def test_a_corpus_that_does_not_exist_is_answered_with_those_that_do():
     with pytest.raises(WordwingError, match=r'^there is no corpus "fields"; did you mean "field"\?$'):
         corpus("fields")
     with pytest.raises(
-        WordwingError, match=r'^there is no corpus "x"; there are field, cage, errands, house, written, dev-mini$'
+        WordwingError,
+        match=r'^there is no corpus "x"; there are field, cage, errands, house, written, typed, dev-mini$',
     ):
         corpus("x")
 

@@ -93,6 +93,7 @@ def test_words_are_counted_in_training_and_missed_elsewhere(dataset):
     # go to the barrel / go on / go to the barrel / on the palm
     assert (words.tokens, words.types, words.once) == (13, 6, 1)
     assert words.vocabulary == 5
+    assert words.splits == {"train": (13, 6), "dev": (11, 6)}
     # 10 % is 1.3 words, in the first sentence; 25 % is 3.25, in it; 50 % is 6.5, in the third.
     assert words.growth == {"10%": 4, "25%": 4, "50%": 5, "100%": 6}
     # Of eleven words in dev, "paln" and "xyzzy" are unknown, and neither is like a word that is known.
@@ -107,6 +108,14 @@ def test_a_misspelt_word_can_be_read_and_is_unknown_all_the_same(dataset, tmp_pa
     other = write_dataset(tmp_path / "data", source, {"train": ARENA, "dev": ARENA}, paragraphs)
     words = describe(other).words
     assert (words.unknown, words.unreadable) == ({"dev": 0.5}, {"dev": 0.0})
+
+
+def test_of_a_dataset_without_training_nothing_is_said_of_a_vocabulary(tmp_path, capsys):
+    source, paragraph = Source("x", "human", 0, "by hand"), Paragraph("a", "dev", "one", (segment("go go on", 0, 1),))
+    stats((write_dataset(tmp_path / "data", source, {"one": ARENA}, [paragraph]).folder,))
+    said = capsys.readouterr().out
+    assert "Words: dev 3 of 2 types." in said
+    assert "Vocabulary" not in said
 
 
 def test_sentences_clauses_and_landmarks_are_those_counted_by_hand(dataset):

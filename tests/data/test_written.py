@@ -234,7 +234,7 @@ def packed(tmp_path, monkeypatch) -> Path:
         )
     path = tmp_path / "packed.jsonl.xz"
     path.write_bytes(lzma.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
-    monkeypatch.setattr(corpora, "PACKED", path)
+    monkeypatch.setitem(corpora.PACKED, "written", (path, unpack))
     monkeypatch.setenv("WORDWING_CACHE", str(tmp_path / "cache"))
     return path
 

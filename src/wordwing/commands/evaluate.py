@@ -46,8 +46,8 @@ def evaluate(
     Args:
         systems: stop, average, oracle, or policies by name or folder; NAME=FOLDER gives one a name in the tables.
         data: A dataset's folder.
-        corpus: A corpus by name instead: cage, field, errands, house, written, or dev-mini: 64 instructions that come
-            with wordwing; dev-mini if nothing is said.
+        corpus: A corpus by name instead: cage, field, errands, house, written, typed, or dev-mini: 64 instructions
+            that come with wordwing; dev-mini if nothing is said.
         split: Which part: train, dev, test, …; test-20 and dev-20 are 20 fixed paragraphs, as many as the paper flew.
         segments: How many segments instructions have.
         domain: The batched simulator or the lab.
@@ -105,6 +105,7 @@ def evaluate(
 
         summary = flying.evaluate(config, chosen, folder, flown)
     _show(summary)
+    _show_clauses(folder / EPISODES)
     print(f"{folder / EPISODES}\n{folder / SUMMARY}")
 
 
@@ -136,9 +137,32 @@ def _show(summary: Summary) -> None:
         console.print(table)
 
 
+def _show_clauses(file: Path) -> None:
+    """How many clauses of each kind were done, where meanings are known and flights are not too many to judge again."""
+    from wordwing.evaluation.clauses import clause_rates
+    from wordwing.evaluation.report.labels import title
+    from wordwing.execution.episodes import count_lines, read_episodes
+
+    found = clause_rates(read_episodes([file])) if count_lines(file) <= _JUDGED_AGAIN else {}
+    if not found:
+        return
+    table = plain_table(
+        "Clauses, by the judge: done from a score of 0.5", ("system", "kind", "n", "done, %", "score"), 2
+    )
+    for system, rates in found.items():
+        for kind, rate in rates.items():
+            cells = (str(rate.clauses), f"{100 * rate.share:.1f}", f"{rate.score:.2f}")
+            table.add_row(title(system), kind, *cells, end_section=kind == list(rates)[-1])
+    plain_console().print(table)
+
+
+_JUDGED_AGAIN = 1000
+"""Most flights whose clauses are counted; that takes a second for some hundred."""
+
 _SHOWN = {
     "success": ("SR, %", 100, 1),
     "followed": ("followed, %", 100, 1),
+    "stopped": ("stopped, %", 100, 1),
     "emd": ("EMD, m", 1, 2),
     "ndtw": ("nDTW", 1, 2),
     "judge_path": ("judge: path", 1, 2),

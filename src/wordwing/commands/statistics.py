@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from wordwing.data.dataset import Dataset
     from wordwing.data.judge_rates import Rate, Rates
-    from wordwing.data.statistics import Row, Statistics
+    from wordwing.data.statistics import Row, Statistics, Words
 
 
 def stats(
@@ -34,7 +34,7 @@ def stats(
 
     Args:
         folders: Datasets.
-        corpus: Corpora by name: field, cage, errands, house, written.
+        corpus: Corpora by name: field, cage, errands, house, written, typed.
         json: A file to write everything to as well.
     """
     from wordwing.data.statistics import describe
@@ -82,7 +82,7 @@ def opened(folder: Path | None, corpus: str | None, seed: int = 0) -> Dataset:
     """The dataset in a folder, or a corpus by its name and seed; exactly one of the two must be given."""
     if (folder is None) == (corpus is None):
         raise WordwingError(
-            "name one dataset: either its folder or --corpus and one of field, cage, errands, house, written"
+            "name one dataset: either its folder or --corpus and one of field, cage, errands, house, written, typed"
         )
     if folder is not None:
         from wordwing.data.dataset import Dataset
@@ -174,12 +174,9 @@ def _facts(statistics: Statistics) -> Iterable[str]:
         seen, of = PAPER_VISIBLE
         yield f"Goal in view at the start: {seen / of:.1%} ({seen} of {of}) of REAL's two-segment instructions."
     words = statistics.words
-    growth = ", ".join(f"{types:,} after {share}" for share, types in words.growth.items())
-    yield f"Training words: {words.tokens:,}, of {words.types:,} types ({growth}); {words.once:,} types occur once."
-    unknown = "; ".join(
-        f"{split} {share:.2%}, {words.unreadable[split]:.2%} after repair" for split, share in words.unknown.items()
-    )
-    yield f"Vocabulary: {words.vocabulary:,} words. Unknown tokens: {unknown or 'none to read but training'}."
+    yield f"Words: {', '.join(f'{split} {n:,} of {types:,} types' for split, (n, types) in words.splits.items())}."
+    if words.tokens:
+        yield from _training_words(words)
     share = statistics.distinct / max(statistics.sentences, 1)
     yield f"Sentences: {statistics.sentences:,}, of which {statistics.distinct:,} ({share:.1%}) are distinct."
     counts = statistics.landmarks
@@ -199,6 +196,16 @@ def _facts(statistics: Statistics) -> Iterable[str]:
             f"{split} {own.near / own.readings:.1%} of {own.readings:,}" for split, own in statistics.readers.items()
         )
         yield f"Readers' places within 0.47 m of where a segment ends: {', '.join(found)}."
+
+
+def _training_words(words: Words) -> Iterable[str]:
+    """What a policy that is trained on them knows."""
+    growth = ", ".join(f"{types:,} after {share}" for share, types in words.growth.items())
+    yield f"Training words: {words.tokens:,}, of {words.types:,} types ({growth}); {words.once:,} types occur once."
+    unknown = "; ".join(
+        f"{split} {share:.2%}, {words.unreadable[split]:.2%} after repair" for split, share in words.unknown.items()
+    )
+    yield f"Vocabulary: {words.vocabulary:,} words. Unknown tokens: {unknown or 'none to read but training'}."
 
 
 def _judge_table(rates: dict[int, Rates], title: str) -> Table:

@@ -12,13 +12,20 @@ from wordwing.data.dataset import SCHEMA, Dataset, Source, check_place, write_da
 from wordwing.data.generating import SIZES, STEPS, Chunk, Generated, Made, chunks, collect, make
 from wordwing.data.importers.houses import import_human_nav
 from wordwing.data.schema import Paragraph
-from wordwing.data.written import PACKED, unpack
+from wordwing.data.typed import PACKED as TYPED, unpack_typed
+from wordwing.data.written import PACKED as WRITTEN, unpack
 from wordwing.errors import WordwingError, did_you_mean
 from wordwing.pool import shared
 from wordwing.release import VERSION
 from wordwing.world.layout import Layout
 
-CORPORA = (*SIZES, "house", "written")
+CORPORA = (*SIZES, "house", "written", "typed")
+
+PACKED: dict[str, tuple[Path, Callable[[Path, Path], Dataset]]] = {
+    "written": (WRITTEN, unpack),
+    "typed": (TYPED, unpack_typed),
+}
+"""Corpora that come with wordwing: the file, and what makes a dataset of it."""
 
 MINI = "dev-mini"
 """64 generated instructions that come with wordwing, of the dev splits of cage and field: enough for a quick look."""
@@ -37,7 +44,9 @@ def cache_folder() -> Path:
 
 def corpus_folder(name: str, seed: int) -> Path:
     """Where a corpus of this version lies, or would lie."""
-    edition = hashlib.sha256(PACKED.read_bytes()).hexdigest()[:12] if name == "written" else f"seed{seed}"
+    edition = f"seed{seed}"
+    if name in PACKED:
+        edition = hashlib.sha256(PACKED[name][0].read_bytes()).hexdigest()[:12]
     return cache_folder() / f"{name}-{VERSION}-{SCHEMA}.{REVISION}-{edition}"
 
 
@@ -45,7 +54,7 @@ def corpus(name: str, seed: int = 0, tick: Callable[[int], None] = lambda paragr
     """A corpus from the cache, built first if it is not there.
 
     `house` is made of other people's sentences, which are not part of wordwing, so it must have been built before.
-    Those of `written` come with wordwing and are the same whatever the seed.
+    Those of `written` and `typed` come with wordwing and are the same whatever the seed.
     """
     if name == MINI:
         return Dataset(Path(str(files("wordwing"))) / "data" / "dev_mini")
@@ -61,8 +70,9 @@ def corpus(name: str, seed: int = 0, tick: Callable[[int], None] = lambda paragr
             "the corpus house is not there yet: its sentences were written by people and are not part of wordwing; "
             "wordwing data build --house FOLDER makes it (docs/data.md says from what)"
         )
-    if name == "written":
-        return unpack(PACKED, folder)
+    if name in PACKED:
+        path, unpacked = PACKED[name]
+        return unpacked(path, folder)
     [generated] = [known for known in SIZES if known == name]
     [dataset] = build([Job(generated, folder, seed)], tick=tick)
     return dataset

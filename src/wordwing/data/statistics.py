@@ -96,6 +96,8 @@ class Words:
     """Words that a policy knows."""
     growth: dict[str, int]
     """Types after 10 %, 25 %, 50 % and all of the training text, in the file's order; keys in percent."""
+    splits: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """By split: tokens and types."""
     unknown: dict[str, float] = field(default_factory=dict)
     """By split: share of tokens that are not in the vocabulary."""
     unreadable: dict[str, float] = field(default_factory=dict)
@@ -279,9 +281,10 @@ class _Text:
             once=sum(1 for count in training.values() if count == 1),
             vocabulary=len(self.vocabulary) - 2,
             growth=growth,
+            splits={split: (counts.total(), len(counts)) for split, counts in self.counts.items()},
         )
         for split, counts in self.counts.items():
-            if split == "train" or not counts:
+            if split == "train" or not counts or not total:
                 continue
             unknown = [word for word in counts if word not in self.vocabulary]
             lost = [word for word in unknown if self.vocabulary.repair(word) not in self.vocabulary]

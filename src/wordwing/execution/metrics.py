@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from wordwing.execution.execution import Execution
-from wordwing.language.meaning.judge import judge_best
+from wordwing.language.meaning.clauses import Meaning
+from wordwing.language.meaning.judge import Judgement, judge_best
 from wordwing.world.paths import Floats, lengths, line_distance, lines_of, path_length, resample
 from wordwing.world.visibility import goal_ahead, goal_in_sight
 
@@ -214,8 +215,7 @@ def measure(execution: Execution) -> Metrics:
     share = nemd(flown_emd, stop_emd)
     length, gold_length = _rounded(path_length(flown)), _rounded(path_length(gold))
     warped = _rounded(ndtw(flown, gold))
-    meanings = (meaning, *execution.provenance.alternatives) if meaning else ()
-    judgement = judge_best(meanings, flown, yaw, task.layout, as_kept(execution.yaws)) if meanings else None
+    _, judgement = judge_flight(execution) or (None, None)
     errors = lengths(goals[:, :2] - goal)
     return Metrics(
         success=success,
@@ -244,6 +244,15 @@ def measure(execution: Execution) -> Metrics:
         goal_ahead=goal_ahead(start, yaw, goal),
         goal_in_sight=goal_in_sight(task.layout, start, yaw, goal),
     )
+
+
+def judge_flight(execution: Execution) -> tuple[Meaning, Judgement] | None:
+    """What the judge says of a batch of one, and the meaning that it goes by; None where none is known."""
+    source, task = execution.provenance, execution.task
+    if not source.meaning:
+        return None
+    path, yaws = as_kept(execution.path), as_kept(execution.yaws)
+    return judge_best((source.meaning, *source.alternatives), path, task.start_yaw, task.layout, yaws)
 
 
 def as_kept(values: NDArray[Any]) -> Floats:

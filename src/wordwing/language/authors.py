@@ -17,6 +17,7 @@ class Author(NamedTuple):
 
 
 _MODELS = "language models that saw pictures"
+_VISITORS = "language models in the role of visitors"
 
 AUTHORS = {
     "generated": Author(
@@ -25,6 +26,9 @@ AUTHORS = {
     "human": Author("people", "sentences written by people", "written by people", "written by people"),
     "language-model": Author(
         _MODELS, f"sentences written by {_MODELS}", f"written by {_MODELS}", f"written by {_MODELS}, not by people"
+    ),
+    "language-model-visitor": Author(
+        _VISITORS, f"sentences typed by {_VISITORS}", f"typed by {_VISITORS}", f"typed by {_VISITORS}, not by people"
     ),
 }
 """By the `text` of a dataset, a flight or a study."""

@@ -85,10 +85,10 @@ def judge(
 
 def judge_best(
     meanings: Sequence[Meaning], path: ArrayLike, start_yaw: float, layout: Layout, yaws: ArrayLike | None = None
-) -> Judgement:
+) -> tuple[Meaning, Judgement]:
     """Judge a flown path by the meaning that it follows best, where a sentence leaves something open; as `judge`."""
-    judged = (judge(meaning, path, start_yaw, layout, yaws) for meaning in meanings)
-    return max(judged, key=lambda judgement: (judgement.followed, judgement.path))
+    judged = ((meaning, judge(meaning, path, start_yaw, layout, yaws)) for meaning in meanings)
+    return max(judged, key=lambda found: (found[1].followed, found[1].path))
 
 
 def judge_track(scores: Sequence[Floats]) -> Judgement:
