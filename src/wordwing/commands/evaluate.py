@@ -162,11 +162,11 @@ _JUDGED_AGAIN = 1000
 _SHOWN = {
     "success": ("SR, %", 100, 1),
     "followed": ("followed, %", 100, 1),
-    "stopped": ("stopped, %", 100, 1),
+    "stopped": ("STOP, %", 100, 1),
     "emd": ("EMD, m", 1, 2),
     "ndtw": ("nDTW", 1, 2),
-    "judge_path": ("judge: path", 1, 2),
-    "judge_goal": ("judge: goal", 1, 2),
+    "judge_path": ("path score", 1, 2),
+    "judge_goal": ("goal score", 1, 2),
 }
 """Metrics on the screen: column, factor and decimals."""
 
