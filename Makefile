@@ -69,6 +69,7 @@ images: $(READY)
 	$(BIN)/python experiments/first_look/first_look.py plot experiments/first_look/first-look-calibration.jsonl docs/calibration.png
 	$(BIN)/wordwing data show examples --corpus field --out docs/examples-field.webp
 	$(BIN)/wordwing data show examples --corpus cage --out docs/examples-cage.webp
+	$(BIN)/wordwing data show examples --corpus written --out docs/examples-written.webp
 
 licences: $(READY)
 	$(BIN)/python scripts/licences.py > docs/licences.md

@@ -1,6 +1,7 @@
 """Sizes, judge's rates and demonstrations of the corpora in the cache, as JSON lines for docs/data.md.
 
 Usage: python experiments/corpora/corpora.py sizes > experiments/corpora/corpora-sizes.jsonl
+       python experiments/corpora/corpora.py words > experiments/corpora/corpora-words.jsonl
        python experiments/corpora/corpora.py judge > experiments/corpora/corpora-judge.jsonl
        python experiments/corpora/corpora.py demonstrations > experiments/corpora/demonstrations.jsonl
 The last needs the output of `wordwing data demonstrate` for each corpus in sim and for cage in the lab.
@@ -19,19 +20,38 @@ from wordwing.data.statistics import describe
 from wordwing.interface import Domain
 
 CORPORA = (*SIZES, "house")
-"""`written` has tables of its own."""
+"""Those with demonstrations."""
+
+PACKED = ("written", "typed")
+"""Those that come with wordwing."""
 
 
 def sizes() -> None:
     """The paper's table of dataset sizes, ours first."""
-    for name in CORPORA:
+    for name in (*CORPORA, *PACKED):
         found = describe(corpus(name))
         for row in found.rows:
+            if not row.instructions:
+                continue
             entry = {"corpus": name, "sentences": found.text, "segments": row.segments, "split": row.split}
             shares = {"goal in view, %": percent_of(row.visible), "mirrored, %": percent_of(row.reflected)}
             print_row(entry | figures(asdict(row)) | shares)
             if row.paper is not None:
                 print_row(entry | {"corpus": str(found.paper), "sentences": "human"} | figures(row.paper._asdict()))
+
+
+def words() -> None:
+    """The words of each split, and how often readers find where a segment ends."""
+    for name in (*CORPORA, *PACKED):
+        found = describe(corpus(name))
+        for split, (tokens, types) in found.words.splits.items():
+            entry = {"corpus": name, "sentences": found.text, "split": split, "tokens": tokens, "types": types}
+            unknown = found.words.unknown.get(split)
+            entry["unknown tokens, %"] = "" if unknown is None else percent_of(unknown)
+            readers = found.readers.get(split)
+            entry["readers within 0.47 m, %"] = percent_of(readers.near / readers.readings) if readers else ""
+            entry["readings"] = readers.readings if readers else ""
+            print_row(entry)
 
 
 def percent_of(share: float) -> float:
@@ -102,4 +122,4 @@ def print_row(row: dict) -> None:
 
 
 if __name__ == "__main__":
-    {"sizes": sizes, "judge": judge, "demonstrations": demonstrations}[sys.argv[1]]()
+    {"sizes": sizes, "words": words, "judge": judge, "demonstrations": demonstrations}[sys.argv[1]]()

@@ -147,7 +147,7 @@ def _show_clauses(file: Path) -> None:
     if not found:
         return
     table = plain_table(
-        "Clauses, by the judge: done from a score of 0.5", ("system", "kind", "n", "done, %", "score"), 2
+        "Clauses done, by kind", ("system", "kind", "n", "done, %", "score"), 2
     )
     for system, rates in found.items():
         for kind, rate in rates.items():

@@ -99,8 +99,8 @@ def test_other_corpora_have_no_column_of_the_papers():
     assert "paper" not in " ".join(table.notes)
 
 
-def test_sentences_by_language_models_are_a_third_kind_in_tables_of_their_own():
-    kinds = ("generated", "human", "language-model")
+def test_each_kind_of_author_has_tables_of_its_own():
+    kinds = ("generated", "human", "language-model", "language-model-visitor")
     found = tables(
         [entry for kind in kinds for entry in flown("mine", (0, 1), (0.7, 0.8), corpus="written", text=kind)]
     )
@@ -108,6 +108,8 @@ def test_sentences_by_language_models_are_a_third_kind_in_tables_of_their_own():
     table = found["results-written-language-model"]
     assert table.title == "Automated results, written, sentences written by language models that saw pictures"
     assert "Sentences were written by language models that saw pictures." in " ".join(table.notes)
+    typed = found["results-written-language-model-visitor"]
+    assert "Sentences were typed by language models in the role of visitors." in " ".join(typed.notes)
 
 
 def test_gaps_stand_beside_the_papers():
