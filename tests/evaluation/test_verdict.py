@@ -202,6 +202,7 @@ CLAUSES = {
     Clause("leave", 0): "left the boat behind",
     Clause("return"): "came back to where it started",
     Clause("avoid", 0): "kept away from the boat",
+    Clause("reach_own_side", 0, side="front"): "got to the boat's own front",
     Clause("spin", side="left", amount=2 * np.pi): "spun left by 360°",
     Clause("look", 0): "looked at the boat",
     Clause("move", side="behind", amount=0.5): "moved backwards by 0.5 m",

@@ -146,9 +146,7 @@ def _show_clauses(file: Path) -> None:
     found = clause_rates(read_episodes([file])) if count_lines(file) <= _JUDGED_AGAIN else {}
     if not found:
         return
-    table = plain_table(
-        "Clauses done, by kind", ("system", "kind", "n", "done, %", "score"), 2
-    )
+    table = plain_table("Clauses done, by kind", ("system", "kind", "n", "done, %", "score"), 2)
     for system, rates in found.items():
         for kind, rate in rates.items():
             cells = (str(rate.clauses), f"{100 * rate.share:.1f}", f"{rate.score:.2f}")

@@ -107,6 +107,7 @@ _VERBS: dict[Kind, tuple[str, str]] = {
     "reach": ("reach", "reached"),
     "reach_side": ("get", "got"),
     "reach_fence": ("reach", "reached"),
+    "reach_own_side": ("get", "got"),
     "reach_between": ("get", "got"),
     "face": ("face", "faced"),
     "abeam": ("get", "got"),
@@ -121,6 +122,7 @@ _VERBS: dict[Kind, tuple[str, str]] = {
 """What is done, and was done; all else is flown."""
 
 _PLACES = {"front": "in front of", "behind": "behind", "left": "to the left of", "right": "to the right of"}
+_OWN = {"front": "front", "behind": "back", "left": "left", "right": "right"}
 _WAYS = {"front": "forward", "behind": "backwards", "left": "to the left", "right": "to the right"}
 _OTHER = {"left": "right", "right": "left"}
 
@@ -174,6 +176,7 @@ def _rest(clause: Clause, layout: Layout) -> str:
         "toward": f"towards {thing}",
         "reach": thing,
         "reach_side": f"{_PLACES.get(side, '')} {thing}",
+        "reach_own_side": f"to {thing}'s own {_OWN.get(side, '')}",
         "reach_fence": thing,
         "reach_between": f"between {both}",
         "face": thing,

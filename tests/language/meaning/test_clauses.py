@@ -29,6 +29,7 @@ GOOD = [
     {"kind": "leave", "reference": 0},
     {"kind": "return"},
     {"kind": "avoid", "reference": "red"},
+    {"kind": "reach_own_side", "reference": 1, "side": "behind"},
     {"kind": "spin", "side": "left", "amount": 6.28},
     {"kind": "look", "reference": 1},
     {"kind": "move", "side": "behind", "amount": 0.5},
@@ -36,7 +37,7 @@ GOOD = [
 ]
 """One clause of each kind, with exactly the fields that it needs, in a layout of four landmarks."""
 
-MAY = ("reach", "reach_side", "reach_fence", "avoid")
+MAY = ("reach", "reach_side", "reach_own_side", "reach_fence", "avoid")
 """Kinds that may have an amount."""
 
 SPARE = {"reference": 0, "other": 1, "side": "left", "amount": 1.0}
@@ -172,13 +173,14 @@ def test_random_clauses_survive_writing_and_reading(rng):
 def test_each_mistake_is_answered_with_one_sentence_that_names_it(row, sentence):
     message = complaint(row)
     assert message.startswith(f"line 3: {sentence}")
-    assert len(message) < 300
+    assert len(message) < 320
     assert "\n" not in message
 
 
 def test_every_side_is_one_for_reach_side_and_whole_numbers_are_amounts():
     for side in ("left", "right", "front", "behind"):
         Clause("reach_side", 0, side=side).validate(1, "here")
+        Clause("reach_own_side", 0, side=side).validate(1, "here")
         Clause("move", side=side, amount=0.5).validate(0, "here")
     Clause("forward", amount=2).validate(0, "here")
 

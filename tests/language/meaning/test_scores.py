@@ -31,6 +31,8 @@ def arc(radius: float, begin: float, sweep: float) -> list[tuple[float, float]]:
 
 
 MIDDLE = arena((0, 0))
+LOOKS_LEFT = Layout((Placement("Gorilla", 0, 0, LEFT),))
+"""It looks along y, to the left of who comes along x; its footprint is 0.28 m."""
 GATE = arena((0, 0.6), (0, -0.6))
 """Two barrels with a way through along x."""
 PAST = [(-0.9, -0.5), (0.8, -0.5)]
@@ -148,6 +150,26 @@ CASES: list[Case] = [
     ("a metre short", Clause("reach", 0, amount=1.0), [(-2.3, 0), (-1.24, 0)], AHEAD, MIDDLE, 1),
     ("not a metre short", Clause("reach", 0, amount=1.0), [(-2.3, 0), (-0.3, 0)], AHEAD, MIDDLE, 0),
     ("two metres short, not one", Clause("reach", 0, amount=1.0), [(-2.35, 0), (-2.24, 0)], AHEAD, MIDDLE, 0),
+    ("before its face", Clause("reach_own_side", 0, side="front"), [(-1.5, 0), (0, 0.6)], AHEAD, LOOKS_LEFT, 1),
+    (
+        "from behind, before its face",
+        Clause("reach_own_side", 0, side="front"),
+        [(0, -2), (1, 0), (0, 0.6)],
+        LEFT,
+        LOOKS_LEFT,
+        1,
+    ),
+    ("on its right", Clause("reach_own_side", 0, side="front"), [(-1.5, 0), (0.6, 0)], AHEAD, LOOKS_LEFT, 0),
+    ("on its own right", Clause("reach_own_side", 0, side="right"), [(2, 1), (0.6, 0)], BACK, LOOKS_LEFT, 1),
+    ("behind its back", Clause("reach_own_side", 0, side="behind"), [(-1.5, 0), (0, -0.6)], AHEAD, LOOKS_LEFT, 1),
+    (
+        "behind it, but too near",
+        Clause("reach_own_side", 0, side="behind", amount=1.5),
+        [(-1.5, 0), (0, -0.6)],
+        AHEAD,
+        LOOKS_LEFT,
+        0,
+    ),
     (
         "half a metre to its left",
         Clause("reach_side", 0, side="left", amount=0.5),
@@ -421,10 +443,10 @@ def turned(points: object, angle: float, shift: object = (0.0, 0.0)) -> np.ndarr
     return np.stack([z.real, z.imag], axis=-1) + shift
 
 
-def moved(layout: Layout, places: np.ndarray) -> Layout:
-    """The same landmarks elsewhere."""
+def moved(layout: Layout, places: np.ndarray, angle: float = 0.0, mirror: int = 1) -> Layout:
+    """The same landmarks elsewhere, turned, or mirrored about x."""
     entries = zip(layout.landmarks, places.tolist(), strict=True)
-    return Layout(tuple(replace(entry, x=x, y=y) for entry, (x, y) in entries))
+    return Layout(tuple(replace(entry, x=x, y=y, yaw=mirror * entry.yaw + angle) for entry, (x, y) in entries))
 
 
 def assert_same_scores(one: tuple[Clause, Track], two: tuple[Clause, Track]) -> None:
@@ -439,7 +461,7 @@ def test_landmarks_and_paths_may_be_turned_and_moved_together(rng):
         for _ in range(10):
             (path, yaw), layout = random_flight(rng), arena(*rng.uniform(-1.2, 1.2, (2, 2)))
             angle, shift = rng.uniform(-math.pi, math.pi), rng.uniform(-3, 3, 2)
-            other = moved(layout, turned(layout.centres, angle, shift))
+            other = moved(layout, turned(layout.centres, angle, shift), angle)
             there = Track(turned(path, angle, shift), yaw + angle, other)
             assert_same_scores((clause, Track(path, yaw, layout)), (clause, there))
 
@@ -455,7 +477,7 @@ def test_a_quarter_turn_of_the_world_turns_fences_into_each_other(rng):
         }
         for _ in range(10):
             (path, yaw), layout = random_flight(rng), arena(*rng.uniform(-1.2, 1.2, (2, 2)))
-            other = moved(layout, turned(layout.centres, QUARTER))
+            other = moved(layout, turned(layout.centres, QUARTER), QUARTER)
             there = Track(turned(path, QUARTER), yaw + QUARTER, other)
             assert_same_scores((clause, Track(path, yaw, layout)), (replace(clause, **renamed), there))
 
@@ -466,7 +488,7 @@ def test_in_a_mirror_left_is_right(rng):
         names = {name: swap.get(value, value) for name, value in clause.to_json().items() if name != "kind"}
         for _ in range(10):
             (path, yaw), layout = random_flight(rng), arena(*rng.uniform(-1.2, 1.2, (2, 2)))
-            other = moved(layout, layout.centres * (1, -1))
+            other = moved(layout, layout.centres * (1, -1), mirror=-1)
             mirrored = Track(path * (1, -1), -yaw, other)
             assert_same_scores((clause, Track(path, yaw, layout)), (Clause(clause.kind, **names), mirrored))
 

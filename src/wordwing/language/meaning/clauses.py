@@ -36,6 +36,7 @@ Kind = Literal[
     "leave",
     "return",
     "avoid",
+    "reach_own_side",
     "spin",
     "look",
     "move",
@@ -73,14 +74,16 @@ _NEEDS: dict[Kind, tuple[str, ...]] = {
     "leave": ("reference",),
     "return": (),
     "avoid": ("reference",),
+    "reach_own_side": ("reference", "side"),
     "spin": ("side", "amount"),
     "look": ("reference",),
     "move": ("side", "amount"),
     "hover": ("amount",),
 }
-_MAY_HAVE: dict[Kind, tuple[str, ...]] = dict.fromkeys(("reach", "reach_side", "reach_fence", "avoid"), ("amount",))
-_ANY_SIDE: tuple[Kind, ...] = ("reach_side", "move")
-_ONLY_LANDMARKS: tuple[Kind, ...] = ("pass", "circle", "hug")
+_WITH_DISTANCE: tuple[Kind, ...] = ("reach", "reach_side", "reach_own_side", "reach_fence", "avoid")
+"""Kinds that may have an amount."""
+_ANY_SIDE: tuple[Kind, ...] = ("reach_side", "reach_own_side", "move")
+_ONLY_LANDMARKS: tuple[Kind, ...] = ("pass", "circle", "hug", "reach_own_side")
 _ONLY_FENCES: tuple[Kind, ...] = ("reach_fence", "along")
 
 
@@ -93,14 +96,15 @@ class Clause:
     `amount` radians; `hug` it, close by; fly through `between` `reference` and `other`; fly `toward` `reference`;
     `reach` it; `reach_side`: end before, behind, left or right of it as seen from where the clause began;
     `reach_fence`; `reach_between`; end so as to `face` it; end with it `abeam` on `side`; fly `along` a fence on
-    `side`; `leave` it behind; `return` to where the flight began; `avoid` it, throughout.
+    `side`; `leave` it behind; `return` to where the flight began; `avoid` it, throughout;
+    `reach_own_side`: end before, behind, left or right of it as it looks itself, wherever one comes from.
 
     The way that the drone looks, rather than the direction of flight, is what these speak of: `spin` on the spot by
     `amount` radians to a `side`; `look` at `reference`; `move` by `amount` metres to a `side` of where it looked when
     the clause began, backwards for "behind". And `hover` for `amount` seconds.
 
-    With an `amount`, `reach`, `reach_side` and `reach_fence` end that many metres from the thing's edge, and `avoid`
-    keeps as many metres from it.
+    With an `amount`, `reach`, `reach_side`, `reach_own_side` and `reach_fence` end that many metres from the thing's
+    edge, and `avoid` keeps as many metres from it.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
@@ -130,7 +134,7 @@ class Clause:
             where: Begins the sentence.
         """
         for name in ("reference", "other", "side", "amount"):
-            if name in _MAY_HAVE.get(self.kind, ()):
+            if name == "amount" and self.kind in _WITH_DISTANCE:
                 continue
             if (getattr(self, name) is not None) != (name in _NEEDS[self.kind]):
                 wanted = "needs" if name in _NEEDS[self.kind] else "has no"

@@ -81,7 +81,7 @@ def scores(clauses: Sequence[Clause], track: Track, first: bool, begins: slice =
 
 
 _TOWARDS = {"front": 0.0, "behind": math.pi, "left": math.pi / 2, "right": -math.pi / 2}
-"""Where a side of the drone is, radians counter-clockwise from where it looks."""
+"""Where a side of a drone or a thing is, radians counter-clockwise from where it looks."""
 
 _AROUND = {"front": math.pi, "behind": 0.0, "left": math.pi / 2, "right": -math.pi / 2}
 """Where a side of a thing lies, seen along the line to it, radians counter-clockwise from beyond it."""
@@ -250,6 +250,12 @@ class _Scores:
         # Seen from close by, wherever one comes to a stop is "in front", so one must look at it from farther away.
         away = falling(-self.gap, -VIEWED_FROM[0], -VIEWED_FROM[1])
         return self._reach() * right * self._at_begin(away)
+
+    def _reach_own_side(self) -> Floats:
+        looks = [self.track.layout.landmarks[int(reference)].yaw for reference in self.references]
+        side = np.array([_TOWARDS[str(clause.side)] for clause in self.clauses]) + looks  # [C] world direction
+        off = np.abs(wrapped(self.bearing + math.pi - side[:, None]))
+        return self._reach() * self._at_end(falling(off, *SIDEWAYS))
 
     def _reach_fence(self) -> Floats:
         return self._held(NEAR_FENCE)
