@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from wordwing.devices import Aside, replayed
+from wordwing import devices
+from wordwing.devices import Aside, missing_compiler, replayed
 
 
 def sums(device: str, calls: int) -> list[Tensor]:
@@ -37,3 +38,20 @@ def test_what_runs_aside_is_there_once_it_is_waited_for(device):
     other = numbers.max()
     aside.wait()
     assert (int(total), int(other)) == (499_999_500_000, 999_999)
+
+
+@pytest.mark.parametrize(
+    ("triton", "programs", "missing"),
+    [
+        (True, {"gcc"}, ""),
+        (True, {"clang"}, ""),
+        (True, {"my-cc"}, ""),
+        (True, {"cc"}, "there is no C compiler, such as gcc"),
+        (False, {"gcc"}, "Triton is not installed"),
+    ],
+)
+def test_what_is_missing_to_compile_is_said(triton, programs, missing, monkeypatch):
+    monkeypatch.setenv("CC", "my-cc")
+    monkeypatch.setattr(devices, "find_spec", lambda name: triton or None)
+    monkeypatch.setattr(devices.shutil, "which", lambda name: name if name in programs else None)
+    assert missing_compiler() == missing

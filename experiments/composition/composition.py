@@ -120,13 +120,12 @@ class Lane:
         self.executions = initial_executions(self.data, config.data)
         self.lab = lab_executions(self.data, config.data)  # for those runs that have it
         self.paraphrases = training_paraphrases(self.data, config.data, mirrored=True)
-        self.looks: dict[tuple[str, int, str], FirstLooks] = {}
+        self.looks: dict[tuple[str, str], FirstLooks] = {}
         for dataset in self.data.datasets:
-            for segments in (1, 2):
-                tasks = [dataset.task(one) for one in chosen(dataset, segments, count)]
+            for group, instructions in groups(dataset, count):
+                tasks = [dataset.task(one) for one in instructions]
                 for look, headings in LOOKS.items():
-                    drawn = FirstLooks.of(tasks, self.data.vocabulary, self.device, headings)
-                    self.looks[dataset.name, segments, look] = drawn
+                    self.looks[group, look] = FirstLooks.of(tasks, self.data.vocabulary, self.device, headings)
         print(f"ready after {time.monotonic() - began:.0f} s", flush=True)
 
     @staticmethod
@@ -185,18 +184,26 @@ class Lane:
         """[4, N] goal error, share of the goal out of view, excess cross-entropies of trajectory and goal."""
         network.eval()
         found = {}
-        for (corpus, segments, look), looks in self.looks.items():
+        for (group, look), looks in self.looks.items():
             if look in wanted:
                 one = assess(network, looks, GoldConfig())
                 excess = (one.cross_entropy - one.gold_entropy).unbind(1)
                 values = torch.stack([one.goal_error, one.gold_unobserved, *excess])
-                found[f"{prefix}/{look}/{corpus} {segments}"] = values.numpy().astype(np.float32)
+                found[f"{prefix}/{look}/{group}"] = values.numpy().astype(np.float32)
         return found
 
 
-def chosen(dataset: Dataset, segments: int, count: int, seed: int = 0) -> list[Instruction]:
-    """At most `count` dev instructions, always the same."""
-    found = list(dataset.instructions("dev", (segments,)))
+def groups(dataset: Dataset, count: int) -> Iterator[tuple[str, list[Instruction]]]:
+    """At most `count` instructions of each dev split and number of segments, by name."""
+    for split in ("dev", "dev-unseen"):
+        for segments in (1, 2):
+            if found := chosen(dataset, segments, count, split=split):
+                yield f"{dataset.name}{split.removeprefix('dev')} {segments}", found
+
+
+def chosen(dataset: Dataset, segments: int, count: int, seed: int = 0, split: str = "dev") -> list[Instruction]:
+    """At most `count` instructions of a split, always the same."""
+    found = list(dataset.instructions(split, (segments,)))
     order = np.random.default_rng(seed).permutation(len(found))[:count]
     return [found[number] for number in sorted(order)]
 
@@ -227,9 +234,9 @@ def table(
         about = json.loads((file.parent / "run.json").read_text())
         runs.setdefault(about["changed"], {})[about["seed"]] = dict(np.load(file))
     homes = {
-        f"{dataset.name} {segments}": [one.layout for one in chosen(dataset, segments, count)]
+        group: [one.layout for one in instructions]
         for dataset in map(Dataset, data)
-        for segments in (1, 2)
+        for group, instructions in groups(dataset, count)
     }
     for variation in sorted(runs, key=lambda name: (name != baseline, len(name), name)):
         for key in asked if variation in (names or runs) else []:

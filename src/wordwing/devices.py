@@ -1,9 +1,12 @@
 """Where to compute."""
 
+import os
 import platform
+import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -12,8 +15,18 @@ from wordwing.errors import WordwingError
 
 
 def precision(device: torch.device) -> torch.autocast:
-    """In the block networks compute in bf16 on CUDA, in single precision on the CPU."""
-    return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")
+    """In the block networks compute in bf16 on a GPU that does, else in single precision."""
+    able = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    return torch.autocast(device.type, torch.bfloat16, enabled=able)
+
+
+def missing_compiler() -> str:
+    """What torch lacks on this machine to compile for CUDA; empty if it has all."""
+    if find_spec("triton") is None:
+        return "Triton is not installed"
+    if not any(map(shutil.which, (os.environ.get("CC", "cc"), "gcc", "clang"))):
+        return "there is no C compiler, such as gcc"
+    return ""
 
 
 def compile_once(function: Callable[..., Any]) -> Callable[..., Any]:

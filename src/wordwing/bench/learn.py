@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from wordwing.bench import rate_of, report, synchronize
-from wordwing.devices import device_title, find_device
+from wordwing.devices import device_title, find_device, missing_compiler
 from wordwing.errors import WordwingError
 from wordwing.interrupts import blocked
 from wordwing.learning.algorithm1 import Supervised
@@ -59,7 +59,8 @@ class LearnBenchmark:
 def bench_learn(plan: LearnBenchmark) -> None:
     """Print one JSON line for each figure; see `wordwing bench learn --help`."""
     device = find_device(plan.device)
-    plan = replace(plan, device=str(device), compiled=plan.compiled and device.type == "cuda")
+    able = device.type == "cuda" and not missing_compiler()
+    plan = replace(plan, device=str(device), compiled=plan.compiled and able)
     open_datasets(_data(plan))  # built here, where it is done once
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(2, timeout=WAIT)

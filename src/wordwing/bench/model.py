@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from wordwing.bench import rate_of, report
-from wordwing.devices import compile_once, device_title, find_device, precision
+from wordwing.devices import compile_once, device_title, find_device, missing_compiler, precision
 from wordwing.errors import WordwingError
 from wordwing.frames import ARENA_HALF, Pose
 from wordwing.interface import FLIGHT_HEIGHT
@@ -71,7 +71,8 @@ def bench_model(batch: int, device_name: str, seconds: float, compiled: bool, se
             _report_costs(network, say)
             if device.type == "cpu":
                 _report_latency(network, say, seconds)
-            _report_rates(network, say, batch, device, seconds, compiled and device.type == "cuda")
+            able = device.type == "cuda" and not missing_compiler()
+            _report_rates(network, say, batch, device, seconds, compiled and able)
     finally:
         torch.set_num_threads(threads)
 

@@ -141,7 +141,7 @@ def _train(
     synchronous: bool = True,
 ) -> None:
     """Open the folder of a run and learn, as `wordwing train WHAT` with these options does."""
-    from wordwing.devices import find_device
+    from wordwing.devices import find_device, missing_compiler
     from wordwing.learning.runtime.runs import RunSettings, opened
     from wordwing.learning.sureal import train, train_synchronously
 
@@ -151,6 +151,9 @@ def _train(
     if where.type == "cpu" and recipe != "quick":
         print(f"the recipe {recipe} is meant for a GPU, and learns far too slowly on the CPU; take --recipe quick")
     compiled = where.type == "cuda" if compile is None else compile
+    if compiled and where.type == "cuda" and (missing := missing_compiler()):
+        print(f"{missing}, so the networks are not compiled; learning takes about three times as long")
+        compiled = False
     together = synchronous or (where.type == "cpu" and recipe == "quick")
     options = {"--recipe": [recipe], "--ablate": ablations, "--set": changes, "--start": [start] if start else []}
     typed = " ".join(chain(["wordwing train", what], *([name, *given] for name, given in options.items() if given)))
