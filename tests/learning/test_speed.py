@@ -4,9 +4,10 @@ from dataclasses import replace
 import pytest
 import torch
 
+from wordwing.bench import learn
 from wordwing.bench.learn import SMALL, LearnBenchmark, _report, _WorkA
 from wordwing.cli import main
-from wordwing.learning.recipes.presets import gpu
+from wordwing.learning.recipes.presets import changed, gpu
 
 FIGURES = (
     "Process A alone, contexts/s",
@@ -20,6 +21,10 @@ FIGURES = (
     "seconds to start and compile",
     "the paper's budget, minutes",
 )
+
+
+USUAL = ("reinforcement.worlds=256", "supervised.executions=192", "model.stage1.lingunet.channels=48")
+"""What the recipe has anyway, for the middle of each row."""
 
 
 def rows(capsys) -> dict[str, dict]:
@@ -38,6 +43,20 @@ def test_the_time_for_the_papers_budget_follows_from_the_rates(capsys):
     assert found["the paper's budget, minutes"]["value"] == pytest.approx((30 + 93 + 200) / 60, abs=1e-3)
     _report(a | {"together": 10_000.0}, b, torch.device("cpu"), plan)  # then A's 6.7 million contexts do
     assert rows(capsys)["the paper's budget, minutes"]["value"] == pytest.approx((30 + 93 + 670) / 60, abs=1e-3)
+
+
+def test_what_is_changed_stands_beside_each_figure(monkeypatch, capsys):
+    measured = []
+    monkeypatch.setattr(learn, "bench_learn", measured.append)
+    main(["bench", "learn", "--device", "cpu", "--scaling"])
+    assert [plan.changed for plan in measured] == ["", *learn.SCALING["cpu"]]
+    for device, config in (("cpu", SMALL), ("cuda", gpu())):
+        for setting in learn.SCALING[device]:
+            assert changed(config, [setting]).to_json() != config.to_json() or setting in USUAL, setting
+    a = {"alone": 1.0, "together": 1.0, "starting": 1.0, "contexts": 1, "peak_gib": None}
+    b = {"alone": 1.0, "together": 1.0, "starting": 1.0, "flights": 1, "peak_gib": None, "length": 1.0}
+    _report(a, b | dict.fromkeys(("fly", "reward", "learn"), 0.3), torch.device("cpu"), measured[-1])
+    assert {row["changed"] for row in rows(capsys).values()} == {learn.SCALING["cpu"][-1]}
 
 
 def test_a_corpus_that_is_not_there_is_refused_before_anything_is_started(capsys):

@@ -20,7 +20,7 @@ from wordwing.learning.algorithm2 import Reinforcement
 from wordwing.learning.executions import ExecutionSet, initial_executions
 from wordwing.learning.paraphrases import training_paraphrases
 from wordwing.learning.recipes.config import RunConfig
-from wordwing.learning.recipes.presets import RECIPES, paper
+from wordwing.learning.recipes.presets import RECIPES, changed, paper
 from wordwing.learning.rewards import rewards
 from wordwing.learning.training_data import DataConfig, TrainingData, load_training_data, open_datasets
 from wordwing.model.policy import PolicyNetwork
@@ -38,6 +38,16 @@ SMALL = RunConfig(
 )
 """For the CPU, where only the order of magnitude is of interest."""
 
+SCALING = {
+    "cuda": (
+        *(f"reinforcement.worlds={worlds}" for worlds in (64, 128, 256, 512)),
+        *(f"supervised.executions={executions}" for executions in (48, 96, 192, 384)),
+        *(f"model.stage1.lingunet.channels={channels}" for channels in (24, 48, 96)),
+    ),
+    "cpu": ("reinforcement.worlds=4", "supervised.executions=2", "model.stage1.lingunet.channels=24"),
+}
+"""Settings whose cost `--scaling` shows, one at a time, beside those of the recipe."""
+
 WAIT = 600.0
 """Seconds that a process waits for the other one."""
 
@@ -54,6 +64,14 @@ class LearnBenchmark:
     seed: int
     recipe: str = "paper"
     """Whose batches, on CUDA."""
+    changed: str = ""
+    """A setting that is changed, as in --set."""
+
+
+def bench_scaling(plan: LearnBenchmark) -> None:
+    """`bench_learn` with the recipe as it is, and with each of `SCALING`."""
+    for setting in ("", *SCALING[find_device(plan.device).type]):
+        bench_learn(replace(plan, changed=setting))
 
 
 def bench_learn(plan: LearnBenchmark) -> None:
@@ -93,6 +111,7 @@ def _data(plan: LearnBenchmark) -> DataConfig:
 def _report(a: dict[str, Any], b: dict[str, Any], device: torch.device, plan: LearnBenchmark) -> None:
     where = {"device": device_title(device, 1), "compiled": plan.compiled, "corpus": plan.corpus}
     where |= {} if plan.recipe == "paper" else {"recipe": plan.recipe}
+    where |= {"changed": plan.changed} if plan.changed else {}
     starting = max(a["starting"], b["starting"])
     warm = WARM_CONTEXTS / a["alone"]
     flying = PAPER_FLIGHTS * b["length"] / b["together"]
@@ -121,6 +140,7 @@ def _child(name: str, plan: LearnBenchmark, barrier: Any, results: Any, parent: 
     device = torch.device(plan.device)
     torch.set_num_threads(1)  # on the CPU two processes with two threads each would be in each other's way
     config = RECIPES[plan.recipe]() if device.type == "cuda" else SMALL
+    config = changed(config, [plan.changed] if plan.changed else [])
     data = load_training_data(_data(plan), device)
     torch.manual_seed(plan.seed)
     network = PolicyNetwork(config.model, len(data.vocabulary)).to(device)

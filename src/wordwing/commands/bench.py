@@ -87,6 +87,7 @@ def learn(
     corpus: str = "cage",
     limit: int | None = None,
     recipe: Literal["paper", "gpu"] = "paper",
+    scaling: bool = False,
     seed: int = 0,
 ) -> None:
     """Measure learning: contexts/s of Process A and environment steps/s of Process B, alone and both on one device.
@@ -101,12 +102,14 @@ def learn(
         corpus: What to fly and learn from; built first if it is not there.
         limit: Only its first so many instructions.
         recipe: Whose batches: 2,048 flights an iteration in paper, 512 in gpu.
+        scaling: Measure all of it again with other numbers of worlds and executions and other widths of LingUNet.
         seed: Of corpus and weights.
     """
-    from wordwing.bench.learn import LearnBenchmark, bench_learn
+    from wordwing.bench.learn import LearnBenchmark, bench_learn, bench_scaling
 
     check_counts(limit=limit, seed=seed)
-    bench_learn(LearnBenchmark(device, check_positive("seconds", seconds), compile, corpus, limit, seed, recipe))
+    plan = LearnBenchmark(device, check_positive("seconds", seconds), compile, corpus, limit, seed, recipe)
+    (bench_scaling if scaling else bench_learn)(plan)
 
 
 def flight(
