@@ -13,7 +13,7 @@ import numpy as np
 
 from wordwing.language.parser.reference_resolution import mentions
 from wordwing.language.parser.spelling import correction, plain, words_of
-from wordwing.language.tokenizer import Vocabulary, tokenize
+from wordwing.language.tokenizer import Tokenizer, Vocabulary, normalize, token_spans, tokenize
 from wordwing.world.catalogue import Corpus, landmarks
 from wordwing.world.layout import Layout, Placement
 from wordwing.world.samplers import sample_layout
@@ -45,9 +45,9 @@ def word_issues(text: str, vocabulary: Vocabulary) -> list[WordIssue]:
     known word ("stopp"). Both come with the word that is meant.
     """
     found = []
-    for word, begin, end in word_spans(text):
+    for word, begin, end in word_spans(text, vocabulary.tokenizer):
         read = vocabulary.repair(word)
-        meant = (correction(read) or read) if read in vocabulary else None
+        meant = (correction(read) or read) if read in vocabulary or vocabulary.row(read) else None
         if meant != word:
             found.append(WordIssue(word, begin, end, meant))
     return found
@@ -63,7 +63,7 @@ def misspellings(marked: Sequence[WordIssue]) -> list[str]:
     return list(dict.fromkeys(f"{mark.word} → {mark.meant}" for mark in marked if mark.meant is not None))
 
 
-def word_spans(text: str) -> list[tuple[str, int, int]]:
+def word_spans(text: str, tokenizer: Tokenizer = 1) -> list[tuple[str, int, int]]:
     """The words of a text as `tokenize` has them, and where each stands: [begin, end) of the text.
 
     A character that becomes several words ("½") stands for each of them.
@@ -72,14 +72,14 @@ def word_spans(text: str) -> list[tuple[str, int, int]]:
     spelled = [
         (letter, start, stop)
         for start, stop in pairwise([*starts, len(text)])  # a character with the accents behind it
-        for letter in unicodedata.normalize("NFKC", text[start:stop]).lower()
+        for letter in normalize(text[start:stop], tokenizer)
     ]
-    found = re.finditer(r"[^\W_]+", "".join(letter for letter, _start, _stop in spelled))
-    words = [(one[0], spelled[one.start()][1], spelled[one.end() - 1][2]) for one in found]
-    if [word for word, _begin, _end in words] == tokenize(text):
+    found = token_spans("".join(letter for letter, _start, _stop in spelled), tokenizer)
+    words = [(word, spelled[begin][1], spelled[end - 1][2]) for word, begin, end in found]
+    if [word for word, _begin, _end in words] == tokenize(text, tokenizer):
         return words
     # Scripts in which letters change with their neighbours: then all words between two spaces share a place.
-    return [(word, *chunk.span()) for chunk in re.finditer(r"\S+", text) for word in tokenize(chunk[0])]
+    return [(word, *chunk.span()) for chunk in re.finditer(r"\S+", text) for word in tokenize(chunk[0], tokenizer)]
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,9 @@
 """From text to word indices: one tokenizer for training, flying and typing; and the tokens of a mirrored flight.
 
+There are two tokenizers, and a vocabulary says which one its words are of. The first one has words alone. The second
+one has numbers, units and clock directions, too (`quantities`), and words beyond the vocabulary are looked up in a
+table of vectors (`word_vectors`).
+
 Unknown words are rare but real: words that the training split has only once are left out of the vocabulary, so the
 unknown token is trained on something. A typing mistake is repaired only where that is safe (see `Vocabulary.repair`).
 """
@@ -10,12 +14,15 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Literal
 
 from wordwing.errors import WordwingError
 from wordwing.files import read_text, write_text
+from wordwing.language.quantities import find_tokens, mirrored_direction, nearest, normalized
+from wordwing.language.word_vectors import word_table
 from wordwing.world.catalogue import catalogue, lexicon
 
 PAD, UNKNOWN = "<pad>", "<unk>"
@@ -30,13 +37,29 @@ MIN_REPAIR, MAX_REPAIR = 5, 30
 MAX_WORDS, MAX_BYTES = 100_000, 8_000_000
 """Most words of a vocabulary, the two that are none included, and most bytes of its file."""
 
+Tokenizer = Literal[1, 2]
+"""Which tokens a text has. Policies keep theirs, so a change of what the newest one does is one more."""
+
+_HEADER = "# tokenizer 2\n"
+"""Before the words of a vocabulary in its file; without it they are of tokenizer 1."""
+
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_PUNCTUATION = re.compile(r"[\W_]+")
+_WORD = re.compile(r"[^\W_]+")
 
 
-def tokenize(text: str) -> list[str]:
-    """Lower-case words and numbers; everything else separates them, and however "é" is encoded it is one letter."""
-    return _PUNCTUATION.sub(" ", unicodedata.normalize("NFKC", text).lower()).split()
+def normalize(text: str, tokenizer: Tokenizer = 1) -> str:
+    """Lower case, and however "é" is encoded it is one letter."""
+    return unicodedata.normalize("NFKC", text).lower() if tokenizer == 1 else normalized(text)
+
+
+def token_spans(text: str, tokenizer: Tokenizer = 1) -> Iterator[tuple[str, int, int]]:
+    """The tokens of a normalised text, and where each begins and ends."""
+    return ((one[0], *one.span()) for one in _WORD.finditer(text)) if tokenizer == 1 else find_tokens(text)
+
+
+def tokenize(text: str, tokenizer: Tokenizer = 1) -> list[str]:
+    """Lower-case words and numbers; everything else separates them."""
+    return [token for token, _begin, _end in token_spans(normalize(text, tokenizer), tokenizer)]
 
 
 @dataclass(frozen=True)
@@ -45,18 +68,19 @@ class Vocabulary:
 
     words: tuple[str, ...]
     """`PAD`, `UNKNOWN`, then words; the position is the index."""
+    tokenizer: Tokenizer = 1
 
     @classmethod
-    def of(cls, texts: Iterable[str], min_count: int = MIN_COUNT) -> Vocabulary:
+    def of(cls, texts: Iterable[str], min_count: int = MIN_COUNT, tokenizer: Tokenizer = 1) -> Vocabulary:
         """The words that occur at least `min_count` times in some texts."""
-        counts = Counter(word for text in texts for word in tokenize(text))
+        counts = Counter(word for text in texts for word in tokenize(text, tokenizer))
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         known = [word for word, count in ranked if count >= min_count]
-        return cls((PAD, UNKNOWN, *known[: MAX_WORDS - 2]))
+        return cls((PAD, UNKNOWN, *known[: MAX_WORDS - 2]), tokenizer)
 
     def extended(self, other: Vocabulary) -> Vocabulary:
         """The same words at the same places, and behind them those that only another vocabulary has."""
-        return Vocabulary((*self.words, *(word for word in other.words if word not in self.index)))
+        return replace(self, words=(*self.words, *(word for word in other.words if word not in self.index)))
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -69,17 +93,36 @@ class Vocabulary:
     def __contains__(self, word: str) -> bool:
         return word in self.index
 
+    def tokenize(self, text: str) -> list[str]:
+        """The tokens of a text."""
+        return tokenize(text, self.tokenizer)
+
     def encode(self, text: str) -> list[int]:
         """Indices of a text's words, typing mistakes repaired; [] for a text without words."""
-        return [self.index.get(self.repair(word), self.index[UNKNOWN]) for word in tokenize(text)]
+        return [self.look_up(word)[0] for word in self.tokenize(text)]
+
+    def look_up(self, word: str) -> tuple[int, int]:
+        """The index of a word, typing mistakes repaired, and its row in the table of vectors, 0 for none."""
+        read = self.repair(word)
+        return self.index.get(read, self.index[UNKNOWN]), self.row(read)
+
+    def row(self, word: str) -> int:
+        """The row of a word in the table of vectors; 0 if it is not there, or tokenizer 1 has no table."""
+        return word_table().row.get(word, 0) if self.tokenizer > 1 else 0
 
     def repair(self, word: str) -> str:
         """The known word that a typing mistake was meant to be, or the word itself.
 
+        With tokenizer 2, a word of the table of vectors is no mistake, and a number is read as the nearest known one.
         Repaired are unknown words of at least five letters with a known one a letter dropped, added, changed or two
         neighbours swapped away, the commonest of them. A word that names a landmark is no mistake ("couch" is not
         "coach"), and nothing becomes a landmark's name by another first letter ("mouse" is not "house").
         """
+        if self.tokenizer > 1 and word not in self.index:
+            if self.row(word):
+                return word
+            if (near := nearest(word, self.words)) != word:
+                return near
         if word in self.index or not MIN_REPAIR <= len(word) <= MAX_REPAIR or not word.isalpha():
             return word
         if word in _landmark_words():
@@ -90,23 +133,25 @@ class Vocabulary:
 
     def save(self, path: str | Path) -> None:
         """Write one word a line."""
-        write_text(path, "\n".join(self.words) + "\n")
+        write_text(path, _HEADER * (self.tokenizer > 1) + "\n".join(self.words) + "\n")
 
     @classmethod
     def load(cls, path: str | Path) -> Vocabulary:
         """Read a file that `save` wrote."""
-        words = tuple(read_text(path, MAX_BYTES, "vocabulary").removesuffix("\n").split("\n"))
+        text = read_text(path, MAX_BYTES, "vocabulary")
+        tokenizer: Tokenizer = 2 if text.startswith(_HEADER) else 1
+        words = tuple(text.removeprefix(_HEADER).removesuffix("\n").split("\n"))
         if len(words) > MAX_WORDS:
             raise WordwingError(f"{path}: there are more than {MAX_WORDS} words in it")
         if words[:2] != (PAD, UNKNOWN):
             raise WordwingError(f"{path}: a vocabulary begins with the lines {PAD} and {UNKNOWN}")
-        for number, word in enumerate(words[2:], start=3):
-            if tokenize(word) != [word]:
+        for number, word in enumerate(words[2:], start=2 + tokenizer):
+            if tokenize(word, tokenizer) != [word]:
                 raise WordwingError(f"{path}: line {number} is {word[:40]!r}; it must be one lower-case word")
         if len(set(words)) < len(words):
             twice = next(word for word, count in Counter(words).items() if count > 1)
             raise WordwingError(f'{path}: "{twice}" is there twice')
-        return cls(words)
+        return cls(words, tokenizer)
 
 
 @cache
@@ -169,6 +214,8 @@ def mirrored(words: Sequence[str]) -> list[str]:
             found[-1] = word
         elif after in ("o", "oclock") and (hour := _mirrored_hour(word)):
             found.append(hour)
+        elif direction := mirrored_direction(word):
+            found.append(direction)
         else:
             found.append(_SWAPPED.get(word, word))
     return found

@@ -21,7 +21,7 @@ from wordwing.data.schema import Instruction
 from wordwing.errors import WordwingError
 from wordwing.frames import Pose
 from wordwing.interface import FLIGHT_HEIGHT
-from wordwing.language.tokenizer import Vocabulary
+from wordwing.language.tokenizer import Tokenizer, Vocabulary
 from wordwing.learning.recipes.limits import CountOrZero
 from wordwing.model.layers import each
 from wordwing.model.text import Tokens
@@ -43,6 +43,8 @@ class DataConfig:
     min_word_count: int = 2
     """How often a word must occur in training instructions to be in the vocabulary. Typing mistakes that are in it are
     not repaired."""
+    tokenizer: Tokenizer = 1
+    """1 for words alone; 2 for numbers, units and clock directions, too, and for words beyond the vocabulary."""
     wordings: Annotated[int, Field(ge=1, le=100)] = 1
     """Texts of each generated training instruction, the paraphrases included; what people wrote is not paraphrased."""
     lab: Literal["all", "half", "tenth", "none"] = "all"
@@ -127,13 +129,15 @@ def read_instructions(
     return found
 
 
-def vocabulary_of(instructions: Sequence[Sequence[Instruction]], min_count: int) -> Vocabulary:
+def vocabulary_of(
+    instructions: Sequence[Sequence[Instruction]], min_count: int, tokenizer: Tokenizer = 1
+) -> Vocabulary:
     """The words that training instructions have in them at least `min_count` times, of all datasets together.
 
     Pairs only say again what single segments say; if they counted, hardly any word would be rare enough to be unknown.
     """
     counted = ([one for one in part if one.segments == 1] or part for part in instructions)
-    return Vocabulary.of([one.segment.instruction for part in counted for one in part], min_count)
+    return Vocabulary.of([one.segment.instruction for part in counted for one in part], min_count, tokenizer)
 
 
 def even_points(paths: Sequence[Floats]) -> Tensor:
@@ -235,7 +239,7 @@ def load_training_data(
     """
     datasets = open_datasets(config, say)
     training = [read_instructions(dataset, "train", config.limit, config.segments) for dataset in datasets]
-    vocabulary = vocabulary_of(training, config.min_word_count)
+    vocabulary = vocabulary_of(training, config.min_word_count, known.tokenizer if known else config.tokenizer)
     if known is not None:
         vocabulary = known.extended(vocabulary)
     say(f"preparing {sum(map(len, training))} instructions")
