@@ -106,6 +106,16 @@ def test_word_dropout_makes_a_share_of_the_words_unknown_and_nothing_of_the_padd
     assert torch.equal(found.lengths, tokens.lengths)
 
 
+def test_a_word_that_is_dropped_has_no_vector_either():
+    rows = torch.arange(40, dtype=torch.int32).repeat(500, 1)
+    tokens = Tokens(torch.arange(2, 42).repeat(500, 1), torch.full((500,), 40), rows)
+    found = with_unknown_words(tokens, 0.15, torch.Generator().manual_seed(1))
+    lost = found.words == 1
+    assert lost.any()
+    assert (found.rows[lost] == 0).all()
+    assert (found.rows[~lost] == rows[~lost]).all()
+
+
 def test_mirrors_need_the_words_for_them(run):
     with pytest.raises(ValueError, match="a mirrored execution needs mirrored instructions"):
         ContextSource(run.examples, run.executions(), None, replace(STILL, mirrored=0.5), (2, 0, 0))

@@ -1,6 +1,9 @@
+from dataclasses import replace
+
 import torch
 
 from wordwing.language.tokenizer import mirrored, tokenize
+from wordwing.language.word_vectors import word_table
 from wordwing.learning.paraphrases import paraphrase
 
 WORDINGS = 4
@@ -67,3 +70,18 @@ def test_mirrored_sayings_are_the_instructions_in_a_mirror(run):
         assert found == [word if word in vocabulary else "<unk>" for word in wanted]
         swapped += found != words(run, paraphrases.tokens, row)
     assert swapped > 5
+
+
+def test_paraphrases_of_tokenizer_2_have_rows_of_the_table_and_clock_directions_in_a_mirror(run):
+    vocabulary = replace(run.data.vocabulary, tokenizer=2)
+    paraphrases = paraphrase(run.data.datasets, run.data.training, vocabulary)
+    row = word_table().row
+    for number, one in enumerate(one for part in run.data.training for one in part):
+        texts = tokenize(one.segment.instruction, 2)
+        for table, text in ((paraphrases.tokens, texts), (paraphrases.mirrored, mirrored(texts))):
+            read = [vocabulary.repair(word) for word in text]
+            assert table.rows[number, : len(text)].tolist() == [row.get(word, 0) for word in read]
+    flip = torch.tensor([True, False])
+    tokens, _mentioned = paraphrases.draw(torch.tensor([0, 0]), flip, torch.Generator().manual_seed(0))
+    assert torch.equal(tokens.rows[0], paraphrases.mirrored.rows[0])
+    assert torch.equal(tokens.rows[1], paraphrases.tokens.rows[0])

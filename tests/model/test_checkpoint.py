@@ -5,7 +5,7 @@ import math
 import re
 import resource
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -141,6 +141,28 @@ def test_other_kinds_of_network_come_back_too(tmp_path, stage1):
     assert network.config == config
     expected = small_network(config=config).state_dict()
     assert all(torch.equal(weights, expected[name]) for name, weights in network.state_dict().items())
+
+
+def test_a_policy_with_the_table_of_vectors_flies_by_words_that_training_did_not_have(tmp_path, rng):
+    text = replace(CONFIG.stage1.text, vectors=True)
+    network = small_network(config=replace(CONFIG, stage1=replace(CONFIG.stage1, text=text)))
+    vocabulary = replace(VOCABULARY, tokenizer=2)
+    save_network(tmp_path / "policy", network, vocabulary)
+    assert "projection" not in str(sorted(small_network().state_dict()))
+    assert (tmp_path / "policy" / "model.safetensors").stat().st_size < 4_000_000  # without the table
+    policy = LearnedPolicy.from_pretrained(tmp_path / "policy")
+    assert policy.vocabulary == vocabulary
+    image, start = torch.from_numpy(rng.integers(0, 256, (3, 72, 128, 3), np.uint8)), random_poses(rng, 1)
+    alike = Observation(image[:1].expand(3, -1, -1, -1), start[torch.zeros(3).long()], torch.zeros(3))
+    for loaded in (policy, LearnedPolicy(network, vocabulary)):
+        loaded.reset(["go to the couch", "go to the boulder", "go to the couch"], alike.pose)
+        couch, boulder, again = loaded.act(alike).setpoint.yaw_rate.tolist()
+        assert couch == pytest.approx(again, abs=1e-6)
+        assert abs(couch - boulder) > 1e-4
+    VOCABULARY.save(tmp_path / "policy" / "vocab.txt")
+    assert "vocab.txt: it is of tokenizer 1; with this config.json it must be of tokenizer 2" in refused(
+        tmp_path / "policy"
+    )
 
 
 def test_the_default_network_is_within_the_ranges(tmp_path):
@@ -325,7 +347,9 @@ def test_the_greatest_network_that_a_configuration_may_ask_for_takes_less_than_a
 
 
 def test_a_policy_that_was_saved_before_there_were_switches_has_them_off(folder):
-    for path in (("stage1", "phases"), ("stage1", "lingunet", "attention"), ("stage2", "phases")):
+    text = ("stage1", "text")
+    switches = ("stage1", "phases"), ("stage1", "lingunet", "attention"), ("stage2", "phases"), (*text, "vectors")
+    for path in (*switches, (*text, "offset_dropout")):
         edit_config(folder, "model", *path, to=...)
     assert load_network(folder)[0].config == CONFIG
 

@@ -1,6 +1,7 @@
 """Instructions as indices and as vectors."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import torch
 
 from wordwing.errors import WordwingError
 from wordwing.language.tokenizer import Vocabulary
+from wordwing.language.word_vectors import word_table
 from wordwing.model.layers import count_parameters
 from wordwing.model.text import MAX_WORDS, InstructionEncoder, TextConfig, Tokens
 
@@ -138,3 +140,69 @@ def test_only_words_that_were_read_are_learned_and_padding_never():
     assert learned == [2, 3, 4, 5, 9]
     assert not network.words.weight[0].any()
     assert all(parameter.grad.any() for parameter in network.lstm.parameters())
+
+
+OPEN = Vocabulary(VOCABULARY.words, tokenizer=2)
+WORDS = TextConfig(words=6, hidden=5, vectors=True, offset_dropout=0.5)
+
+
+def test_a_word_is_its_vector_projected_and_what_was_learned_of_it():
+    network = encoder(WORDS).eval()
+    [embedded] = network.embed(Tokens.encode(["go to the blorb boulder gorilla"], OPEN)).detach().numpy()
+    projection, offsets = network.vectors.projection.weight.detach().numpy(), network.words.weight.detach().numpy()
+    for found, word in zip(embedded, ["go", "to", "the", "<unk>", "boulder", "gorilla"], strict=True):
+        expected = projection @ word_table().vector(word)
+        if word != "boulder":  # of which training has nothing to say
+            expected = expected + offsets[OPEN.index[word]]
+        assert np.allclose(found, expected, atol=1e-5), word
+        assert (word_table().vector(word).any()) == (word != "<unk>")
+
+
+def test_words_beyond_the_vocabulary_differ_by_their_vectors_alone():
+    network = encoder(WORDS).eval()
+    found = network(Tokens.encode(["go to the boulder", "go to the couch", "go to the zyx", "go to the qqq"], OPEN))
+    assert not torch.allclose(found[0], found[1], atol=1e-3)
+    assert torch.equal(found[2], found[3])
+    plain = encoder(TextConfig()).eval()
+    found = plain(Tokens.encode(["go to the boulder", "go to the couch"], OPEN))
+    assert torch.equal(found[0], found[1])
+
+
+def test_what_was_learned_of_words_is_dropped_in_training_where_there_is_a_vector():
+    network = encoder(WORDS)
+    tokens = Tokens.encode(["go zyx " * 100], OPEN)
+    known, unknown = network.embed(tokens)[0].detach().unflatten(0, (100, 2)).unbind(1)
+    offset = network.words.weight[OPEN.index["go"]].detach()
+    projected = network.vectors(torch.tensor([word_table().row["go"]]))[0].detach()
+    dropped = torch.isclose(known, projected, atol=1e-6).all(1)
+    assert 25 < int(dropped.sum()) < 75
+    assert torch.allclose(known[~dropped], projected + offset, atol=1e-6)
+    assert torch.equal(unknown, unknown[:1].expand(100, -1))
+    assert torch.equal(network.eval().embed(tokens), network.embed(tokens))
+
+
+def test_the_projection_learns_from_all_words_and_the_offset_from_those_of_the_vocabulary():
+    network = encoder(replace(WORDS, offset_dropout=0.0))
+    network(Tokens.encode(["go to the couch", "left"], OPEN))[0].square().sum().backward()
+    assert network.words.weight.grad.abs().sum(1).nonzero().flatten().tolist() == [2, 3, 4]
+    assert network.vectors.projection.weight.grad.any()
+
+
+def test_rows_of_the_table_are_padded_and_blanked_as_words_are():
+    tokens = Tokens.encode(["go to the couch", "left zyx"], OPEN)
+    row = word_table().row
+    assert tokens.rows.tolist() == [[row[word] for word in ("go", "to", "the", "couch")], [row["left"], 0, 0, 0]]
+    assert tokens.padded(9).rows.shape == tokens.padded(9).words.shape == (2, 9)
+    assert tokens.padded(2).rows.shape == (2, 4)
+    assert torch.equal(encoder(WORDS).eval()(tokens.padded(9)), encoder(WORDS).eval()(tokens))
+    assert tokens.blank().rows is None
+    assert Tokens.encode(["go"], VOCABULARY).rows is None
+
+
+def test_the_table_is_no_parameter_and_is_not_saved():
+    network = encoder(WORDS)
+    assert sorted(name for name in network.state_dict() if not name.startswith("lstm")) == [
+        "vectors.projection.weight",
+        "words.weight",
+    ]
+    assert count_parameters(network) == 12 * 6 + 96 * 6 + 4 * (5 * 6 + 5 * 5 + 5 + 5)

@@ -26,12 +26,9 @@ from wordwing.learning.paraphrases import Paraphrases
 from wordwing.learning.recipes.limits import Images, Share
 from wordwing.learning.training_data import Examples, ExampleSet
 from wordwing.model.layers import each
-from wordwing.model.text import Tokens
+from wordwing.model.text import UNKNOWN_WORD, Tokens
 from wordwing.sim.render import RenderConfig, Renderer
 from wordwing.sim.scene import PackedLayouts, SimScene
-
-UNKNOWN_WORD = 1
-"""Index of the unknown word in every vocabulary."""
 
 
 def rotated(examples: Examples, deviation: float, generator: torch.Generator) -> Examples:
@@ -48,7 +45,8 @@ def with_unknown_words(tokens: Tokens, share: float, generator: torch.Generator)
     """Instructions [E] of which a share of the words is unknown."""
     draw = torch.rand(tokens.words.shape, device=tokens.words.device, generator=generator)
     lost = (draw < share) & (tokens.words > UNKNOWN_WORD)
-    return Tokens(torch.where(lost, UNKNOWN_WORD, tokens.words), tokens.lengths)
+    rows = None if tokens.rows is None else tokens.rows.masked_fill(lost, 0)
+    return Tokens(torch.where(lost, UNKNOWN_WORD, tokens.words), tokens.lengths, rows)
 
 
 def mirrored_points(points: Tensor, which: Tensor) -> Tensor:

@@ -6,8 +6,7 @@ instruction has a mirror image, written by a person or not.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -15,9 +14,10 @@ from torch import Tensor
 
 from wordwing.data.dataset import Dataset
 from wordwing.data.schema import Instruction, Paragraph
-from wordwing.language.tokenizer import UNKNOWN, Vocabulary, mirrored, tokenize
+from wordwing.language.tokenizer import Vocabulary, mirrored
 from wordwing.language.writing.writer import Persona, Writer
 from wordwing.learning.training_data import DataConfig, Say, TrainingData, kinds_among
+from wordwing.model.layers import each
 from wordwing.model.text import Tokens
 
 
@@ -49,9 +49,12 @@ class Paraphrases:
         """
         share = torch.rand(len(example), device=example.device, generator=generator)
         row = self.first[example] + (share * self.count[example]).long()
-        words = torch.where(mirrored[:, None], self.mirrored.words[row], self.tokens.words[row]).long()
-        lengths = torch.where(mirrored, self.mirrored.lengths[row], self.tokens.lengths[row])
-        return Tokens(words, lengths), self.mentioned[row]
+
+        def either(theirs: Tensor, mine: Tensor) -> Tensor:
+            return torch.where(mirrored.view(-1, *[1] * (mine.ndim - 1)), theirs[row], mine[row])
+
+        tokens: Tokens = each(either, self.mirrored, self.tokens)
+        return replace(tokens, words=tokens.words.long()), self.mentioned[row]
 
 
 def paraphrase(
@@ -81,7 +84,7 @@ def paraphrase(
             texts = [one.segment.instruction, *others.get(one.id, ())]
             counts.append(len(texts))
             for text in texts:
-                words.append(tokenize(text))
+                words.append(vocabulary.tokenize(text))
                 mentioned.append(dataset.alignment.mentioned(text))
     count = torch.tensor(counts, device=device)
     return Paraphrases(
@@ -131,8 +134,4 @@ def _encoded(words: Sequence[Sequence[str]], vocabulary: Vocabulary, device: tor
     """[M] texts as indices that fit into two bytes; a text without words becomes one unknown word."""
     if len(vocabulary) > torch.iinfo(torch.int16).max:
         raise ValueError(f"{len(vocabulary)} words are too many for two bytes")
-    unknown = vocabulary.index[UNKNOWN]
-    # Once for each word: typing mistakes take long to repair.
-    known = {word: vocabulary.index.get(vocabulary.repair(word), unknown) for word in {*chain(*words)}}
-    rows = [[known[word] for word in text] or [unknown] for text in words]
-    return Tokens.of(rows, device, torch.int16)
+    return Tokens.of(words, vocabulary, device, torch.int16)

@@ -36,6 +36,7 @@ RANGES = {
     "attention": (0, 6),
     "phases": (1, 8),
     "dropout": (0.0, 0.99),
+    "offset_dropout": (0.0, 0.99),
     "close_gain": (0.0, 1e4),
     "whole_gain": (0.0, 1e4),
     "min_deviation": (1e-4, 10.0),
@@ -49,7 +50,7 @@ RANGES = {
 }
 """Ranges of the numbers in a configuration; together they keep a network below a gigabyte."""
 
-LATER = ("attention", "phases")
+LATER = ("attention", "phases", "vectors", "offset_dropout")
 """Options that are newer than the first saved policies: where one is missing it is off."""
 
 MAX_SMALL = 1_000_000
@@ -116,6 +117,8 @@ def load_network(policy: str | Path) -> tuple[PolicyNetwork, Vocabulary]:
     folder = policy_folder(policy)
     config = _read_config(folder / CONFIG)
     vocabulary = Vocabulary.load(folder / WORDS)
+    if config.stage1.text.vectors and vocabulary.tokenizer == 1:
+        raise WordwingError(f"{folder / WORDS}: it is of tokenizer 1; with this {CONFIG} it must be of tokenizer 2")
     # No memory is taken before the weights have turned out to have these sizes.
     with torch.device("meta"), _Unsampled():
         expected = PolicyNetwork(config, len(vocabulary)).state_dict()

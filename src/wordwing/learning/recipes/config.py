@@ -175,6 +175,8 @@ def check_settings(config: RunConfig) -> None:
             "drones that stand (data.initial_executions=standing, from-standing) show nothing to clone: "
             "schedule.cloning_updates must be 0, and train bc needs demonstrations"
         )
+    if config.model.stage1.text.vectors and config.data.tokenizer == 1:
+        raise WordwingError("--set: model.stage1.text.vectors needs data.tokenizer=2")
     if stage2.first_deviation <= stage2.min_deviation:
         raise WordwingError("--set: model.stage2.first_deviation must be above model.stage2.min_deviation")
     if wrong := wrong_switches(config.model):
