@@ -85,3 +85,13 @@ def test_paraphrases_of_tokenizer_2_have_rows_of_the_table_and_clock_directions_
     tokens, _mentioned = paraphrases.draw(torch.tensor([0, 0]), flip, torch.Generator().manual_seed(0))
     assert torch.equal(tokens.rows[0], paraphrases.mirrored.rows[0])
     assert torch.equal(tokens.rows[1], paraphrases.tokens.rows[0])
+
+
+def test_a_mirror_image_that_has_fewer_words_can_be_drawn_beside_the_instruction(run):
+    dataset, one = run.data.datasets[0], run.data.training[0][0]
+    text = "circle the barrel counter clockwise and then go to the far end of the yard and stop right in front of it"
+    longest = replace(one, segment=replace(one.segment, instruction=text))
+    paraphrases = paraphrase([dataset], [[longest]], run.data.vocabulary)
+    flip = torch.tensor([True, False])
+    tokens, _mentioned = paraphrases.draw(torch.tensor([0, 0]), flip, torch.Generator().manual_seed(0))
+    assert tokens.lengths.tolist() == [len(text.split()) - 1, len(text.split())]

@@ -87,9 +87,11 @@ def paraphrase(
                 words.append(vocabulary.tokenize(text))
                 mentioned.append(dataset.alignment.mentioned(text))
     count = torch.tensor(counts, device=device)
+    # Together, so that they are as wide: "counter clockwise" has one word more than "clockwise".
+    both = _encoded([*words, *map(mirrored, words)], vocabulary, device)
     return Paraphrases(
-        tokens=_encoded(words, vocabulary, device),
-        mirrored=_encoded([mirrored(row) for row in words], vocabulary, device),
+        tokens=each(lambda tensor: tensor[: len(words)], both),
+        mirrored=each(lambda tensor: tensor[len(words) :], both),
         mentioned=kinds_among(mentioned).to(device),
         first=count.cumsum(0) - count,
         count=count,
@@ -131,7 +133,7 @@ def _spans(paragraph: Paragraph) -> list[tuple[str, slice]]:
 
 
 def _encoded(words: Sequence[Sequence[str]], vocabulary: Vocabulary, device: torch.device | str) -> Tokens:
-    """[M] texts as indices that fit into two bytes; a text without words becomes one unknown word."""
+    """Texts as indices that fit into two bytes; a text without words becomes one unknown word."""
     if len(vocabulary) > torch.iinfo(torch.int16).max:
         raise ValueError(f"{len(vocabulary)} words are too many for two bytes")
     return Tokens.of(words, vocabulary, device, torch.int16)
