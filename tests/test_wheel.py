@@ -35,6 +35,7 @@ def test_the_wheel_holds_every_landmark_and_the_type_marker_and_no_tests(wheel):
     }
     assert {f"wordwing/evaluation/report/{name}" for name in report} <= set(names)
     assert {"wordwing/study/templates/mturk.html", "wordwing/data/written.jsonl.xz"} <= set(names)
+    assert {f"wordwing/language/words/{name}" for name in ("english.npz", "NOTICE.md", "APACHE-2.0.txt")} <= set(names)
     assert not [name for name in names if "test" in name.lower()]
     assert all(name.startswith(("wordwing/", "wordwing-")) for name in names)  # no recorded flights, no documents
 

@@ -2,8 +2,8 @@
 
 Usage: python experiments/held_out_words/held_out_words.py OUT DATASET… [--seeds N…] [--minutes M] [--device cuda]
 
-Stage 1 is trained by the recipe `gpu`, with half of its batch, four times for each seed: with all training
-instructions and without those that have one of twelve words, each with plain embeddings and with the table
+Stage 1 is trained by the recipe `gpu`, with half of its batch, four times for each seed: with training instructions
+that have none of twelve words and with as many of any kind, each with plain embeddings and with the table
 (`model.stage1.text.vectors`). It is evaluated on dev instructions that have one of the words, and on others. A line for
 each kind of run and look is printed. OUT gets a file for each run; existing runs are skipped, so the same command
 resumes after an interruption.
@@ -133,11 +133,13 @@ def run(
 
 
 def training_data(config: DataConfig, device: torch.device, held_out: bool) -> TrainingData:
-    """What is learned from, without instructions that have a word that is held out, or with them."""
+    """What is learned from: instructions without a word that is held out, or as many of any kind."""
     datasets = open_datasets(config)
     training = [read_instructions(dataset, "train", config.limit, config.segments) for dataset in datasets]
-    if held_out:
-        training = [[one for one in part if not kinds(one)] for part in training]
+    without = [[one for one in part if not kinds(one)] for part in training]
+    rng = np.random.default_rng(0)
+    some = [sorted(rng.permutation(len(part))[: len(kept)]) for part, kept in zip(training, without, strict=True)]
+    training = without if held_out else [[part[i] for i in order] for part, order in zip(training, some, strict=True)]
     vocabulary = vocabulary_of(training, config.min_word_count, config.tokenizer)
     assert not held_out or not any(map(kind_of, vocabulary.words))
     examples = example_set(datasets, training, vocabulary, device)
