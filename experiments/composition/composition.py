@@ -195,10 +195,11 @@ class Lane:
 
 def groups(dataset: Dataset, count: int) -> Iterator[tuple[str, list[Instruction]]]:
     """At most `count` instructions of each dev split and number of segments, by name."""
-    for split in ("dev", "dev-unseen"):
-        for segments in (1, 2):
-            if found := chosen(dataset, segments, count, split=split):
-                yield f"{dataset.name}{split.removeprefix('dev')} {segments}", found
+    for split in dataset.splits:
+        if split.startswith("dev"):
+            for segments in (1, 2):
+                name = f"{dataset.name}{split.removeprefix('dev')} {segments}"
+                yield name, chosen(dataset, segments, count, split=split)
 
 
 def chosen(dataset: Dataset, segments: int, count: int, seed: int = 0, split: str = "dev") -> list[Instruction]:
