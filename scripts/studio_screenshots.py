@@ -20,8 +20,9 @@ from wordwing.cli import main as wordwing
 from wordwing.studio.resources import load_policies
 from wordwing.studio.server import StudioConfig, make_server as studio_server
 from wordwing.study.questions import Answers
-from wordwing.study.server import StudyConfig, make_server as study_server
+from wordwing.study.server import make_server as study_server
 from wordwing.study.store import Study
+from wordwing.web.pages import PageConfig
 
 PORT = 8137
 URL = f"http://127.0.0.1:{PORT}/"
@@ -90,10 +91,10 @@ def study(browser: Browser, out: Path) -> None:
         wordwing(["evaluate", "oracle", "average", "--segments", "2", "--limit", "8", "--out", flights])
         wordwing(["study", "create", "--episodes", flights, "--practice", "0", "--out", f"{folder}/study.db"])
         made = Study(f"{folder}/study.db")
-        rater = made.new_rater()
+        rater = made.new_participant()
         for item, _rated in made.order(rater)[:RATED]:
             made.rate(rater, item, Answers(3, 3, 3))
-        with serving(study_server(StudyConfig(made, port=PORT))):
+        with serving(study_server(PageConfig(made, port=PORT))):
             for name, page in pages(browser, 1.25):
                 page.emulate_media(reduced_motion="reduce")
                 page.goto(f"{URL}#rater={rater}")

@@ -17,12 +17,10 @@ import numpy as np
 
 from wordwing.data.generating import CUTS
 from wordwing.data.schema import Paragraph
-from wordwing.data.segmenting import SHORTEST, cut_segments, smooth
+from wordwing.data.segmenting import cut_segments
+from wordwing.data.unwritten import segment_count, walked_layouts
 from wordwing.data.written import Profile, Written
 from wordwing.world.layout import Layout
-from wordwing.world.paths import Floats, path_length
-from wordwing.world.samplers import sample_layout
-from wordwing.world.walks import WALK_CONFIGS, sample_walks
 
 World = Literal["cage", "field"]
 
@@ -88,7 +86,7 @@ def make_plan(seed: int, writers: tuple[Profile, ...], packed: Mapping[str, Writ
         packed: Paragraphs that have been written, by id; they stay where they are, whatever is sampled.
     """
     rng = np.random.default_rng(seed)
-    walks = {world: _walked(world, EACH * len(writers), rng) for world in WORLDS}
+    walks = {world: walked_layouts(world, EACH * len(writers), SEGMENTS[0], rng) for world in WORLDS}
     assignments: list[Assignment] = []
     for writer in writers:
         worlds = [world for world in WORLDS for _ in range(EACH)]
@@ -96,29 +94,12 @@ def make_plan(seed: int, writers: tuple[Profile, ...], packed: Mapping[str, Writ
             world = worlds[index]
             layout, path = walks[world].pop()
             name = f"written-{writer.id}-{number:02}"
-            segments = cut_segments(path, _segment_count(world, path, rng), CUTS[world], rng)
+            segments = cut_segments(path, segment_count(world, path, SEGMENTS, rng), CUTS[world], rng)
             paragraph = Paragraph(name, writer.split, name, tuple(segments))
             if done := packed.get(name):
                 world, paragraph, layout = done.world, done.paragraph(writer.split), Layout.from_document(done.layout)
             assignments.append(Assignment(writer.id, f"{number:03}.png", world, paragraph, layout))
     return Plan(tuple(assignments), tuple(_readings(assignments, writers, rng)))
-
-
-def _walked(world: World, count: int, rng: np.random.Generator) -> list[tuple[Layout, Floats]]:
-    """So many layouts, each with a smooth path that is long enough to be cut."""
-    found: list[tuple[Layout, Floats]] = []
-    while len(found) < count:
-        layouts = [sample_layout(world, rng) for _ in range(count - len(found))]
-        walked = zip(layouts, sample_walks(layouts, rng, WALK_CONFIGS[world]), strict=True)
-        paths = [(layout, smooth(walk.points)) for layout, walk in walked if walk is not None]
-        found += [(layout, path) for layout, path in paths if path_length(path) > 1.5 * SEGMENTS[0] * SHORTEST]
-    return found
-
-
-def _segment_count(world: World, path: Floats, rng: np.random.Generator) -> int:
-    """How many segments of about the corpus's usual length a path is cut into."""
-    count = round(rng.normal(path_length(path) / CUTS[world].length, 0.5) + 0.4)
-    return int(np.clip(count, *SEGMENTS))
 
 
 def _readings(assignments: list[Assignment], writers: tuple[Profile, ...], rng: np.random.Generator) -> list[Reading]:

@@ -28,37 +28,20 @@ from wordwing.data.segmenting import heading
 from wordwing.data.written import PACKED, Profile, read_written
 from wordwing.files import replacing
 from wordwing.frames import ARENA_HALF, Pose
+from wordwing.interface import FLIGHT_HEIGHT
 from wordwing.sim.render import RenderConfig, Renderer
 from wordwing.sim.scene import SimScene
-from wordwing.viz.drawing import INK, MAP_EXTENT, PAPER, Colour, drone_outline, font, map_pixels
-from wordwing.viz.overhead import WHITE, badge, ink_on
+from wordwing.viz.drawing import INK, MAP_EXTENT, PAPER, font, map_pixels
+from wordwing.viz.overhead import WHITE, badge
+from wordwing.viz.routes import COLOURS, FINE, VIEW, draw_arrow, draw_drone, draw_number, views
 from wordwing.world.layout import Layout, Placement
-from wordwing.world.paths import Floats, path_length, points_along
+from wordwing.world.paths import Floats
 from written_plan import HOME, Assignment, Plan, Reading, make_plan, profiles
-
-COLOURS: tuple[Colour, ...] = (
-    (0, 90, 200),
-    (235, 120, 0),
-    (190, 30, 160),
-    (0, 200, 215),
-    (245, 225, 40),
-    (60, 60, 60),
-)
-"""Of the segments, in order; different from each other and from the ground, which is green."""
 
 SIZE = 1280, 884
 MAP, MARGIN = 720, 10
-VIEW = CameraConfig(width=264, height=148)
-"""The drone's own camera, with more pixels."""
-
 PORTRAIT, LARGEST = 160, 128
 """Pixels of a landmark's picture as rendered, and as shown at most."""
-
-FINE = 2
-"""Lines are drawn this much larger and shrunk, which makes them smooth."""
-
-HEIGHT = 0.7
-"""Of the camera above the ground, metres."""
 
 
 @cache
@@ -66,63 +49,13 @@ def portrait(name: str) -> Image.Image:
     """A landmark alone, from nearby and from the drone's height."""
     placement = Placement(name, 0.0, 0.0, 2.5)
     kind, distance = placement.kind, 1.6
-    down = math.degrees(math.atan2(HEIGHT - kind.height / 2, distance))
+    down = math.degrees(math.atan2(FLIGHT_HEIGHT - kind.height / 2, distance))
     reach = max(1.05 * kind.footprint, 0.62 * kind.height)
     fov = 2 * math.degrees(math.atan2(reach, distance - 0.3 * kind.footprint))
     camera = Camera(CameraConfig(PORTRAIT, PORTRAIT, fov, down))
-    pose = camera.pose(Pose.level(torch.tensor([[-distance, 0.0]]), torch.zeros(1), HEIGHT))
+    pose = camera.pose(Pose.level(torch.tensor([[-distance, 0.0]]), torch.zeros(1), FLIGHT_HEIGHT))
     config = RenderConfig(shadows=True, samples=2)
     return Image.fromarray(Renderer(SimScene.of([Layout((placement,))]), camera, config).first_person(pose)[0].numpy())
-
-
-def views(
-    layout: Layout,
-    poses: Sequence[tuple[Floats, float]],
-    paths: Sequence[Floats | None] = (),
-    config: CameraConfig = VIEW,
-) -> list[Image.Image]:
-    """What the drone sees at poses (xy, yaw), with the way on painted on the ground in the colour of its segment.
-
-    Args:
-        layout: Where it is.
-        poses: Position, metres, and heading, radians, world frame.
-        paths: For each pose the segment that begins there, [P, 2], or None.
-        config: The camera.
-    """
-    camera = Camera(config)
-    xy = torch.tensor(np.array([place for place, _ in poses])).float()
-    yaw = torch.tensor([yaw for _, yaw in poses]).float()
-    cameras = camera.pose(Pose.level(xy, yaw, HEIGHT))
-    renderer = Renderer(SimScene.of([layout] * len(poses)), camera, RenderConfig(shadows=True))
-    images = [Image.fromarray(image) for image in renderer.first_person(cameras).numpy()]
-    distances = renderer.probe(cameras)[0].numpy() if paths else np.zeros(0, np.float32)
-    for number, path in enumerate(paths):
-        if path is not None:
-            one = Pose(cameras.position[number], cameras.quaternion[number])
-            _paint(images[number], distances[number], path, camera, one, COLOURS[number])
-    return images
-
-
-def _paint(
-    image: Image.Image, distance: NDArray[np.float32], path: Floats, camera: Camera, pose: Pose, colour: Colour
-) -> None:
-    """Draw a path on the ground of a first-person image where nothing hides it."""
-    along = points_along(path, np.arange(0.0, path_length(path), 0.02))
-    points = torch.tensor(np.c_[along, np.zeros(len(along))]).float()
-    pixels, in_front = camera.project(points, pose)
-    inside = (in_front & camera.contains(pixels)).numpy()
-    far = torch.linalg.vector_norm(points - pose.position, dim=-1).numpy()
-    column, row = np.clip(pixels.numpy(), 0, (image.width - 1, image.height - 1)).astype(int).T
-    shown = inside & (distance[row, column] > far - 0.06)
-    fine = Image.new("RGBA", (FINE * image.width, FINE * image.height))
-    draw = ImageDraw.Draw(fine)
-    for rim, paint in ((3.2, WHITE), (0.0, colour)):
-        for (u, v), seen, metres in zip(FINE * pixels.numpy(), shown, far, strict=True):
-            if seen:
-                radius = FINE * (0.022 * camera.focal / metres + rim / 2 * 0.6)
-                draw.ellipse((u - radius, v - 0.5 * radius, u + radius, v + 0.5 * radius), paint)
-    layer = fine.resize(image.size, Image.Resampling.BOX)
-    image.paste(layer, (0, 0), layer)
 
 
 def from_above(layout: Layout) -> NDArray[np.uint8]:
@@ -146,38 +79,6 @@ def _letters(draw: ImageDraw.ImageDraw, layout: Layout) -> None:
     for letter, entry in zip(string.ascii_uppercase, layout.landmarks, strict=False):
         [place] = _points(np.array([[entry.x, entry.y]]))
         draw.text(place, letter, WHITE, font(FINE * 19), anchor="mm", stroke_width=FINE * 2, stroke_fill=INK)
-
-
-def _drone(draw: ImageDraw.ImageDraw, xy: tuple[float, float], yaw: float) -> None:
-    outline = drone_outline(np.array(xy), yaw, FINE * MAP, scale=1.15)
-    draw.polygon([(float(x), float(y)) for x, y in outline], INK, WHITE, FINE * 2)
-
-
-def _arrow(draw: ImageDraw.ImageDraw, path: Floats, colour: Colour) -> None:
-    """A segment: a line, chevrons on it, and an arrowhead at its end."""
-    points = _points(path)
-    for width, paint in ((10, WHITE), (6, colour)):
-        draw.line(points, paint, FINE * width, joint="curve")
-    for at in np.arange(0.3, path_length(path) - 0.25, 0.4):
-        _head(draw, points_along(path, np.array([at - 0.03, at + 0.03])), FINE * 6, WHITE, INK)
-    back = max(path_length(path) - 0.12, 0.0)
-    _head(draw, points_along(path, np.array([back, path_length(path)])), FINE * 13, colour, WHITE)
-
-
-def _head(draw: ImageDraw.ImageDraw, ends: Floats, size: float, colour: Colour, edge: Colour) -> None:
-    tail, tip = map_pixels(ends, FINE * MAP)
-    ahead = (tip - tail) / max(float(np.hypot(*(tip - tail))), 1e-9) * size
-    across = np.array([-ahead[1], ahead[0]]) * 0.8
-    corners = (tip, tip - 1.6 * ahead + across, tip - 1.1 * ahead, tip - 1.6 * ahead - across)
-    draw.polygon([(float(x), float(y)) for x, y in corners], colour, edge, FINE)
-
-
-def _number(draw: ImageDraw.ImageDraw, path: Floats, label: str, colour: Colour) -> None:
-    """A segment's number in its middle."""
-    [(x, y)] = _points(points_along(path, np.array([0.45 * path_length(path)])))
-    radius = FINE * 13
-    draw.ellipse((x - radius, y - radius, x + radius, y + radius), colour, WHITE, FINE * 2)
-    draw.text((x, y), label, ink_on(colour), font(FINE * 17), anchor="mm")
 
 
 def _legend(sheet: Image.Image, layout: Layout, top: int) -> None:
@@ -205,11 +106,11 @@ def writer_sheet(ground: NDArray[np.uint8], layout: Layout, segments: Sequence[S
     sheet = Image.new("RGB", SIZE, PAPER)
     image, draw = _map(ground)
     for segment, colour in zip(segments, COLOURS, strict=False):
-        _arrow(draw, segment.path, colour)
+        draw_arrow(draw, segment.path, colour, FINE * MAP)
     _letters(draw, layout)
-    _drone(draw, segments[0].start_xy, segments[0].start_yaw)
+    draw_drone(draw, segments[0].start_xy, segments[0].start_yaw, FINE * MAP)
     for number, segment in enumerate(segments, start=1):
-        _number(draw, segment.path, str(number), COLOURS[number - 1])
+        draw_number(draw, segment.path, str(number), COLOURS[number - 1], FINE * MAP)
     sheet.paste(image.resize((MAP, MAP), Image.Resampling.BOX), (MARGIN, MARGIN))
     poses = [(np.array(segment.start_xy), segment.start_yaw) for segment in segments]
     poses.append((segments[-1].path[-1], heading(segments[-1].path)))
@@ -239,7 +140,7 @@ def reader_sheet(ground: NDArray[np.uint8], layout: Layout, segment: Segment) ->
             (left, top), (right, bottom) = _points(np.array(ends))
             draw.line((left, top, right, bottom), (200, 215, 190), FINE if metre % 1 == 0 else 1)
     _letters(draw, layout)
-    _drone(draw, segment.start_xy, segment.start_yaw)
+    draw_drone(draw, segment.start_xy, segment.start_yaw, FINE * MAP)
     edge = 34
     sheet.paste(image.resize((MAP - edge, MAP - edge), Image.Resampling.BOX), (MARGIN + edge, MARGIN))
     draw = ImageDraw.Draw(sheet)

@@ -24,8 +24,8 @@ def tiny_media() -> tuple[bytes, tuple[bytes, bytes]]:
     """Legend, video and still that a browser can show, whatever they are of."""
     from PIL import Image, ImageDraw
 
-    from wordwing.study.animation import still
     from wordwing.viz.animation import write_video
+    from wordwing.viz.labelled import still
 
     drawn = []
     for step in range(6):
@@ -76,7 +76,7 @@ def small_study(
 
 def practised_rater(study: Study) -> str:
     """A new rater who has done all items to practise on."""
-    token = study.new_rater()
+    token = study.new_participant()
     while (item := study.next_item(token)) is not None and item.practice:
         study.practise(token, item.id, Answers(3, 3, 3))
     return token
@@ -84,7 +84,7 @@ def practised_rater(study: Study) -> str:
 
 def rate_everything(study: Study, answers: Callable[[str], Answers] = lambda item: Answers(3, 4, 5)) -> str:
     """A new rater who does all there is to do; answers depend on the item's id."""
-    token = study.new_rater()
+    token = study.new_participant()
     while (item := study.next_item(token)) is not None:
         if item.practice:
             study.practise(token, item.id, answers(item.id))

@@ -6,8 +6,9 @@ import httpx
 import uvicorn
 
 from running_server import RunningServer
-from wordwing.study.server import StudyConfig, make_server
+from wordwing.study.server import make_server
 from wordwing.study.store import Study
+from wordwing.web.pages import PageConfig
 from wordwing.web.security import Bucket
 
 
@@ -20,7 +21,7 @@ class RunningStudy(RunningServer):
         self.study = study
 
         def make(port: int) -> uvicorn.Server:
-            self.config = StudyConfig(study, port=port, **{**generous, **options})
+            self.config = PageConfig(study, port=port, **{**generous, **options})
             return make_server(self.config)
 
         super().__init__(make)

@@ -6,7 +6,8 @@ import httpx
 import pytest
 
 from running_server import wait_until
-from wordwing.commands.studio import address, studio
+from wordwing.commands.common import address
+from wordwing.commands.studio import studio
 from wordwing.errors import WordwingError
 from wordwing.studio.resources import load_policies
 from wordwing.web.sockets import bind_socket

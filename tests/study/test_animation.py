@@ -9,7 +9,8 @@ import pytest
 from PIL import Image
 
 from small_evaluation import plain_episode
-from wordwing.study.animation import SIZE, animate, badge_places, draw_background, frames, legend, numbered, portraits
+from wordwing.study.animation import animate, frames
+from wordwing.viz.labelled import SIZE, badge_places, draw_background, legend, numbered, portraits
 from wordwing.world.catalogue import catalogue
 from wordwing.world.layout import Layout, Placement
 from wordwing.world.samplers import sample_layout

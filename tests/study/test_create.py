@@ -110,7 +110,7 @@ def test_a_study_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
         create_study(made, out)
     assert list(out.parent.iterdir()) == []
     out.write_text("ratings")
-    with pytest.raises(WordwingError, match="perhaps with ratings in it"):
+    with pytest.raises(WordwingError, match="perhaps with people's work in it"):
         create_study(made, out)
     assert out.read_text() == "ratings"
 

@@ -58,7 +58,7 @@ def results(batch, workers=("A1SECRET", "A2SECRET"), answers=None, change=None, 
 def test_a_batch_has_a_row_for_each_item_and_images_beside_it(study, batch, tmp_path):
     assert len(batch) == 4
     assert tuple(batch[0]) == COLUMNS
-    token = study.new_rater()
+    token = study.new_participant()
     assert {row["item"] for row in batch} == {item for item, _rated in study.order(token)}
     folder = media_folder(tmp_path / "batch.csv")
     for row in batch:
@@ -96,7 +96,7 @@ def test_results_come_back_as_ratings(study, batch, tmp_path):
     }
     assert len({(entry.rater, entry.instruction, entry.system) for entry in found}) == 8
     with pytest.raises(WordwingError, match="needs no more raters"):
-        study.new_rater()  # they count
+        study.new_participant()  # they count
     with pytest.raises(WordwingError, match=r"r\.csv: line 2: this worker has rated this item already"):
         import_batch(study, tmp_path / "r.csv")
     assert len(study.ratings()) == 8
@@ -162,7 +162,7 @@ def test_a_malformed_row_is_named_and_nothing_is_imported(study, batch, tmp_path
 def test_files_that_are_no_results_are_refused(study, batch, tmp_path):
     good = results(batch)
     head, *rows = good.splitlines(keepends=True)
-    practice = study.next_item(study.new_rater()).id
+    practice = study.next_item(study.new_participant()).id
     for content, sentence in (
         (b"", "line 1 has no column WorkerId"),
         (head.encode(), "there is no judgement in it"),

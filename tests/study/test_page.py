@@ -248,7 +248,7 @@ def test_who_was_away_for_more_than_a_day_is_told_that_others_have_the_flights(b
         practise(page)
         choose(page, (1, 1, 1))
         now[0] += 25 * 3600
-        running.study.new_rater()
+        running.study.new_participant()
         page.click("#save")
         at(page, "There is nothing left to rate")
         page.click("#finish")

@@ -17,10 +17,13 @@ from running_server import send_raw, wait_until
 from small_study import SYSTEMS, small_study
 from study_server import RunningStudy
 from wordwing.bench.flight import free_port
-from wordwing.commands.study import invitations, serve
+from wordwing.commands.common import invitations
+from wordwing.commands.study import serve
 from wordwing.errors import WordwingError
-from wordwing.study import database, questions
-from wordwing.study.server import STATIC, StudyConfig, invitation
+from wordwing.study import questions
+from wordwing.study.server import STATIC
+from wordwing.web import database
+from wordwing.web.pages import PageConfig
 from wordwing.web.security import Bucket
 from wordwing.web.serving import SHARED
 
@@ -216,7 +219,7 @@ def test_images_and_videos_are_those_of_the_item(lasting):
 
 def test_all_that_is_not_there_is_answered_alike(running, tmp_path):
     rater, other = running.rater(), small_study(tmp_path / "other.db")
-    foreign = other.order(other.new_rater())[0][0]
+    foreign = other.order(other.new_participant())[0][0]
     practice = rater.next()["id"]
     requests = [
         ("GET", "/rater", "", {}),
@@ -331,19 +334,17 @@ def test_only_who_was_invited_can_begin_where_others_can_come(tmp_path):
 
 def test_an_invitation_is_needed_wherever_others_can_come_and_stays_the_same(tmp_path):
     study, other = small_study(tmp_path / "study.db"), small_study(tmp_path / "other.db")
-    assert StudyConfig(study).token is None
-    token = StudyConfig(study, host="0.0.0.0").token
-    assert (
-        token == StudyConfig(study, host="192.168.1.5").token == StudyConfig(study, names=("study.example.org",)).token
-    )
+    assert PageConfig(study).token is None
+    token = PageConfig(study, host="0.0.0.0").token
+    assert token == PageConfig(study, host="192.168.1.5").token == PageConfig(study, names=("study.example.org",)).token
     assert len(token) == 43  # 256 bits
-    assert invitation(other) == token  # small studies have the same salt
+    assert PageConfig(other, host="0.0.0.0").token == token  # small studies have the same salt
     other.settings = type(other.settings)(**{**asdict(other.settings), "salt": "11" * 32})
-    assert invitation(other) != token
-    assert StudyConfig(study, token=TOKEN).token == TOKEN
+    assert PageConfig(other, host="0.0.0.0").token != token
+    assert PageConfig(study, token=TOKEN).token == TOKEN
     for bad in ("short", "x" * 201, "sixteen signs and spaces", "x" * 15 + "ü"):
         with pytest.raises(WordwingError, match="--token"):
-            StudyConfig(study, token=bad)
+            PageConfig(study, token=bad)
 
 
 def test_the_printed_link_holds_the_token_where_browsers_do_not_send_it():

@@ -17,10 +17,9 @@ from wordwing.study.store import (
     EnoughRatersError,
     FinishedError,
     Study,
-    UnknownItemError,
-    UnknownRaterError,
     UnpractisedError,
 )
+from wordwing.web.participants import UnknownError
 
 
 @pytest.fixture
@@ -33,7 +32,7 @@ def rated_items(study: Study) -> Counter:
 
 
 def test_raters_practise_first_and_then_rate_every_item_once(study):
-    token = study.new_rater()
+    token = study.new_participant()
     first = study.next_item(token)
     assert (first.practice, first.place, first.of, first.instruction) == (True, 1, 1, "instruction 900")
     told = study.practise(token, first.id, Answers(5, 1, 3))
@@ -64,7 +63,7 @@ def test_what_is_kept_is_what_was_answered(study):
 
 def test_nobody_rates_before_all_practice_is_done(tmp_path):
     study = small_study(tmp_path / "s.db", practice=2)
-    token = study.new_rater()
+    token = study.new_participant()
     [first, *_others] = [item for item, _rated in study.order(token)]
     for left in (2, 1):
         with pytest.raises(UnpractisedError, match=f"{left} flights are to be practised on first"):
@@ -92,7 +91,7 @@ def test_a_rating_can_be_changed_until_the_rater_has_finished(study):
 
 
 def test_a_rater_goes_on_where_they_were_with_nothing_but_their_token(study):
-    token = study.new_rater()
+    token = study.new_participant()
     study.practise(token, study.next_item(token).id, Answers(3, 3, 3))
     for _ in range(4):
         study.rate(token, study.next_item(token).id, Answers(3, 3, 3))
@@ -116,7 +115,7 @@ def test_every_item_gets_as_many_judgements_as_it_needs_however_many_raters_come
     assert sum(done) == 12 * raters
     assert study.raters() == (sum(map(bool, done)), sum(map(bool, done)))
     with pytest.raises(EnoughRatersError, match="needs no more raters"):
-        study.new_rater()
+        study.new_participant()
 
 
 def test_processes_share_a_study_and_leave_one_file(tmp_path):
@@ -131,25 +130,25 @@ def test_processes_share_a_study_and_leave_one_file(tmp_path):
 def test_what_a_rater_left_is_given_to_others_after_a_day(tmp_path):
     now = [1_000_000.0]
     study = small_study(tmp_path / "s.db", instructions=1, raters=1, practice=0, clock=lambda: now[0])
-    token = study.new_rater()
+    token = study.new_participant()
     kept = study.next_item(token).id
     study.rate(token, kept, Answers(5, 5, 5))
     now[0] += 23 * 3600
     with pytest.raises(EnoughRatersError):
-        study.new_rater()
+        study.new_participant()
     now[0] += 2 * 3600
-    other = study.new_rater()
+    other = study.new_participant()
     assert study.order(token) == [(kept, True)]
     assert kept not in [item for item, _rated in study.order(other)]
     assert (study.progress(token).items, study.progress(other).items) == (1, 2)
     assert study.item(token, kept).place == 1
     with pytest.raises(EnoughRatersError):
-        study.new_rater()
+        study.new_participant()
     study.finish(token)
 
 
 def test_nothing_tells_a_page_who_flew_or_what_an_object_is_called(study):
-    token = study.new_rater()
+    token = study.new_participant()
     item = study.next_item(token)
     given = [item, study.progress(token), *study.practise(token, item.id, Answers(1, 1, 1))]
     given += [study.item(token, name) for name, _rated in study.order(token)]
@@ -160,7 +159,7 @@ def test_nothing_tells_a_page_who_flew_or_what_an_object_is_called(study):
 
 def test_ids_and_tokens_have_128_random_bits_and_tokens_are_not_in_the_file(tmp_path):
     one, other = small_study(tmp_path / "a.db"), small_study(tmp_path / "b.db")
-    tokens = [study.new_rater() for study in (one, other) for _ in range(2)]
+    tokens = [study.new_participant() for study in (one, other) for _ in range(2)]
     items = [name for study, token in ((one, tokens[0]), (other, tokens[2])) for name, _ in study.order(token)]
     assert len(set(tokens)) == 4
     assert min(map(len, tokens)) == 22  # base64 of 16 bytes
@@ -174,9 +173,9 @@ STRANGE = ["", "x", "0" * 1000, "\ud800", "' OR 1=1 --", "%", "\0"]
 
 @pytest.mark.parametrize("strange", STRANGE)
 def test_unknown_tokens_and_items_are_refused(study, strange):
-    token = study.new_rater()
+    token = study.new_participant()
     for use in (study.next_item, study.progress, study.order, study.finish):
-        with pytest.raises(UnknownRaterError):
+        with pytest.raises(UnknownError):
             use(strange)
     for use in (
         lambda item: study.item(token, item),
@@ -184,31 +183,31 @@ def test_unknown_tokens_and_items_are_refused(study, strange):
         lambda item: study.rate(token, item, Answers(1, 1, 1)),
         lambda item: study.practise(token, item, Answers(1, 1, 1)),
     ):
-        with pytest.raises(UnknownItemError):
+        with pytest.raises(UnknownError):
             use(strange)
 
 
 def test_other_raters_items_are_as_unknown_as_items_that_do_not_exist(tmp_path):
     study = small_study(tmp_path / "s.db", raters=1, items_per_rater=4)
-    mine, theirs = study.new_rater(), study.new_rater()
+    mine, theirs = study.new_participant(), study.new_participant()
     [foreign, *_others] = {item for item, _ in study.order(theirs)} - {item for item, _ in study.order(mine)}
-    with pytest.raises(UnknownItemError) as said:
+    with pytest.raises(UnknownError) as said:
         study.rate(mine, foreign, Answers(1, 1, 1))
-    with pytest.raises(UnknownItemError) as said_of_nothing:
+    with pytest.raises(UnknownError) as said_of_nothing:
         study.rate(mine, "0" * 32, Answers(1, 1, 1))
     assert str(said.value) == str(said_of_nothing.value)
-    with pytest.raises(UnknownItemError):
+    with pytest.raises(UnknownError):
         study.item(mine, foreign)
     practice = study.next_item(mine).id
-    with pytest.raises(UnknownItemError, match="only there to practise on"):
+    with pytest.raises(UnknownError, match="only there to practise on"):
         study.rate(mine, practice, Answers(1, 1, 1))
-    with pytest.raises(UnknownItemError, match="not there to practise on"):
+    with pytest.raises(UnknownError, match="not there to practise on"):
         study.practise(mine, study.order(mine)[0][0], Answers(1, 1, 1))
     assert study.ratings() == []
 
 
 def test_images_and_videos_are_those_of_the_item(study):
-    token = study.new_rater()
+    token = study.new_participant()
     names = [study.next_item(token).id, *(name for name, _rated in study.order(token))]
     videos = [study.media_of(name, "video") for name in names]
     assert videos[0] == b"video oracle i900"

@@ -13,8 +13,7 @@ from small_study import small_study
 from studio_server import RunningStudio, small_policies
 from study_server import RunningStudy
 from wordwing.studio import server as studio_server
-from wordwing.study import server as study_server
-from wordwing.web import serving
+from wordwing.web import pages, serving
 from wordwing.web.security import Bucket, Limits, network_of
 
 TOKEN = "a-token-that-nobody-guesses"
@@ -204,7 +203,7 @@ def active(running) -> int:
 
 @pytest.mark.usefixtures("patient")
 def test_a_server_without_room_for_strangers_says_so_and_has_room_again(study, monkeypatch):
-    monkeypatch.setattr(study_server, "MAX_REQUESTS", 8)  # four of strangers
+    monkeypatch.setattr(pages, "MAX_REQUESTS", 8)  # four of strangers
     monkeypatch.setattr("wordwing.web.security.STRANGERS_OF_ONE", 2)
     with RunningStudy(study) as running, ExitStack() as held:
         first = [held.enter_context(slow(running, "/raters", ELSEWHERE)) for _one in range(2)]
@@ -227,7 +226,7 @@ def test_a_server_without_room_for_strangers_says_so_and_has_room_again(study, m
 
 @pytest.mark.usefixtures("patient")
 def test_strangers_who_send_slowly_from_many_addresses_keep_no_rater_out(study, monkeypatch):
-    monkeypatch.setattr(study_server, "MAX_REQUESTS", 60)
+    monkeypatch.setattr(pages, "MAX_REQUESTS", 60)
     with RunningStudy(study) as running:
         rater = running.rater()
         with slow_strangers(running, "/raters"):

@@ -1,17 +1,24 @@
 """What several commands share: checks of options, each with its error message, and progress bars."""
 
 import math
+import os
 import signal
 import socket
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from wordwing.errors import WordwingError
+from wordwing.web.sockets import bind_socket
+
+if TYPE_CHECKING:  # an extra's packages, which other commands do without
+    from uvicorn import Server
+
+    from wordwing.web.pages import PageConfig, Participation
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
 
@@ -73,6 +80,50 @@ def reachable(host: str) -> str:
     """The name by which others reach an address that is listened on, as it stands in a URL."""
     name = socket.gethostname() if host in ("0.0.0.0", "::", "") else host
     return f"[{name}]" if ":" in name else name
+
+
+def address(host: str, port: int, token: str | None) -> str:
+    """What to type into a browser."""
+    return f"http://{reachable(host)}:{port}/" + (f"?token={token}" if token else "")
+
+
+def invitations(host: str, port: int, names: Sequence[str], token: str | None) -> list[str]:
+    """Links to give to participants; under other names the page is behind a proxy, which must speak HTTPS."""
+    places = [f"https://{name}/" for name in names] or [address(host, port, None)]
+    return [place + (f"#invitation={token}" if token else "") for place in places]
+
+
+def serve_page(
+    make_server: "Callable[[PageConfig[Any]], Server]",
+    store: "Participation",
+    whom: str,
+    host: str,
+    port: int,
+    names: tuple[str, ...],
+    token: str | None,
+) -> None:
+    """Serve a page on which people take part until Ctrl-C, and print the link that invites them.
+
+    Args:
+        make_server: Of the page.
+        store: What people's work is kept in.
+        whom: Who is invited, in words.
+        host: Which address to listen on.
+        port: Which port.
+        names: Other names by which browsers may reach it.
+        token: What the invitation holds; by default what the file tells.
+    """
+    from wordwing.web.pages import PageConfig
+
+    file = store.file
+    if not (os.access(file, os.W_OK) and os.access(file.resolve().parent, os.W_OK)):
+        raise WordwingError(f"{file}: this and its folder must be writable, or what people do could not be kept")
+    bind_socket(host, port, "TCP", "--port").close()
+    config = PageConfig(store, host, port, names, token)
+    server = make_server(config)
+    links = " or ".join(invitations(host, port, names, config.token))
+    print(f"invite {whom} with {links}", "close it with Ctrl+C", sep="\n", flush=True)
+    server.run()
 
 
 def end_by_signals() -> None:

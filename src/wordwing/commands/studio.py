@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from wordwing.commands.common import check_packages, check_port, reachable
+from wordwing.commands.common import address, check_packages, check_port
 from wordwing.errors import WordwingError
 from wordwing.web.sockets import bind_socket
 
@@ -42,8 +42,3 @@ def studio(
     server = make_server(settings)
     print(f"the studio is open at {address(host, port, settings.token)}", "close it with Ctrl+C", sep="\n", flush=True)
     server.run()
-
-
-def address(host: str, port: int, token: str | None) -> str:
-    """What to type into a browser."""
-    return f"http://{reachable(host)}:{port}/" + (f"?token={token}" if token else "")

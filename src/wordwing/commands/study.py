@@ -1,16 +1,14 @@
 """`wordwing study`: people judge flights; made from evaluations, reported as the paper does."""
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
-from wordwing.commands.common import bar, check_counts, check_packages, check_port
-from wordwing.commands.studio import address
+from wordwing.commands.common import bar, check_counts, check_packages, check_port, serve_page
 from wordwing.errors import WordwingError
-from wordwing.web.sockets import bind_socket
+from wordwing.web.database import check_new
 
 FEW = 24
 """Flights that one process draws sooner than others would have started."""
@@ -47,7 +45,7 @@ def create(
         processes: How many share the drawing; 0 takes one for each core.
         out: The file to write; nothing may be there.
     """
-    from wordwing.study.create import check_new, create_study, plan
+    from wordwing.study.create import create_study, plan
 
     if not 1 <= raters <= MOST_RATERS:
         raise WordwingError(f"--raters is {raters}; it must be from 1 to {MOST_RATERS:,}")
@@ -90,25 +88,10 @@ def serve(
     """
     check_port(port)
     check_packages("the page of a study", "studio")
+    from wordwing.study.server import make_server
     from wordwing.study.store import Study
 
-    opened = Study(study)
-    if not (os.access(study, os.W_OK) and os.access(study.resolve().parent, os.W_OK)):
-        raise WordwingError(f"{study}: this and its folder must be writable, or ratings could not be kept")
-    bind_socket(host, port, "TCP", "--port").close()
-    from wordwing.study.server import StudyConfig, make_server
-
-    config = StudyConfig(opened, host, port, names, token)
-    server = make_server(config)
-    links = " or ".join(invitations(host, port, names, config.token))
-    print(f"invite raters with {links}", "close it with Ctrl+C", sep="\n", flush=True)
-    server.run()
-
-
-def invitations(host: str, port: int, names: Sequence[str], token: str | None) -> list[str]:
-    """Links to give to raters; under other names the page is behind a proxy, which must speak HTTPS."""
-    places = [f"https://{name}/" for name in names] or [address(host, port, None)]
-    return [place + (f"#invitation={token}" if token else "") for place in places]
+    serve_page(make_server, Study(study), "raters", host, port, names, token)
 
 
 def report(study: Annotated[Path, tyro.conf.Positional], /, out: Path = Path("out/study")) -> None:

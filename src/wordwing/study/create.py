@@ -19,10 +19,12 @@ from wordwing.execution.metrics import measure
 from wordwing.files import replacing
 from wordwing.pool import shared
 from wordwing.release import VERSION
-from wordwing.study.animation import animate, draw_background, legend, still
-from wordwing.study.database import StudySettings, new_database
+from wordwing.study.animation import animate
+from wordwing.study.database import STUDY, StudySettings
 from wordwing.study.questions import Practice
-from wordwing.study.store import TOKEN_BYTES
+from wordwing.viz.labelled import draw_background, legend, still
+from wordwing.web.database import check_new, new_database
+from wordwing.web.participants import new_id
 from wordwing.world.visibility import goal_ahead, goal_in_sight
 
 
@@ -131,11 +133,7 @@ def create_study(
     order = {name: number for number, name in enumerate(by_instruction, start=1)}
     killed = "a process that drew flights was killed, perhaps because memory ran out; try --processes 1"
     with replacing(out) as temporary:
-        with new_database(temporary, out) as connection:
-            connection.executemany(
-                "INSERT INTO settings VALUES (?, ?)",
-                [(key, json.dumps(value)) for key, value in asdict(made.settings).items()],
-            )
+        with new_database(STUDY, made.settings, temporary, out) as connection:
             for flown, (sheet, videos) in shared(draw_flights, list(by_instruction.values()), processes, killed):
                 number = order[flown[0].provenance.id]
                 connection.execute(
@@ -148,17 +146,11 @@ def create_study(
                     poses = json.dumps(pose_rows(episode).tolist())
                     connection.execute(
                         "INSERT INTO items VALUES (?, ?, ?, ?, ?, ?)",
-                        (numbers[key], secrets.token_hex(TOKEN_BYTES), number, key[0], known, poses),
+                        (numbers[key], new_id(), number, key[0], known, poses),
                     )
                     connection.execute("INSERT INTO films VALUES (?, ?, ?)", (numbers[key], video, still))
                 tick(len(flown))
         check_new(out)
-
-
-def check_new(out: Path) -> None:
-    """Raise a `WordwingError` if something is there; a study may hold ratings that nobody can give again."""
-    if out.exists():
-        raise WordwingError(f"{out}: this is there already, perhaps with ratings in it; choose another --out")
 
 
 def draw_flights(flown: Sequence[Execution]) -> tuple[bytes, list[tuple[bytes, bytes]]]:

@@ -1,39 +1,11 @@
-"""The SQLite file that a study is: its tables, and how it is opened.
+"""The SQLite file that a study is: its settings and its tables."""
 
-A connection is opened for each piece of work and closed after it, so any number of threads and processes may share a
-study, and when nobody uses it it is one file that can be copied.
-"""
-
-import os
-import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
-from wordwing.errors import WordwingError
+from wordwing.web.database import DatabaseFormat
 
-APPLICATION = 0x77775354
-"""Tells studies from other SQLite files: "wwST"."""
-
-SCHEMA = 1
-"""Version of the tables; others are refused."""
-
-WRITE_TIMEOUT = 30.0
-"""How long to wait for other writers, seconds."""
-
-MAX_VALUE = 64_000_000
-"""Largest video or text that is read, bytes."""
-
-TABLES = f"""
-PRAGMA journal_mode = OFF;
-PRAGMA foreign_keys = ON;
-PRAGMA application_id = {APPLICATION};
-PRAGMA user_version = {SCHEMA};
-
-CREATE TABLE settings (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-
+TABLES = """
 CREATE TABLE instructions (
     number INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -127,77 +99,5 @@ class StudySettings:
     """Hex; goes into the hashes of workers' ids."""
 
 
-@contextmanager
-def new_database(file: Path, named: Path) -> Iterator[sqlite3.Connection]:
-    """Put the tables into an empty file and yield a connection to fill them.
-
-    A block that fails leaves a file that is of no use.
-
-    Args:
-        file: A temporary file, to be thrown away if the block fails.
-        named: What errors call it.
-    """
-    connection = sqlite3.connect(file, isolation_level=None)
-    try:
-        connection.executescript(TABLES)
-        connection.execute("BEGIN")
-        yield connection
-        connection.execute("COMMIT")
-        connection.execute("PRAGMA journal_mode = WAL")
-    except sqlite3.OperationalError as error:
-        raise WordwingError(f"{named}: cannot be written ({error})") from None
-    finally:
-        connection.close()
-
-
-@contextmanager
-def opened(file: Path, write: bool = False) -> Iterator[sqlite3.Connection]:
-    """A connection inside a transaction, which is kept if the block ends well and forgotten if it does not.
-
-    Args:
-        file: A study.
-        write: Whether the block writes; those that do come one after another.
-    """
-    if not file.is_file():
-        what = "this is a folder" if file.is_dir() else "there is no such file"
-        raise WordwingError(f"{file}: {what}; wordwing study create makes a study")
-    connection = None
-    try:
-        connection = sqlite3.connect(_address(file), uri=True, timeout=WRITE_TIMEOUT, isolation_level=None)
-        connection.row_factory = sqlite3.Row
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
-        connection.executescript("PRAGMA trusted_schema = OFF; PRAGMA foreign_keys = ON;")
-        _check(connection, file)
-        connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-        yield connection
-        connection.execute("COMMIT")
-    except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
-        raise
-    except sqlite3.DatabaseError as error:
-        raise WordwingError(f"{file}: cannot be used ({error})") from None
-    finally:
-        if connection is not None:
-            connection.close()  # what was not committed is rolled back
-
-
-def _address(file: Path) -> str:
-    """What SQLite opens; never a file that is not there."""
-    place = file.resolve()
-    ours = os.access(place, os.W_OK) and os.access(place.parent, os.W_OK)
-    # Where nothing may be written SQLite cannot even read what is shared, unless it knows that nobody writes.
-    alone = not ours and not place.with_name(f"{place.name}-wal").exists()
-    return place.as_uri() + ("?mode=ro&immutable=1" if alone else "?mode=rw")
-
-
-def _check(connection: sqlite3.Connection, file: Path) -> None:
-    try:
-        [application] = connection.execute("PRAGMA application_id").fetchone()
-        [version] = connection.execute("PRAGMA user_version").fetchone()
-    except sqlite3.DatabaseError as error:
-        if "not a database" not in str(error):
-            raise
-        application = version = 0
-    if application != APPLICATION:
-        raise WordwingError(f"{file}: this is not a study; wordwing study create makes one")
-    if version != SCHEMA:
-        raise WordwingError(f"{file}: the study's schema is {version}; this wordwing reads {SCHEMA}")
+STUDY = DatabaseFormat("study", "study", application=0x77775354, schema=1, tables=TABLES, settings=StudySettings)
+"""The application is "wwST"."""

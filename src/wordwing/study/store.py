@@ -4,53 +4,45 @@ Nothing that a page is given tells which system flew or what an object is called
 nothing about them is kept but what they answered and when.
 """
 
-import hashlib
-import secrets
 import sqlite3
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
-from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
 from wordwing.errors import WordwingError, shown
-from wordwing.study.database import StudySettings, opened
+from wordwing.study.database import STUDY, StudySettings
 from wordwing.study.questions import Answers, Feedback, Practice, Rating, feedback
 from wordwing.validation import parse_json
-
-TOKEN_BYTES = 16
-"""Length of raters' tokens and items' ids: 128 random bits, which nobody guesses."""
-
-IDLE = 24 * 3600
-"""After so long without an answer, seconds, what a rater has not rated is given to others."""
+from wordwing.web.database import Database
+from wordwing.web.participants import IDLE, UnavailableError, UnknownError, new_token, plain_id, token_hash
 
 
-class UnknownRaterError(WordwingError):
-    """There is no such rater."""
-
-
-class UnknownItemError(WordwingError):
-    """There is no such item, or it is not this rater's."""
-
-
-class EnoughRatersError(WordwingError):
+class EnoughRatersError(UnavailableError):
     """Every item has the judgements that it needs, or raters who have been assigned to it."""
 
+    state = "full"
 
-class UnpractisedError(WordwingError):
+
+class UnpractisedError(UnavailableError):
     """The rater cannot rate yet; there is something left to practise on."""
 
+    state = "unpractised"
 
-class FinishedError(WordwingError):
+
+class FinishedError(UnavailableError):
     """The rater has finished; nothing can be changed."""
 
+    state = "finished"
 
-class UnfinishedError(WordwingError):
+
+class UnfinishedError(UnavailableError):
     """The rater cannot finish; something has not been rated yet."""
+
+    state = "unfinished"
 
 
 @dataclass(frozen=True)
@@ -85,30 +77,20 @@ Media = Literal["video", "still", "legend"]
 """What an item shows: its animation (MP4), the last frame and the numbered objects as the drone sees them (WebP)."""
 
 
-class Study:
-    """A study in its file; may be used by many threads and processes at once."""
+class Study(Database[StudySettings]):
+    """A study in its file."""
 
-    def __init__(self, file: str | Path, clock: Callable[[], float] = time.time) -> None:
-        """Open a study.
+    format = STUDY
 
-        Args:
-            file: Made by `create.create_study`.
-            clock: Seconds since 1970.
-        """
-        self.file = Path(file)
-        self._clock = clock
-        [[document]] = self._rows("SELECT json_group_object(key, json(value)) FROM settings")
-        self.settings = parse_json(StudySettings, document, f"{self.file}: the study's settings")
-
-    def new_rater(self) -> str:
+    def new_participant(self) -> str:
         """A new rater's token, with items to rate.
 
         Raises:
             EnoughRatersError: If no item needs another rater.
         """
-        token = secrets.token_urlsafe(TOKEN_BYTES)
-        now = self._now()
-        with opened(self.file, write=True) as connection:
+        token = new_token()
+        now = self.now()
+        with self.opened(write=True) as connection:
             _release(connection, now - IDLE)
             rows = connection.execute(
                 "SELECT number, instruction, COUNT(rater) AS assigned FROM items LEFT JOIN assignments ON item = number"
@@ -164,10 +146,10 @@ class Study:
 
     def media_of(self, item_id: str, kind: Media) -> bytes:
         """An image or the video of any item; its id has 128 random bits, and only those who were given it know it."""
-        with opened(self.file) as connection:
-            row = connection.execute("SELECT number FROM items WHERE id = ?", (_plain(item_id),)).fetchone()
+        with self.opened() as connection:
+            row = connection.execute("SELECT number FROM items WHERE id = ?", (plain_id(item_id),)).fetchone()
             if row is None:
-                raise UnknownItemError("there is no such item")
+                raise UnknownError("there is no such item")
             return _media(connection, row["number"], kind)
 
     def practise(self, token: str, item_id: str, answers: Answers) -> tuple[Feedback, ...]:
@@ -175,9 +157,9 @@ class Study:
         with self._rater(token, write=True) as (connection, rater):
             row = _own_item(connection, rater, item_id)
             if row["practice"] is None:
-                raise UnknownItemError("this item is not there to practise on")
+                raise UnknownError("this item is not there to practise on")
             connection.execute("INSERT OR IGNORE INTO practised VALUES (?, ?)", (rater["number"], row["number"]))
-            _touch(connection, rater, self._now())
+            _touch(connection, rater, self.now())
             return feedback(parse_json(Practice, row["practice"], f"{self.file}: practice item"), answers)
 
     def rate(self, token: str, item_id: str, answers: Answers) -> None:
@@ -187,11 +169,11 @@ class Study:
             UnpractisedError: If the rater has not done all items to practise on.
             FinishedError: If the rater has finished.
         """
-        now = self._now()
+        now = self.now()
         with self._rater(token, write=True) as (connection, rater):
             row = _own_item(connection, rater, item_id)
             if row["practice"] is not None:
-                raise UnknownItemError("this item is only there to practise on")
+                raise UnknownError("this item is only there to practise on")
             if rater["finished"] is not None:
                 raise FinishedError("you have finished; ratings cannot be changed any more")
             done = _progress(connection, rater)
@@ -211,7 +193,7 @@ class Study:
             if done.rated < done.items:
                 raise UnfinishedError(f"{done.items - done.rated} of {done.items} items have not been rated yet")
             if rater["finished"] is None:
-                connection.execute("UPDATE raters SET finished = ? WHERE number = ?", (self._now(), rater["number"]))
+                connection.execute("UPDATE raters SET finished = ? WHERE number = ?", (self.now(), rater["number"]))
 
     def import_ratings(self, rows: Sequence[tuple[str, bytes, str, Answers]]) -> int:
         """Add judgements from elsewhere, all of them or, if one cannot be, none.
@@ -222,8 +204,8 @@ class Study:
         Returns:
             How many raters there are that had no ratings before.
         """
-        now, new = self._now(), 0
-        with opened(self.file, write=True) as connection:
+        now, new = self.now(), 0
+        with self.opened(write=True) as connection:
             items = {
                 row["id"]: row["number"]
                 for row in connection.execute("SELECT id, number FROM items WHERE practice IS NULL")
@@ -249,7 +231,7 @@ class Study:
 
     def ratings(self) -> list[Rating]:
         """All ratings, for the report; this is the one place that tells who flew."""
-        rows = self._rows(
+        rows = self.rows(
             "SELECT rater, instructions.id AS instruction, system, path, goal, efficiency, unclear, goal_ahead,"
             " seconds FROM ratings JOIN items ON items.number = item"
             " JOIN instructions ON instructions.number = instruction ORDER BY instruction, system, rater"
@@ -259,26 +241,26 @@ class Study:
 
     def instructions(self) -> dict[str, tuple[str, int]]:
         """Text and number of segments of the instructions that are rated, by id."""
-        rows = self._rows(
+        rows = self.rows(
             "SELECT DISTINCT instructions.id, text, segments FROM instructions"
             " JOIN items ON instruction = instructions.number WHERE practice IS NULL ORDER BY instructions.id"
         )
         return {row["id"]: (row["text"], row["segments"]) for row in rows}
 
-    def rater_hashes(self) -> set[bytes]:
+    def token_hashes(self) -> set[bytes]:
         """Hashes of the tokens of all raters who have begun on the page."""
-        return {bytes(row["token"]) for row in self._rows("SELECT token FROM raters WHERE token IS NOT NULL")}
+        return {bytes(row["token"]) for row in self.rows("SELECT token FROM raters WHERE token IS NOT NULL")}
 
     def raters(self) -> tuple[int, int]:
         """How many raters have rated at least one item, and how many have finished, imported ones included."""
-        [(begun, finished)] = self._rows(
+        [(begun, finished)] = self.rows(
             "SELECT COUNT(*), COUNT(finished) FROM raters WHERE number IN (SELECT rater FROM ratings)"
         )
         return begun, finished
 
     def media(self) -> Iterator[tuple[str, str, dict[Media, bytes]]]:
         """Id, instruction, images and video of every item to rate, in no order that tells who flew."""
-        with opened(self.file) as connection:
+        with self.opened() as connection:
             rows = connection.execute(
                 "SELECT items.id, items.number, text FROM items JOIN instructions ON instruction = instructions.number"
                 " WHERE practice IS NULL ORDER BY items.id"
@@ -290,32 +272,14 @@ class Study:
                     {kind: _media(connection, row["number"], kind) for kind in get_args(Media)},
                 )
 
-    def _rows(self, query: str) -> list[sqlite3.Row]:
-        """All that a query finds."""
-        with opened(self.file) as connection:
-            return connection.execute(query).fetchall()
-
     @contextmanager
     def _rater(self, token: str, write: bool = False) -> Iterator[tuple[sqlite3.Connection, sqlite3.Row]]:
         """A transaction, and the row of the rater with a token."""
-        with opened(self.file, write) as connection:
+        with self.opened(write) as connection:
             row = connection.execute("SELECT * FROM raters WHERE token = ?", (token_hash(token),)).fetchone()
             if row is None:
-                raise UnknownRaterError("this is not the link of a rater of this study")
+                raise UnknownError("this is not the link of a rater of this study")
             yield connection, row
-
-    def _now(self) -> int:
-        return int(self._clock())
-
-
-def token_hash(token: str) -> bytes:
-    """What is kept of a rater's secret."""
-    return hashlib.sha256(str(token).encode("utf-8", "replace")).digest()
-
-
-def _plain(item_id: str) -> str:
-    """What SQLite can be asked for, whatever was sent."""
-    return str(item_id).encode("utf-8", "replace").decode()
 
 
 def _own_item(connection: sqlite3.Connection, rater: sqlite3.Row, item_id: str) -> sqlite3.Row:
@@ -323,10 +287,10 @@ def _own_item(connection: sqlite3.Connection, rater: sqlite3.Row, item_id: str) 
     row: sqlite3.Row | None = connection.execute(
         "SELECT number, practice FROM items WHERE id = ? AND (practice IS NOT NULL"
         " OR number IN (SELECT item FROM assignments WHERE rater = ?))",
-        (_plain(item_id), rater["number"]),
+        (plain_id(item_id), rater["number"]),
     ).fetchone()
     if row is None:
-        raise UnknownItemError("this is not one of your items")
+        raise UnknownError("this is not one of your items")
     return row
 
 

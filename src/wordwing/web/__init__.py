@@ -1,1 +1,1 @@
-"""What servers share: how ports are bound, and for the studio and the study limits, security headers and pages."""
+"""What servers share: ports, limits, security headers, pages, and people who take part by a link of their own."""

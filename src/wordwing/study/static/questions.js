@@ -2,8 +2,8 @@
 
 import { byId, make } from "./dom.js";
 
-/** @typedef {import("./api.js").Question} Question */
-/** @typedef {import("./api.js").Feedback} Feedback */
+/** @typedef {{key: string, text: string, answers: string[]}} Question */
+/** @typedef {import("./rating.js").Feedback} Feedback */
 /**
  * @typedef {object} Answers
  * @property {number} path

@@ -1,24 +1,28 @@
-/** From the welcome to the thanks. */
+/** Items one after another, from the first to practise on to the thanks. */
 
-import { LostError, RefusedError, Server } from "./api.js";
-import { byId, sentence } from "./dom.js";
-import { held, moveTo, remember, remembered } from "./link.js";
+import { byId } from "./dom.js";
+import { remember } from "./link.js";
+import { Participation, leave } from "./participation.js";
+import { Player } from "./player.js";
 import { Questions } from "./questions.js";
-import { message, notice, progress, show, writeGuide } from "./screens.js";
-import { Stage } from "./stage.js";
+import { message, progress, show } from "./screens.js";
 import { Stopwatch } from "./stopwatch.js";
 
-/** @typedef {import("./api.js").Item} Item */
+/** @typedef {{key: string, fits: boolean | null, text: string}} Feedback */
+/**
+ * @typedef {object} Item
+ * @property {string} id
+ * @property {string} instruction
+ * @property {boolean} practice
+ * @property {number} place From 1.
+ * @property {number} of
+ * @property {import("./questions.js").Answers | null} answers
+ */
 
-const KEPT = "Your answers are still here.";
-
-/** Milliseconds until a busy server is asked again. */
-const WAIT = 5_000;
-
-export class Rating {
+export class Rating extends Participation {
   constructor() {
-    this.server = new Server(held("rater"));
-    this.stage = new Stage();
+    super("Your answers are still here.");
+    this.player = new Player();
     this.watch = new Stopwatch();
     /** @type {Questions | null} */
     this.questions = null;
@@ -29,53 +33,29 @@ export class Rating {
     /** @type {Map<string, Partial<import("./questions.js").Answers>>} What was chosen but not saved, by item. */
     this.drafts = new Map();
     this.told = false;
-    this.busy = false;
-    /** @type {(() => void) | null} */
-    this.again = null;
-    addEventListener("online", () => this.again?.());
-    this.stage.video.addEventListener("error", () => {
-      if (this.item && !this.again) this.#failed("The video could not be loaded.", () => this.#reload());
+    this.player.video.addEventListener("error", () => {
+      if (this.item && !this.again) this.failed("The video could not be loaded.", () => this.#reload());
     });
   }
 
-  /** Find out who has come. */
-  open() {
-    return this.#try(async () => {
-      const guide = await this.server.guide();
-      writeGuide(guide);
-      this.questions = new Questions(guide.questions, guide.unclear);
-      if (this.server.token) return this.#resume();
-      if (guide.invited && !held("invitation")) return unknown();
-      const known = Boolean(remembered());
-      byId("again").hidden = byId("again-help").hidden = !known;
-      show("welcome", guide.introduction);
-    });
+  /** @param {{questions: import("./questions.js").Question[], unclear: string}} guide */
+  prepare(guide) {
+    this.questions = new Questions(guide.questions, guide.unclear);
   }
 
-  begin() {
-    return this.#try(async () => {
-      await this.server.begin(held("invitation"));
-      moveTo(this.server.token);
-      await this.#resume();
-    });
-  }
-
-  /** Go on as who has begun in this browser before. */
-  goOn() {
-    this.server.token = remembered();
-    moveTo(this.server.token);
-    return this.#try(() => this.#resume());
+  get working() {
+    return Boolean(this.item);
   }
 
   /** Keep what was answered, or, when practice answers have been looked at, go on. */
   save() {
     const { item, questions } = this;
     if (!item || !questions) return;
-    if (this.told) return this.#try(() => this.#next());
+    if (this.told) return this.try(() => this.#next());
     if (!questions.complete()) return;
-    return this.#try(async () => {
+    return this.try(async () => {
       const answers = { ...questions.answers, seconds: this.watch.seconds };
-      const { feedback } = await this.server.answer(item.id, answers);
+      const { feedback } = await this.server.ask(address(item.id), answers);
       if (feedback) return this.#tell(feedback);
       this.drafts.delete(item.id);
       const following = this.order[item.place];
@@ -88,33 +68,33 @@ export class Rating {
     const { item, questions } = this;
     if (item && questions) this.drafts.set(item.id, questions.answers);
     const id = item ? this.order[item.place - 2] : this.order.at(-1);
-    return id ? this.#try(() => this.#open(id)) : undefined;
+    return id ? this.try(() => this.#open(id)) : undefined;
   }
 
   finish() {
-    return this.#try(async () => {
-      await this.server.finish();
+    return this.try(async () => {
+      await this.server.ask("/rater/finish", {});
       thanks();
     });
   }
 
-  async #resume() {
-    const { progress: done, order } = await this.server.rater();
-    this.order = order.map(({ id }) => id);
+  async resume() {
+    const { progress: done, order } = await this.server.ask("/rater");
+    this.order = order.map((/** @type {{id: string}} */ { id }) => id);
     if (done.finished) return thanks();
     remember(this.server.token);
     await this.#next();
   }
 
   async #next() {
-    const item = await this.server.next();
+    const { item } = await this.server.ask("/rater/next");
     if (item) this.#show(item);
     else await this.#review();
   }
 
   /** @param {string} id */
   async #open(id) {
-    this.#show(await this.server.item(id));
+    this.#show((await this.server.ask(address(id))).item);
   }
 
   /** @param {Item} item */
@@ -129,14 +109,14 @@ export class Rating {
     byId("checked").textContent = "";
     byId("later").hidden = false;
     this.questions?.show(this.drafts.get(item.id) ?? answers);
-    this.stage.show(item.id);
+    this.player.show(item.id);
     this.watch.start(answers?.seconds ?? 0);
     const title = `${practice ? "Practice" : "Flight"} ${place} of ${of}`;
     progress(title, (place - 1) / of);
     show("item", title);
   }
 
-  /** @param {import("./api.js").Feedback[]} feedback */
+  /** @param {Feedback[]} feedback */
   #tell(feedback) {
     const { item } = this;
     if (!item) return;
@@ -150,9 +130,9 @@ export class Rating {
   }
 
   async #review() {
-    const { progress: done } = await this.server.rater();
+    const { progress: done } = await this.server.ask("/rater");
     this.item = null;
-    this.stage.clear();
+    this.player.clear();
     const none = done.items === 0;
     byId("review-text").textContent = none
       ? "You were away so long that others have been given your flights. Thank you for coming."
@@ -166,83 +146,30 @@ export class Rating {
   }
 
   #reload() {
-    this.#clearNotice();
-    this.stage.again();
+    this.clearNotice();
+    this.player.again();
   }
 
-  #clearNotice() {
-    this.again = null;
-    notice("");
-  }
-
-  /**
-   * @param {string} text
-   * @param {() => void} again
-   */
-  #failed(text, again) {
-    this.again = again;
-    notice(text, again);
-  }
-
-  /**
-   * Do something with the server, one thing at a time; if it cannot be reached, offer to try again.
-   * @param {() => Promise<void> | void} work
-   */
-  async #try(work) {
-    if (this.busy) return;
-    this.busy = true;
-    document.body.setAttribute("aria-busy", "true");
-    try {
-      await work();
-      this.#clearNotice();
-    } catch (error) {
-      this.#explain(error, work);
-    } finally {
-      this.busy = false;
-      document.body.removeAttribute("aria-busy");
-    }
-  }
-
-  /**
-   * @param {unknown} error
-   * @param {() => Promise<void> | void} work
-   */
-  #explain(error, work) {
-    if (error instanceof LostError) {
-      const again = () => this.#try(work);
-      this.#failed(this.item ? `${error.message} ${KEPT}` : error.message, again);
-      if (error.busy) setTimeout(() => this.again === again && again(), WAIT);
-    } else if (!(error instanceof RefusedError)) {
-      throw error;
-    } else if (error.state === "finished") {
+  /** @param {import("./server.js").RefusedError} error */
+  refused(error) {
+    if (error.state === "finished") {
       thanks();
     } else if (error.state === "full") {
       message("There are enough raters", "This study needs no more raters. Thank you for coming.");
     } else if (error.status === 404 && this.item) {
       // The item has been given to somebody else; what is left to do is asked for anew.
       this.item = null;
-      setTimeout(() => this.#try(() => this.#resume()));
-    } else if (error.status === 404) {
-      unknown();
+      setTimeout(() => this.try(() => this.resume()));
     } else {
-      this.#failed(sentence(error.message), () => this.#try(work));
+      return false;
     }
+    return true;
   }
 }
 
-function unknown() {
-  remember("");
-  leave();
-  message("This link is not known", "Please open the link that you were given, all of it, up to its last letter.");
-}
+/** @param {string} id Of an item. */
+const address = (id) => `/rater/items/${encodeURIComponent(id)}`;
 
 function thanks() {
-  remember("");
-  leave();
-  message("Thank you", "You have finished, and your answers are kept. You can close this page.");
-}
-
-function leave() {
-  byId("later").hidden = true;
-  progress("");
+  leave("Thank you", "You have finished, and your answers are kept. You can close this page.");
 }

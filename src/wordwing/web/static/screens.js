@@ -1,19 +1,20 @@
 /** Which part of the page is to be seen. */
 
 import { byId, make } from "./dom.js";
-
-const SCREENS = /** @type {const} */ (["welcome", "item", "review", "message"]);
+import { what } from "./link.js";
 
 /**
  * Show one part and go to its top.
- * @param {(typeof SCREENS)[number]} name
+ * @param {string} name Its id, of a part of <main>.
  * @param {string} title
  */
 export function show(name, title) {
-  for (const screen of SCREENS) byId(screen).hidden = screen !== name;
+  for (const part of document.querySelectorAll("main > [id]")) {
+    /** @type {HTMLElement} */ (part).hidden = part.id !== name;
+  }
   const heading = byId(`${name}-title`);
   heading.textContent = title;
-  document.title = `${title} · wordwing study`;
+  document.title = `${title} · wordwing ${what}`;
   document.body.dataset.screen = name;
   byId("status").textContent = "";
   scrollTo(0, 0);
@@ -31,7 +32,7 @@ export function message(title, text) {
 }
 
 /**
- * How far the rater is.
+ * How far the participant is.
  * @param {string} text Empty for nothing.
  * @param {number} [share] From 0 to 1.
  */
@@ -44,7 +45,7 @@ export function progress(text, share = 0) {
 
 /**
  * Write task and guidelines wherever they stand.
- * @param {import("./api.js").Guide} guide
+ * @param {{task: string, guidelines: string[]}} guide
  */
 export function writeGuide({ task, guidelines }) {
   for (const place of document.querySelectorAll(".guide")) {

@@ -1,12 +1,15 @@
-/** Links: the invitation and the rater's own, both in the part of the address that browsers do not send. */
+/** Links: the invitation and the participant's own, both in the part of the address that browsers do not send. */
 
 import { byId } from "./dom.js";
 
-const KEY = "wordwing-study-rater";
+/** What the page is called, and what its participants: `<body data-what="study" data-who="rater">`. */
+export const { what = "", who = "" } = document.body.dataset;
+
+const KEY = `wordwing-${what}-${who}`;
 
 /**
  * What a link holds; signs that no link of ours has, and no header may have, do not matter.
- * @param {"rater" | "invitation"} name
+ * @param {string} name `who` or "invitation".
  */
 export function held(name) {
   const content = new URLSearchParams(location.hash.slice(1)).get(name) ?? "";
@@ -14,15 +17,15 @@ export function held(name) {
 }
 
 /**
- * Make the page's address the rater's own link, and remember it in this browser.
+ * Make the page's address the participant's own link, and remember it in this browser.
  * @param {string} token
  */
 export function moveTo(token) {
-  history.replaceState(null, "", `/#rater=${encodeURIComponent(token)}`);
+  history.replaceState(null, "", `/#${who}=${encodeURIComponent(token)}`);
   remember(token);
 }
 
-/** @param {string} token Of who rates in this browser; empty when done. */
+/** @param {string} token Of who takes part in this browser; empty when done. */
 export function remember(token) {
   try {
     if (token) localStorage.setItem(KEY, token);

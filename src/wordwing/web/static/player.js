@@ -1,8 +1,8 @@
-/** What is watched: the video with its keys, and the numbered objects. */
+/** What is watched: the video with its keys, and what things look like. */
 
 import { byId, still } from "./dom.js";
 
-export class Stage {
+export class Player {
   constructor() {
     this.video = /** @type {HTMLVideoElement} */ (byId("video"));
     this.legend = /** @type {HTMLImageElement} */ (byId("legend"));
@@ -21,14 +21,17 @@ export class Stage {
     }
   }
 
-  /** @param {string} id Of the item. */
-  show(id) {
+  /**
+   * @param {string} id Of what has the video.
+   * @param {string} [things] Of what has the legend.
+   */
+  show(id, things = id) {
     const folder = `/media/${encodeURIComponent(id)}`;
     this.video.autoplay = !still();
     this.video.muted = true;
     this.video.poster = `${folder}/still`;
     this.video.src = `${folder}/video`;
-    this.legend.src = `${folder}/legend`;
+    this.legend.src = `/media/${encodeURIComponent(things)}/legend`;
   }
 
   /** Fetch again what did not come. */
