@@ -11,18 +11,15 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
 from wordwing.data.generating import CUTS
 from wordwing.data.schema import Paragraph
 from wordwing.data.segmenting import cut_segments
-from wordwing.data.unwritten import segment_count, walked_layouts
+from wordwing.data.unwritten import World, segment_count, walked_layouts
 from wordwing.data.written import Profile, Written
 from wordwing.world.layout import Layout
-
-World = Literal["cage", "field"]
 
 WORLDS: tuple[World, ...] = ("cage", "field")
 

@@ -9,7 +9,6 @@ file has already stays as it is. The sentences that somebody is to read are then
 import argparse
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
@@ -21,6 +20,7 @@ from pydantic import Field
 
 from wordwing.data.schema import Paragraph
 from wordwing.data.statistics import HIT
+from wordwing.data.unwritten import REFUSED
 from wordwing.data.written import PACKED, Profile, Reading, Written, read_written, write_written
 from wordwing.errors import WordwingError
 from wordwing.files import read_lines, replacing
@@ -31,34 +31,6 @@ from written_plan import profiles
 
 DOUBLES = 0.01
 """Largest share of sentences that somebody has written before."""
-
-_UNIT = r"[ -]*(?:(?:m|cm|ft|in|deg)\b|met|cent|feet|foot|inch|yard|pace|step|°|o['’]?clock)"
-_COUNT = rf"(?:[1-9]|one|two|three|four|five|six)\b(?![.,]\d|{_UNIT})"
-_PART = r"(?:part|segment|section|leg|stage|arrow|path|marker|sheet)"
-
-REFUSED: dict[str, re.Pattern[str]] = {
-    what: re.compile(pattern)
-    for what, pattern in {
-        # "A" may be an article, and L/H, a C-shape and E.T. are no letters of pictures.
-        "letter of a picture": (
-            r"(?<![\w.'’/-])(?:[B-HJ-M]|A(?! ?[\w(\"“-]))(?![\w'’/-]|\.\w)(?! (?:shape|curve|turn)\b)"
-            r"|(?i:\b(?:letter|object|item|thing|landmark|marked|labell?ed) [\"'“]?[a-m]\b(?![ '’-]\w))"
-        ),
-        "colour of an arrow": (
-            r"(?i)\barrows?\b|\b(?:blue|orange|purple|magenta|pink|violet|cyan|turquoise|teal|yellow|gr[ae]y|black)"
-            r" (?:line|path|route|track|trail|stroke|segment|leg)\b"
-        ),
-        "number of a part": (
-            rf"(?i)\b{_PART} (?:no\.? |number |#)?{_COUNT}|\bnumber {_COUNT}|#\d|\b(?:start|end|beginning) of {_COUNT}"
-            rf"|\b(?:second|third|fourth|fifth|sixth|2nd|3rd|4th|5th|6th) {_PART}\b(?! of)|\bstep \d\s*(?:[:.)-]|$)"
-        ),
-        "sheet, picture, map or camera image": (
-            r"(?i)\bsheets?\b(?! metal)|\bpictures?\b|\bpictured\b|\bmaps?\b|\bimages?\b|\bcamera (?:still|shot)s?\b"
-            r"|\b(?:in|on) the (?:photo|drawing|diagram|legend|thumbnail)s?\b"
-        ),
-    }.items()
-}
-"""What a sentence must not mention: the drone knows nothing of it."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import tyro
 from wordwing import interrupts
 from wordwing.commands import (
     bench,
+    collect,
     datasets,
     evaluate,
     flight,
@@ -62,6 +63,11 @@ COMMANDS: Commands = (
         "study",
         (study.create, study.serve, study.report, study.export, ("import", study.import_results, "")),
         "Ask people how well systems flew.",
+    ),
+    (
+        "collect",
+        (collect.create, collect.serve, collect.status, collect.export),
+        "Let people write sentences, and check them by following.",
     ),
     ("flight", (flight.check, flight.mocap, flight.accept), "What stands around a real flight."),
     ("lab", (lab.serve, lab.bridge), "The lab as a drone that speaks MAVLink."),

@@ -12,10 +12,9 @@ from fastapi import Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, Response
 
-from wordwing.errors import WordwingError
 from wordwing.study.questions import GUIDELINES, INTRODUCTION, QUESTIONS, TASK, UNCLEAR, parse_answers
 from wordwing.study.store import Item, Study
-from wordwing.web.pages import MalformedError, PageConfig, ParticipantPage, page_server
+from wordwing.web.pages import PageConfig, ParticipantPage, page_server
 
 STATIC = Path(__file__).parent / "static"
 
@@ -73,14 +72,10 @@ def _add_routes(page: ParticipantPage, study: Study) -> None:
     @page.post("/rater/items/{item_id}")
     async def answer(request: Request, item_id: str) -> Response:
         """Keep answers, or say what there is to say about those to a practice item."""
-        token, sent = page.token(request), await page.sent(request)
+        token, answers = page.token(request), await page.sent(request, parse_answers)
 
         def keep() -> dict[str, Any]:
             practice = study.item(token, item_id).practice
-            try:
-                answers = parse_answers(sent)
-            except WordwingError as error:
-                raise MalformedError(str(error)) from None
             comments = None
             if practice:
                 comments = [asdict(entry) for entry in study.practise(token, item_id, answers)]

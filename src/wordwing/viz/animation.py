@@ -170,8 +170,8 @@ def filmstrip(frames: Sequence[Image.Image]) -> Image.Image:
     return strip
 
 
-def write_video(frames: Iterable[Image.Image], path: Path) -> None:
-    """Write an H.264 video, at the flight's own pace, that browsers and phones play; the last frame stays a while."""
+def write_video(frames: Iterable[Image.Image], path: Path, rate: Fraction = FRAME_RATE) -> None:
+    """Write an H.264 video, at a flight's own pace, that browsers and phones play; the last frame stays a while."""
     import av  # here, because nothing else needs it
 
     frames = iter(frames)
@@ -179,7 +179,7 @@ def write_video(frames: Iterable[Image.Image], path: Path) -> None:
     with av.open(str(path), "w") as video, ThreadPoolExecutor(1) as encoder, one_thread():
         # With x264's macroblock tree one video in about five had other bytes, of the same frames.
         options = {"crf": "20", "x264-params": "mbtree=0"}
-        stream = video.add_stream("libx264", rate=FRAME_RATE, options=options)
+        stream = video.add_stream("libx264", rate=rate, options=options)
         stream.width, stream.height = (side // 2 * 2 for side in first.size)
         stream.pix_fmt = "yuv420p"
         stream.thread_count = 1  # with more the bytes differ from run to run

@@ -7,6 +7,7 @@ import math
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -92,6 +93,7 @@ def legend(layout: Layout, labels: Sequence[str] = NUMBERS) -> Image.Image:
     return sheet
 
 
+@lru_cache(maxsize=1)  # for sheets with other labels
 def portraits(layout: Layout) -> list[Image.Image]:
     """Each landmark where it stands, alone, seen from the side of the arena's centre; in the order of their labels.
 

@@ -1,5 +1,6 @@
 """A path that somebody is to describe: numbered segments from above, painted on the ground in the camera's images."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -105,9 +106,19 @@ def _head(draw: ImageDraw.ImageDraw, ends: Floats, size: int, reach: float, colo
     draw.polygon([(float(x), float(y)) for x, y in corners], colour, edge, FINE)
 
 
-def draw_number(draw: ImageDraw.ImageDraw, path: Floats, label: str, colour: Colour, size: int) -> None:
-    """A segment's number in its middle."""
-    [(x, y)] = _pixels(points_along(path, np.array([0.45 * path_length(path)])), size)
+def draw_number(
+    draw: ImageDraw.ImageDraw,
+    path: Floats,
+    label: str,
+    colour: Colour,
+    size: int,
+    taken: Sequence[tuple[float, float]] = (),
+) -> None:
+    """A segment's number in its middle, or near it where something else is there, at pixels that are `taken`."""
+    shares = np.array([0.45, 0.6, 0.3, 0.75, 0.15]) if taken else np.array([0.45])
+    places = _pixels(points_along(path, shares * path_length(path)), size)
+    free = (place for place in places if all(math.dist(place, other) > 27 * FINE for other in taken))
+    x, y = next(free, places[0])
     radius = FINE * 13
     draw.ellipse((x - radius, y - radius, x + radius, y + radius), colour, WHITE, FINE * 2)
     draw.text((x, y), label, ink_on(colour), font(FINE * 17), anchor="mm")

@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 
 from wordwing.errors import WordwingError
 from wordwing.web.database import DatabaseFormat
-from wordwing.web.participants import UnavailableError, UnknownError, invitation, token_hash
+from wordwing.web.participants import MalformedError, UnavailableError, UnknownError, invitation, token_hash
 from wordwing.web.security import Bucket, Guard, HostNames, Limits, Scope, is_loopback, same
 from wordwing.web.serving import Guarded, add_static, body, missing, server_of
 
@@ -30,10 +30,6 @@ MAX_REQUESTS = 400
 
 TOKEN = re.compile(r"[A-Za-z0-9_-]{16,200}")
 """What an invitation may look like."""
-
-
-class MalformedError(WordwingError):
-    """What was sent makes no sense."""
 
 
 class Participation(Protocol):
@@ -60,6 +56,7 @@ class Participation(Protocol):
 
 
 Store = TypeVar("Store", bound=Participation)
+Sent = TypeVar("Sent")
 
 
 @dataclass
@@ -126,10 +123,10 @@ class ParticipantPage(Guarded):
             raise UnknownError("this is no participant's link")
         return token
 
-    async def sent(self, request: Request) -> Any:
-        """The JSON that was sent."""
+    async def sent(self, request: Request, parse: Callable[[object], Sent]) -> Sent:
+        """The JSON that was sent, as `parse` reads it."""
         try:
-            return json.loads((await body(request, self.max_body)).decode())
+            return parse(json.loads((await body(request, self.max_body)).decode()))
         except (ValueError, RecursionError):
             raise MalformedError("this is not JSON") from None
         except WordwingError as error:
@@ -145,8 +142,7 @@ class ParticipantPage(Guarded):
         @self.post(f"/{self.who}s")
         async def begin(request: Request) -> Response:
             """A visitor with the invitation becomes a participant."""
-            sent = await self.sent(request)
-            brought = sent.get("invitation") if isinstance(sent, dict) else None
+            brought = await self.sent(request, lambda sent: sent.get("invitation") if isinstance(sent, dict) else None)
             if token is not None and not (isinstance(brought, str) and same(brought, token)):
                 return missing()
             if not newcomers.take():

@@ -19,6 +19,10 @@ class UnknownError(WordwingError):
     """There is no such participant or thing, or it is not theirs: nobody learns which."""
 
 
+class MalformedError(WordwingError):
+    """What was sent makes no sense."""
+
+
 class UnavailableError(WordwingError):
     """Something cannot be done now."""
 
