@@ -6,6 +6,9 @@ from typing import Literal
 from wordwing.validation import SafeName
 from wordwing.web.database import DatabaseFormat
 
+RATE = 8
+"""Frames of a video a second."""
+
 Role = Literal["write", "follow"]
 
 TABLES = """

@@ -15,6 +15,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from wordwing.camera import CameraConfig
+from wordwing.collect.database import RATE
 from wordwing.data.schema import Segment
 from wordwing.viz.animation import write_video
 from wordwing.viz.labelled import FINE, LETTERS, NUMBERS, SIZE, badge_places, draw_background, legend, still
@@ -24,9 +25,6 @@ from wordwing.world.paths import path_length, points_along
 
 VIEW = CameraConfig(width=320, height=180)
 """The drone's own camera, with more pixels."""
-
-RATE = 8
-"""Frames of a video a second."""
 
 SPEED, TURN = 0.5, 1.0
 """How fast the drone flies and turns in a video, m/s and rad/s."""
@@ -83,7 +81,7 @@ def draw_route(route: Route) -> Drawn:
     for name, segment, colour in zip(route.writing[1:], segments, colours(len(segments)), strict=True):
         poses = [(np.array([x, y]), yaw) for x, y, yaw in video_poses(segment)]
         seen = views(layout, poses, [segment.path] * len(poses), VIEW, [colour] * len(poses))
-        drawn[name, "video"], drawn[name, "still"] = encode(seen), still(seen[-1])
+        drawn[name, "video"], drawn[name, "still"] = encode(seen), still(seen[0])
     return drawn
 
 

@@ -82,7 +82,7 @@ def writing_feedback(text: str, segment: Segment, layout: Layout) -> PracticeFee
                 "A simple program thinks that the path does not do all that your sentence says. Check left and right, "
                 "and where it ends."
             )
-    return PracticeFeedback(" ".join([*remarks(text), checked, f"Somebody else wrote: “{segment.instruction}”"]))
+    return PracticeFeedback(f"{checked} Somebody else wrote: “{segment.instruction}”")
 
 
 def following_feedback(drawn: tuple[tuple[float, float], ...], segment: Segment) -> PracticeFeedback:

@@ -12,7 +12,7 @@ from fastapi import Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, Response
 
-from wordwing.collect.drawing import RATE
+from wordwing.collect.database import RATE
 from wordwing.collect.guidelines import GUIDE, PracticeFeedback
 from wordwing.collect.store import MAX_DRAWN, MAX_SENTENCE, Collection, parse_drawing, parse_sentence
 from wordwing.web.pages import PageConfig, ParticipantPage, page_server

@@ -158,7 +158,7 @@ class Collection(Database[CollectionSettings]):
 
     def media_of(self, item_id: str, kind: str) -> bytes:
         """An image or a video; its id has 128 random bits, and only those who were given it know it."""
-        found = self.rows("SELECT content FROM media WHERE id = ? AND kind = ?", plain_id(item_id), kind)
+        found = self.rows("SELECT content FROM media WHERE id = ? AND kind = ?", plain_id(item_id), plain_id(kind))
         if not found:
             raise UnknownError("there is no such image or video")
         return bytes(found[0]["content"])

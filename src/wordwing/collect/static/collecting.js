@@ -144,6 +144,7 @@ export class Collecting extends Participation {
       this.told = true;
       this.sketch.lock(feedback.path);
       byId("follow-told").textContent = feedback.text;
+      for (const id of ["undo", "clear"]) /** @type {HTMLButtonElement} */ (byId(id)).disabled = true;
       byId("lead").textContent = "Go on";
       byId("lead").focus();
     });
@@ -213,6 +214,7 @@ export class Collecting extends Participation {
     this.sketch.begin(part.start);
     /** @type {HTMLImageElement} */ (byId("view")).src = `/media/${encodeURIComponent(part.media)}/view`;
     /** @type {HTMLImageElement} */ (byId("follow-legend")).src = `/media/${encodeURIComponent(work.map)}/legend`;
+    for (const id of ["undo", "clear"]) /** @type {HTMLButtonElement} */ (byId(id)).disabled = false;
     byId("follow-told").textContent = "";
     byId("lead").textContent = work.practice ? "Check" : "Send";
     show("follow", work.practice ? "Practice: follow" : "Follow");

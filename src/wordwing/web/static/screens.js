@@ -55,7 +55,7 @@ export function writeGuide({ task, guidelines }) {
 
 /** @param {string} text Its first words, up to a colon, are its name. */
 function guideline(text) {
-  const [, name, rest] = /^([A-Z][a-z]+(?: [a-z]+){0,4}:)( .*)$/s.exec(text) ?? ["", "", text];
+  const [, name, rest] = /^([A-Z][a-z]+(?: [a-z]+){0,5}:)( .*)$/s.exec(text) ?? ["", "", text];
   return name ? make("li", {}, make("strong", {}, name), rest) : make("li", {}, rest);
 }
 
