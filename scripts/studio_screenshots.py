@@ -1,4 +1,4 @@
-"""Screenshots of the studio and of the page of a study for docs/: desktop and phone, light and dark.
+"""Screenshots of the studio and of the pages of a study and a collection for docs/: desktop and phone, light and dark.
 
 Usage: python scripts/studio_screenshots.py [FOLDER]     (docs by default; needs Playwright and Chromium)
 """
@@ -17,6 +17,8 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from wordwing.cli import main as wordwing
+from wordwing.collect.server import make_server as collection_server
+from wordwing.collect.store import Collection
 from wordwing.studio.resources import load_policies
 from wordwing.studio.server import StudioConfig, make_server as studio_server
 from wordwing.study.questions import Answers
@@ -30,6 +32,18 @@ SENTENCE = "go to the boat, then sneak past the gorilla and stop behind the big 
 SIZES = {"desktop": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 844}}
 RATED = 6
 """Flights that the rater in the screenshots has rated already."""
+
+WRITTEN = (
+    "fly towards the gravestone with the red flowers and stop a bit more than halfway",
+    "turn right before the stone and go on until the cone is on your right, a good metre away",
+    "straight on to the gap between the mushroom and the stump",
+    "now to the mushroom, and stop in front of it",
+)
+WRITTEN_NEXT = ("go between the gorilla and the pumpkin and stop when the pumpkin is on your left",)
+TYPED = "fly around it, still on your left, until the white rocks are straight ahead"
+"""What a writer has sent, has kept of the next path, and types."""
+DRAWN = 4 * ("ArrowLeft", "ArrowLeft", "ArrowDown")
+"""Keys with which the follower draws."""
 
 
 @contextmanager
@@ -107,6 +121,35 @@ def study(browser: Browser, out: Path) -> None:
                 photograph(page, out / f"study-{name}.webp", 60)
 
 
+def collection(browser: Browser, out: Path) -> None:
+    """Create a collection, and take screenshots of a writer, in the light, and of a follower, in the dark."""
+    with tempfile.TemporaryDirectory() as folder:
+        options = ("--by", "human", "--paths", "2", "--segments", "4", "4", "--practice", "0", "--seed", "3")
+        wordwing(["collect", "create", *options, "--out", f"{folder}/collection.db"])
+        made = Collection(f"{folder}/collection.db")
+        writer, follower = made.new_participant(), made.new_participant()
+        for sentences in (WRITTEN, WRITTEN_NEXT):
+            work = made.work(writer)
+            assert work is not None
+            for place, sentence in enumerate(sentences):
+                made.keep(writer, work.id, place, sentence)
+            if len(sentences) == len(work.parts):
+                made.send(writer, work.id)
+        with serving(collection_server(PageConfig(made, port=PORT))):
+            for name, page in pages(browser, 1.25):
+                page.emulate_media(reduced_motion="reduce")
+                page.goto(f"{URL}#participant={writer if name.endswith('light') else follower}")
+                if name.endswith("light"):
+                    page.fill("#sentence", TYPED)
+                else:
+                    page.focus("#sketch")
+                    for key in DRAWN:
+                        page.keyboard.press(key)
+                page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
+                time.sleep(1)
+                photograph(page, out / f"collect-{name}.webp", 60)
+
+
 def main() -> None:
     """Take all screenshots."""
     out = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent.parent / "docs"
@@ -114,6 +157,7 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         studio(browser, out)
         study(browser, out)
+        collection(browser, out)
         browser.close()
 
 
