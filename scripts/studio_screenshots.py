@@ -42,8 +42,8 @@ WRITTEN = (
 WRITTEN_NEXT = ("go between the gorilla and the pumpkin and stop when the pumpkin is on your left",)
 TYPED = "fly around it, still on your left, until the white rocks are straight ahead"
 """What a writer has sent, has kept of the next path, and types."""
-DRAWN = 4 * ("ArrowLeft", "ArrowLeft", "ArrowDown")
-"""Keys with which the follower draws."""
+DRAWN = ((0.71, 0.54), (0.67, 0.56), (0.62, 0.58))
+"""Where the follower taps, in widths and heights of the map."""
 
 
 @contextmanager
@@ -142,9 +142,11 @@ def collection(browser: Browser, out: Path) -> None:
                 if name.endswith("light"):
                     page.fill("#sentence", TYPED)
                 else:
-                    page.focus("#sketch")
-                    for key in DRAWN:
-                        page.keyboard.press(key)
+                    page.wait_for_selector("body[data-screen=follow]")
+                    box = page.locator("#sketch").bounding_box()
+                    assert box is not None
+                    for right, down in DRAWN:
+                        page.mouse.click(box["x"] + right * box["width"], box["y"] + down * box["height"])
                 page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
                 time.sleep(1)
                 photograph(page, out / f"collect-{name}.webp", 60)

@@ -391,8 +391,12 @@ def open_another(browser: "Browser") -> "Iterator[Browser]":
 def ends_at(file: Path, path: int, place: int) -> str:
     """The id of a segment for followers."""
     with sqlite3.connect(file) as connection:
-        query = "SELECT segments.following FROM segments JOIN paths ON path = paths.number WHERE practice IS NULL AND place = ?"
-        return connection.execute(query, (place,)).fetchall()[path][0]
+        rows = connection.execute(
+            "SELECT segments.following FROM segments JOIN paths ON path = paths.number"
+            " WHERE practice IS NULL AND place = ? ORDER BY path",
+            (place,),
+        ).fetchall()
+    return str(rows[path][0])
 
 
 def screen(page: "Page") -> str:
