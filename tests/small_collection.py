@@ -60,7 +60,7 @@ def small_collection(
     rows = tuple(
         (
             f"l{number % len(splits)}",
-            tuple(straight(-2.0 + LENGTH * place, -2.0 + 0.3 * number) for place in range(segments)),
+            tuple(straight(-2.0 + LENGTH * place, -2.0 + 0.3 * (number % 14)) for place in range(segments)),
         )
         for number in range(paths)
     )

@@ -15,6 +15,7 @@ import pytest
 import tiny_training
 from house_rooms import random_furniture, random_paragraph, write_human_nav
 from interrupting import Running, command
+from small_collection import small_collection
 from small_evaluation import save_policy, small_cage
 from small_study import small_study
 from studio_server import LAYOUT, START
@@ -133,6 +134,18 @@ def study_serve(place: Place) -> Case:
     running.wait_until_said("close it with Ctrl+C")
 
 
+def collect_create(place: Place) -> Case:
+    given = ("--by", "human", "--paths", "60", "--processes", "2", "--out", place.out / "collection.db")
+    running = yield "collect", "create", *given
+    running.wait_until(lambda: len(running.members()) > 3)
+
+
+def collect_serve(place: Place) -> Case:
+    small_collection(place.folder / "collection.db")
+    running = yield "collect", "serve", place.folder / "collection.db", "--port", place.port()
+    running.wait_until_said("close it with Ctrl+C")
+
+
 def studio(place: Place) -> Case:
     """While somebody flies in the lab."""
     from websockets.sync.client import connect
@@ -196,6 +209,8 @@ LONG = {
     "report": report,
     "study create": study_create,
     "study serve": study_serve,
+    "collect create": collect_create,
+    "collect serve": collect_serve,
     "lab serve": lab_serve,
     "flight check": flight_check,
     "flight mocap": flight_mocap,

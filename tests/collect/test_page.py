@@ -117,6 +117,7 @@ def test_a_person_writes_looks_again_changes_and_sends(visit, running):
     page.get_by_role("button", name="Change part 1").click()
     page.fill("#sentence", "go past the <b>barrel</b> 🚁")
     page.click("#save")
+    at(page, "Write: part 2 of 2")
     page.click("#save")
     at(page, REVIEW)
     expect(page.locator("#review-list li > span:first-child")).to_have_text(
@@ -169,9 +170,7 @@ def test_a_sentence_is_followed_by_mouse_by_touch_and_by_keyboard(visit, running
     rows = [row for row in sentences_of(collection) if row["drawn"]]
     assert [row["accepted"] for row in rows] == [True, True]
     assert sorted(round(row["distance"], 2) for row in rows)[1] == 0.02
-    touch = visit(viewport=PHONE, has_touch=True)
-    touch.goto(mouse.url)
-    touch.reload()
+    touch = visit(f"/#participant={token_of(mouse)}", viewport=PHONE, has_touch=True)
     expect(touch.locator("#order")).to_have_text("go past the barrel, part 1")
     touch.locator("#sketch").scroll_into_view_if_needed()
     box = touch.locator("#sketch").bounding_box()
@@ -199,7 +198,7 @@ def test_who_comes_back_by_the_link_finds_sentences_and_place(visit):
     at(page, "Write: part 2 of 2")
     mine = page.url
     page.context.close()
-    page = visit("/" + mine.partition("/#")[2].join(["#", ""]))
+    page = visit(f"/#{mine.partition('#')[2]}")
     at(page, "Write: part 2 of 2")
     expect(page.locator("#write-before li")).to_have_text(["go past the barrel"])
     page.goto("about:blank")

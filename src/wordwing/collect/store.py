@@ -31,7 +31,7 @@ from wordwing.validation import Point, parse
 from wordwing.web.database import Database
 from wordwing.web.participants import (
     IDLE,
-    MalformedError,
+    RefusedRequestError,
     UnavailableError,
     UnknownError,
     new_id,
@@ -223,7 +223,7 @@ class Collection(Database[CollectionSettings]):
             row = _own_segment(connection, task, place)
             segment = segment_of(row)
             if math.dist(drawn[0], segment.start_xy) > AT_START:
-                raise MalformedError("your line must begin at the drone")
+                raise RefusedRequestError("your line must begin at the drone")
             if task["practice"] is not None:
                 _done(connection, task)
                 return following_feedback(drawn, segment)
@@ -238,7 +238,7 @@ class Collection(Database[CollectionSettings]):
             return None
 
     def _assign(self, connection: sqlite3.Connection, person: int) -> sqlite3.Row | None:
-        """Give somebody the next task: practice first, then sentences that wait to be followed, then paths."""
+        """Give somebody the next task: practice first, then the role that they have had less, where there is work for it."""
         connection.execute(
             "UPDATE tasks SET state = 'left' WHERE state = 'open' AND path IN (SELECT number FROM paths"
             " WHERE practice IS NULL) AND person IN (SELECT number FROM people WHERE touched < ?)",

@@ -9,7 +9,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -66,9 +66,34 @@ class Database(Generic[Settings]):
         [[document]] = self.rows("SELECT json_group_object(key, json(value)) FROM settings")
         self.settings = parse_json(self.format.settings, document, f"{self.file}: the {self.format.what}'s settings")
 
-    def opened(self, write: bool = False) -> AbstractContextManager[sqlite3.Connection]:
-        """A connection inside a transaction; see `opened`."""
-        return opened(self.format, self.file, write)
+    @contextmanager
+    def opened(self, write: bool = False) -> Iterator[sqlite3.Connection]:
+        """A connection inside a transaction, which is kept if the block ends well and forgotten if it does not.
+
+        Args:
+            write: Whether the block writes; those that do come one after another.
+        """
+        file, format = self.file, self.format
+        if not file.is_file():
+            what = "this is a folder" if file.is_dir() else "there is no such file"
+            raise WordwingError(f"{file}: {what}; {format.command} makes a {format.what}")
+        connection = None
+        try:
+            connection = sqlite3.connect(_address(file), uri=True, timeout=WRITE_TIMEOUT, isolation_level=None)
+            connection.row_factory = sqlite3.Row
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
+            connection.executescript("PRAGMA trusted_schema = OFF; PRAGMA foreign_keys = ON;")
+            _check(format, connection, file)
+            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            yield connection
+            connection.execute("COMMIT")
+        except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
+            raise
+        except sqlite3.DatabaseError as error:
+            raise WordwingError(f"{file}: cannot be used ({error})") from None
+        finally:
+            if connection is not None:
+                connection.close()  # what was not committed is rolled back
 
     def rows(self, query: str, *values: Any) -> list[sqlite3.Row]:
         """All that a query finds."""
@@ -113,37 +138,6 @@ def new_database(
         raise WordwingError(f"{named}: cannot be written ({error})") from None
     finally:
         connection.close()
-
-
-@contextmanager
-def opened(format: DatabaseFormat[Any], file: Path, write: bool = False) -> Iterator[sqlite3.Connection]:
-    """A connection inside a transaction, which is kept if the block ends well and forgotten if it does not.
-
-    Args:
-        format: What the file must be.
-        file: Where it is.
-        write: Whether the block writes; those that do come one after another.
-    """
-    if not file.is_file():
-        what = "this is a folder" if file.is_dir() else "there is no such file"
-        raise WordwingError(f"{file}: {what}; {format.command} makes a {format.what}")
-    connection = None
-    try:
-        connection = sqlite3.connect(_address(file), uri=True, timeout=WRITE_TIMEOUT, isolation_level=None)
-        connection.row_factory = sqlite3.Row
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
-        connection.executescript("PRAGMA trusted_schema = OFF; PRAGMA foreign_keys = ON;")
-        _check(format, connection, file)
-        connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-        yield connection
-        connection.execute("COMMIT")
-    except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
-        raise
-    except sqlite3.DatabaseError as error:
-        raise WordwingError(f"{file}: cannot be used ({error})") from None
-    finally:
-        if connection is not None:
-            connection.close()  # what was not committed is rolled back
 
 
 def check_new(out: Path) -> None:

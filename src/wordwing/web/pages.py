@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 
 from wordwing.errors import WordwingError
 from wordwing.web.database import DatabaseFormat
-from wordwing.web.participants import MalformedError, UnavailableError, UnknownError, invitation, token_hash
+from wordwing.web.participants import RefusedRequestError, UnavailableError, UnknownError, invitation, token_hash
 from wordwing.web.security import Bucket, Guard, HostNames, Limits, Scope, is_loopback, same
 from wordwing.web.serving import Guarded, add_static, body, missing, server_of
 
@@ -128,9 +128,9 @@ class ParticipantPage(Guarded):
         try:
             return parse(json.loads((await body(request, self.max_body)).decode()))
         except (ValueError, RecursionError):
-            raise MalformedError("this is not JSON") from None
+            raise RefusedRequestError("this is not JSON") from None
         except WordwingError as error:
-            raise MalformedError(str(error)) from None
+            raise RefusedRequestError(str(error)) from None
 
     def _add_routes(self, guide: dict[str, Any], newcomers: Bucket) -> None:
         store, token = self.config.store, self.config.token
@@ -209,7 +209,7 @@ def _explained(request: Request, error: Exception) -> Response:
     """The answer to a page when something cannot be done."""
     if isinstance(error, UnknownError):
         return missing()
-    if isinstance(error, MalformedError):
+    if isinstance(error, RefusedRequestError):
         return JSONResponse({"message": str(error)}, 400)
     if isinstance(error, UnavailableError):
         return JSONResponse({"state": error.state, "message": str(error)}, 409)

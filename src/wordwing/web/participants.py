@@ -19,7 +19,7 @@ class UnknownError(WordwingError):
     """There is no such participant or thing, or it is not theirs: nobody learns which."""
 
 
-class MalformedError(WordwingError):
+class RefusedRequestError(WordwingError):
     """What was sent makes no sense."""
 
 
