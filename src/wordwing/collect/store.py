@@ -238,7 +238,7 @@ class Collection(Database[CollectionSettings]):
             return None
 
     def _assign(self, connection: sqlite3.Connection, person: int) -> sqlite3.Row | None:
-        """Give somebody the next task: practice first, then the role that they have had less, where there is work for it."""
+        """Give somebody the next task: practice first, then the role that they have had less, or the other."""
         connection.execute(
             "UPDATE tasks SET state = 'left' WHERE state = 'open' AND path IN (SELECT number FROM paths"
             " WHERE practice IS NULL) AND person IN (SELECT number FROM people WHERE touched < ?)",
