@@ -10,6 +10,7 @@ does.
 import ast
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -137,7 +138,9 @@ def _changed(node: ast.AST) -> ast.expr | None:
 def killer(mutant: Mutant) -> str:
     """The first test that fails on a mutant; empty if none does."""
     module = "wordwing." + mutant.file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-    tests = [test for test in sorted((ROOT / "tests").rglob("test_*.py")) if module in test.read_text("utf-8")]
+    package, _, name = module.rpartition(".")
+    named = re.compile(rf"{re.escape(module)}\b|from {re.escape(package)} import .*\b{name}\b")
+    tests = [test for test in sorted((ROOT / "tests").rglob("test_*.py")) if named.search(test.read_text("utf-8"))]
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(ROOT / "src", Path(folder) / "src", ignore=shutil.ignore_patterns("__pycache__"))
         (Path(folder) / "src" / "wordwing" / mutant.file).write_text(mutant.source, "utf-8")

@@ -1,6 +1,6 @@
 """What makes stage 1 understand composition and order: variants with the same small budget.
 
-Usage: python experiments/composition/composition.py train OUT DATASET… [--vary NAME=VALUE[,…]…] [--seeds N…]
+Usage: python experiments/composition/composition.py train OUT DATASET… [--vary NAME=VALUE[+…]…] [--seeds N…]
        python experiments/composition/composition.py table OUT DATASET…     JSON lines of all runs
 
 `train` trains stage 1 by the recipe `gpu` with half of its batch, once for each variation and seed, several at a time
@@ -79,7 +79,7 @@ def train(
     Args:
         out: Folder of policies and answers.
         data: Datasets; one of them the cage, with the lab's demonstrations.
-        vary: What is changed in each run, settings as in --set; with "lab" among them for a run with lab data.
+        vary: What is changed in each run, settings as in --set with + between them; "lab" for a run with lab data.
         once: The same for runs with the first seed only.
         seeds: Of all random numbers.
         updates: Updates of each run.
@@ -102,7 +102,7 @@ def train(
 
 def folder_of(out: Path, variation: str, seed: int) -> Path:
     """Folder of a run."""
-    return out / f"{variation.replace('=', '-').replace(',', '+')}-seed-{seed}"
+    return out / f"{variation.replace('=', '-')}-seed-{seed}"
 
 
 class Lane:
@@ -145,8 +145,8 @@ class Lane:
         """Train one variation; nothing is saved if time runs out."""
         began = time.monotonic()
         torch.compiler.reset()  # else what was compiled for earlier runs would be kept, and counted
-        changes = [one for one in variation.split(",") if one not in (NOTHING, "lab")]
-        lab = self.lab if "lab" in variation.split(",") else None
+        changes = [one for one in variation.split("+") if one not in (NOTHING, "lab")]
+        lab = self.lab if "lab" in variation.split("+") else None
         config = replace(changed(self.config, [*(LAB.split(",") if lab else []), *changes]), seed=seed)
         network = new_network(config, self.data, self.device)
         torch.manual_seed(seed + 1)
@@ -217,6 +217,7 @@ def table(
     names: list[str] = [],  # noqa: B006
     baseline: str = NOTHING,
     count: int = 1000,
+    long: bool = False,
 ) -> None:
     """Print a line for each variation: means over seeds, with the difference from the baseline.
 
@@ -229,6 +230,7 @@ def table(
         names: Only these variations.
         baseline: What variations are compared with.
         count: As in `train`.
+        long: A line for each group of instructions, too.
     """
     runs: dict[str, dict[int, dict[str, np.ndarray]]] = {}
     for file in sorted(out.glob(f"*/{ANSWERS}")):
@@ -241,20 +243,24 @@ def table(
     }
     for variation in sorted(runs, key=lambda name: (name != baseline, len(name), name)):
         for key in asked if variation in (names or runs) else []:
-            row: dict[str, object] = {"changed": variation if variation == NOTHING else f"`{variation}`"}
-            row["seeds"] = len(runs[variation])
+            given: dict[str, object] = {"changed": variation if variation == NOTHING else f"`{variation}`"}
+            given["seeds"] = len(runs[variation])
             if len(asked) > 1:
-                row["asked"] = key
+                given["asked"] = key
+            row = dict(given)
+            rows: dict[str, dict[str, object]] = {}
             for group, layouts in homes.items():
-                row |= dict(cells(runs[variation], runs[baseline], f"{key}/{group}", group, layouts))
-            print(json.dumps(row, ensure_ascii=False))
+                found = dict(cells(runs[variation], runs[baseline], f"{key}/{group}", layouts))
+                rows[group] = {"instructions": group, **found}
+                row |= {f"{group}: {name}": cell for name, cell in found.items()}
+            for line in [{**given, **part} for part in rows.values()] if long else [row]:
+                print(json.dumps(line, ensure_ascii=False))
 
 
 def cells(
     mine: dict[int, dict[str, np.ndarray]],
     base: dict[int, dict[str, np.ndarray]],
     key: str,
-    group: str,
     layouts: list[str],
 ) -> Iterator[tuple[str, str]]:
     """The cells of one group of instructions: right goals and KL, each with the difference from the baseline."""
@@ -272,7 +278,7 @@ def cells(
         text = f"{found.mean:.{digits}f}"
         if mine is not base:
             text += f" ({change.low:+.{digits}f} to {change.high:+.{digits}f})"
-        yield f"{group}: {name}", text
+        yield name, text
 
 
 if __name__ == "__main__":

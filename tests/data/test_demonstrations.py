@@ -221,7 +221,7 @@ def test_a_flight_does_not_depend_on_those_beside_it(dataset, instructions, flow
     assert np.array_equal(few.rests, flown.rests[3:30])
 
 
-@pytest.mark.cuda
+@pytest.mark.cuda(cpu_kernels=True)
 def test_flights_on_cuda_are_those_on_the_cpu(dataset, instructions, flown):
     other = fly_sim(dataset, instructions, "cuda")
     same = other.decisions == flown.decisions
