@@ -36,7 +36,7 @@ def pieces() -> Iterator[None]:
     """Pieces so small that seven instructions are two or three."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(flying, "BLIND_WORLDS", 3)
-        patch.setitem(flying.WORLDS, "cpu", 4)
+        patch.setitem(flying.FLIGHTS, "cpu", 4)
         patch.setattr(flying, "LAB_FLIGHTS", 1)
         yield
 
@@ -274,7 +274,7 @@ from wordwing.evaluation import evaluate as flying
 from wordwing.evaluation.systems import find_systems
 from wordwing.data.dataset import Dataset
 flying.BLIND_WORLDS, flying.LAB_FLIGHTS = 3, 1
-flying.WORLDS["cpu"] = 4
+flying.FLIGHTS["cpu"] = 4
 settings = flying.EvaluationConfig(Dataset({str(settings.dataset.folder)!r}), "test", limit={LIMIT})
 systems = find_systems(["stop", "average", "ours=" + {policy!r}, "oracle"], settings.dataset)
 """
@@ -289,6 +289,19 @@ time.sleep(600)
             told.append(len(children.kill_one_after(seconds)))
     assert 0 < told[0] < 11, "it was to be killed before all pieces were flown"
     assert finished(settings, systems, tmp_path) == results(whole)
+
+
+def test_a_batch_larger_than_the_simulator_is_flown_in_turns(settings, systems, tmp_path, monkeypatch):
+    learned = [system for system in systems if system.needs_images]
+    monkeypatch.setitem(flying.FLIGHTS, "cpu", 8192)
+    monkeypatch.setattr(flying, "WORLDS", 3)
+    turns = []
+    really = flying.fly_in_turns
+    monkeypatch.setattr(flying, "fly_in_turns", lambda *given, **more: turns.append(1) or really(*given, **more))
+    finished(settings, learned, tmp_path)
+    assert len(turns) == len(learned)
+    ids = [entry.id for entry in settings.instructions()]
+    assert [one.provenance.id for one in episodes_of(tmp_path)] == ids * len(learned)
 
 
 @pytest.mark.long

@@ -12,6 +12,7 @@ end.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -29,6 +30,7 @@ from wordwing.data.subsets import instructions_of
 from wordwing.errors import WordwingError
 from wordwing.evaluation.report.labels import SUMMARY
 from wordwing.evaluation.systems import System, find_systems
+from wordwing.evaluation.turns import fly_in_turns
 from wordwing.execution.environments import flight_seed, open_environment
 from wordwing.execution.episodes import (
     EPISODES,
@@ -45,8 +47,10 @@ from wordwing.execution.metrics import Metrics, measure
 from wordwing.execution.runner import Runner
 from wordwing.files import locked, read_json, write_text
 from wordwing.interface import Domain, Environment, Policy
+from wordwing.policies.learned import LearnedPolicy
 from wordwing.pool import shared
 from wordwing.release import VERSION
+from wordwing.sim.simulator import Simulator
 from wordwing.validation import parse
 
 if TYPE_CHECKING:
@@ -60,14 +64,20 @@ SCHEMA = 1
 MAX_CONFIG = 1_000_000
 """Largest evaluation.json that is read, bytes."""
 
-WORLDS = {"cpu": 32, "cuda": 512}
-"""Flights of a batch in `sim` whose policy looks at images."""
+FLIGHTS = {"cpu": 32, "cuda": 8192}
+"""Of a batch in `sim` whose policy looks at images."""
+
+WORLDS = 512
+"""In which the flights of a larger batch are flown in turns."""
 
 BLIND_WORLDS = 256
 """Of a batch in `sim` whose policy does not."""
 
 MEASURING = {"cpu": 1, "cuda": os.cpu_count() or 1}
 """Processes that measure what has been flown in `sim`: a CPU has enough to do with flying."""
+
+MEASURED = 256
+"""Flights that one of them is given at a time; a batch on the CPU has no more."""
 
 LAB_FLIGHTS = 2
 """Of a batch in the lab, where a flight takes seconds."""
@@ -212,7 +222,7 @@ def batches(system: System, config: EvaluationConfig, instructions: Sequence[Ins
     """Cut instructions; the cut does not depend on what has been flown."""
     size = LAB_FLIGHTS
     if config.domain == "sim":
-        size = WORLDS[torch.device(config.device).type] if system.needs_images else BLIND_WORLDS
+        size = FLIGHTS[torch.device(config.device).type] if system.needs_images else BLIND_WORLDS
     for begin in range(0, len(instructions), size):
         yield FlightBatch(system, config, tuple(instructions[begin : begin + size]))
 
@@ -226,8 +236,10 @@ def _flown(config: EvaluationConfig, waiting: Sequence[FlightBatch]) -> Iterator
         for batch, flights in shared(fly_and_measure, waiting, config.processes, KILLED):
             yield batch.system.name, flights
         return
-    processes = min(len(waiting), MEASURING[torch.device(config.device).type])
-    for executions, flights in shared(measure_all, map(fly_batch, waiting), processes, KILLED):
+    parts = (part for flown in map(fly_batch, waiting) for part in batched(flown, MEASURED))
+    count = sum(math.ceil(len(batch.instructions) / MEASURED) for batch in waiting)
+    processes = min(count, MEASURING[torch.device(config.device).type])
+    for executions, flights in shared(measure_all, parts, processes, KILLED):
         yield executions[0].provenance.system, flights
 
 
@@ -237,24 +249,31 @@ def fly_and_measure(batch: FlightBatch) -> list[Measured]:
 
 
 def fly_batch(batch: FlightBatch) -> list[Execution]:
-    """Fly some instructions, in `sim` all at once; returns each flight on the CPU."""
-    config, flights = batch.config, []
+    """Fly some instructions, in `sim` all at once or in turns; returns each flight on the CPU."""
+    config, tasks = batch.config, [batch.config.dataset.task(entry) for entry in batch.instructions]
     device = config.device if config.domain == "sim" else "cpu"
     policy = _load(batch.system, config.domain, device)
-    worlds = len(batch.instructions) if config.domain == "sim" else 1
-    for begin in range(0, len(batch.instructions), worlds):
-        chosen = batch.instructions[begin : begin + worlds]
-        tasks = [config.dataset.task(entry) for entry in chosen]
-        seed = flight_seed(config.seed, chosen[0].id)  # of the lab, where it is the only one
+    worlds = min(len(tasks), WORLDS) if config.domain == "sim" else 1
+    flights: list[Execution] = []
+    while len(flights) < len(tasks):
+        chosen = tasks[len(flights) :][:worlds]
+        seed = flight_seed(config.seed, batch.instructions[len(flights)].id)  # of the lab, where it is the only one
         with config.open_environment(
-            config.domain, tasks, seed=seed, device=device, draw=batch.system.needs_images, reuse=True
+            config.domain, chosen, seed=seed, device=device, draw=batch.system.needs_images, reuse=True
         ) as environment:
-            executions = Runner(policy, environment, max_steps=config.dataset.steps).run(tasks)
-        flights += [
-            replace(execution, provenance=_provenance(entry, batch))
-            for execution, entry in zip(executions, chosen, strict=True)
-        ]
-    return flights
+            if len(tasks) > worlds and isinstance(environment, Simulator) and isinstance(policy, LearnedPolicy):
+                flights = fly_in_turns(policy, environment, tasks, max_steps=config.dataset.steps)
+            else:
+                flights += Runner(policy, environment, max_steps=config.dataset.steps).run(chosen)
+    return [
+        replace(flight, provenance=_provenance(entry, batch))
+        for flight, entry in zip(flights, batch.instructions, strict=True)
+    ]
+
+
+def batched(flights: Sequence[Execution], size: int) -> Iterator[Sequence[Execution]]:
+    """So many at a time."""
+    return (flights[begin : begin + size] for begin in range(0, len(flights), size))
 
 
 def measure_all(flights: Sequence[Execution]) -> list[Measured]:

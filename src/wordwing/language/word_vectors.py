@@ -38,7 +38,7 @@ class WordTable:
 @cache
 def word_table() -> WordTable:
     """The table that comes with wordwing; read when it is first asked for."""
-    with np.load(FILE) as file:
+    with np.load(FILE, allow_pickle=False) as file:
         words = file["words"].tobytes().decode().split("\n")
         vectors = np.concatenate([np.zeros((1, DIMENSIONS), np.int8), file["vectors"]])
         return WordTable({word: row for row, word in enumerate(words, start=1)}, vectors, file["scale"])
