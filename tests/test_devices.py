@@ -1,11 +1,13 @@
 """What runs on a device, and how it is repeated there."""
 
+import os
+
 import pytest
 import torch
 from torch import Tensor
 
 from wordwing import devices
-from wordwing.devices import Aside, missing_compiler, replayed
+from wordwing.devices import Aside, compile_once, missing_compiler, replayed
 
 
 def sums(device: str, calls: int) -> list[Tensor]:
@@ -55,3 +57,13 @@ def test_what_is_missing_to_compile_is_said(triton, programs, missing, monkeypat
     monkeypatch.setattr(devices, "find_spec", lambda name: triton or None)
     monkeypatch.setattr(devices.shutil, "which", lambda name: name if name in programs else None)
     assert missing_compiler() == missing
+
+
+@pytest.mark.parametrize("chosen", [None, "/elsewhere"])
+def test_what_is_compiled_is_kept_in_the_cache_unless_another_place_was_chosen(chosen, monkeypatch, tmp_path):
+    monkeypatch.setenv("WORDWING_CACHE", str(tmp_path))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", chosen or "")
+    if chosen is None:
+        monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
+    compile_once(torch.relu)
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == (chosen or str(tmp_path / "compiled"))

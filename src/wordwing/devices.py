@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from wordwing.errors import WordwingError
+from wordwing.files import cache_folder
 
 
 def precision(device: torch.device) -> torch.autocast:
@@ -30,7 +31,11 @@ def missing_compiler() -> str:
 
 
 def compile_once(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as torch compiles it for the shapes of its first call; the compiler keeps its advice to itself."""
+    """The function as torch compiles it for the shapes of its first call; the compiler keeps its advice to itself.
+
+    What it compiles is kept in the cache for the next time: the temporary folder, where it would be, is often emptied.
+    """
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache_folder() / "compiled"))
     warnings.filterwarnings("ignore", category=UserWarning, module=r"torch\._(dynamo|inductor)")
     # Trying several tile sizes of each kernel takes longer than the best of them ever saves.
     return torch.compile(function, fullgraph=True, dynamic=False, options={"triton.autotune_pointwise": False})

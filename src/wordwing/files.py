@@ -34,6 +34,14 @@ unfinished: set[Path] = set()
 """What is being written under temporary names; it is removed when this process is interrupted."""
 
 
+def cache_folder() -> Path:
+    """Where corpora and compiled networks are kept: `$WORDWING_CACHE`, or `wordwing` in the user's cache."""
+    chosen = os.environ.get("WORDWING_CACHE")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "wordwing"
+
+
 def safe_name(name: object, where: str) -> str:
     """A name that a file or the web gives and that a path may be made of; any other is refused in one sentence.
 

@@ -9,9 +9,10 @@ from pool_work import die
 from wordwing import __version__
 from wordwing.commands.datasets import build as build_command
 from wordwing.data import corpora, generating
-from wordwing.data.corpora import HouseJob, Job, cache_folder, corpus, corpus_folder
+from wordwing.data.corpora import HouseJob, Job, corpus, corpus_folder
 from wordwing.data.dataset import Dataset
 from wordwing.errors import WordwingError
+from wordwing.files import cache_folder
 
 
 @pytest.fixture(autouse=True)

@@ -15,6 +15,7 @@ from wordwing.data.schema import Paragraph
 from wordwing.data.typed import PACKED as TYPED, unpack_typed
 from wordwing.data.written import PACKED as WRITTEN, unpack
 from wordwing.errors import WordwingError, did_you_mean
+from wordwing.files import cache_folder
 from wordwing.pool import shared
 from wordwing.release import VERSION
 from wordwing.world.layout import Layout
@@ -32,14 +33,6 @@ MINI = "dev-mini"
 
 REVISION = 1
 """Raised whenever the same seed makes another corpus."""
-
-
-def cache_folder() -> Path:
-    """Where corpora are kept: `$WORDWING_CACHE`, or `wordwing` in the user's cache."""
-    chosen = os.environ.get("WORDWING_CACHE")
-    if chosen:
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "wordwing"
 
 
 def corpus_folder(name: str, seed: int) -> Path:
