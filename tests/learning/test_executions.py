@@ -156,6 +156,20 @@ def test_merging_leaves_one_execution_for_each_instruction_the_newest(run, rng):
         assert executions.is_rollout.nonzero()[:, 0].tolist() == sorted(rolled)
 
 
+def test_a_share_of_the_demonstrations_is_never_replaced(run, rng):
+    executions = run.executions()
+    executions.keep(1 / 3)
+    assert executions.kept.tolist() == [number % 3 == 2 for number in range(len(executions))]
+    before = everything(executions)
+    index = list(range(9))
+    rollouts = random_rollouts(rng, index, [4] * 9, 1.0)
+    assert executions.merge(rollouts) == 6
+    wanted = before | {example: flown for example, flown in unpacked(rollouts) if example % 3 != 2}
+    assert everything(executions) == wanted
+    executions.keep(0.0)
+    assert not executions.kept.any()
+
+
 def test_merged_poses_are_where_the_rollout_was(run, rng):
     executions = run.executions()
     rollouts = random_rollouts(rng, [5, 9], [6, 8], 1.0)

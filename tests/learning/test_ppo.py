@@ -278,6 +278,21 @@ def test_every_decision_is_used_once_before_any_is_used_twice(rng, watched):
     assert chosen != chosen_by(rng, watched, config, seed=1)
 
 
+def test_the_policys_gradient_is_as_long_as_it_is_however_wrong_values_are(rng):
+    stage2, value_network = networks()
+    decisions = random_decisions(rng, stage2, 20)
+    config = PPOConfig(updates=1, minibatch=20, learning_rate=0.1, epsilon=1.0, max_gradient_norm=0.5)
+    moved = []
+    for apart, returns in ((True, 1e4), (True, 0.0), (False, 1e4)):
+        mine, values = copy.deepcopy(stage2), copy.deepcopy(value_network)
+        ppo = PPO(mine, values, replace(config, clip_apart=apart))
+        ppo.update(replace(decisions, returns=decisions.returns + returns), torch.Generator().manual_seed(0), 0.0)
+        pairs = zip(mine.parameters(), stage2.parameters(), strict=True)
+        moved.append(torch.cat([(new - old).flatten() for new, old in pairs]).detach())
+    assert torch.allclose(moved[0], moved[1])
+    assert moved[2].norm() < 0.1 * moved[0].norm(), "clipped together, values leave the policy next to nothing"
+
+
 def test_advantages_are_normalised_over_the_whole_iteration(rng, watched):
     stage2, value_network = networks()
     decisions = random_decisions(rng, stage2, 20)

@@ -285,6 +285,19 @@ def test_a_step_is_that_of_plain_adam_with_shortened_gradients():
     assert optimizer.param_groups[0]["lr"] == 0.05
 
 
+def test_groups_of_parameters_have_their_gradients_clipped_apart():
+    small, large = (nn.Parameter(torch.zeros(2)) for _ in range(2))
+    optimizer = adam([small], 0.1)
+    optimizer.add_param_group({"params": [large]})
+    clipped = []
+    really = optimizer.step
+    optimizer.step = lambda: (clipped.extend([small.grad.clone(), large.grad.clone()]), really())  # type: ignore
+    norm, _lost = optimizer_step(optimizer, (small * torch.tensor([0.3, 0.4])).sum() + 40 * large.sum(), max_norm=1.0)
+    assert torch.allclose(clipped[0], torch.tensor([0.3, 0.4])), "short enough"
+    assert torch.allclose(clipped[1], torch.full((2,), 0.5**0.5), atol=1e-5), "shortened to 1"
+    assert float(norm) == pytest.approx(math.hypot(0.5, 40 * 2**0.5), rel=1e-5)
+
+
 @pytest.mark.parametrize("nonsense", [math.nan, math.inf, -math.inf])
 def test_a_step_is_left_out_when_only_the_gradient_or_only_the_loss_is_not_a_number(nonsense):
     weight = nn.Parameter(torch.tensor([1.0, 2.0]))

@@ -67,7 +67,10 @@ class PPO:
         """Prepare to learn; `compiled` has torch compile the loss of whole minibatches."""
         self.stage2, self.value_network, self.config = stage2, value_network, config
         self.parameters = [*stage2.parameters(), *value_network.parameters()]
-        self.optimizer = adam(self.parameters, config.learning_rate, epsilon=config.epsilon)
+        first = list(stage2.parameters()) if config.clip_apart else self.parameters
+        self.optimizer = adam(first, config.learning_rate, epsilon=config.epsilon)
+        if config.clip_apart:
+            self.optimizer.add_param_group({"params": list(value_network.parameters())})
         self._loss: Callable[..., tuple[Tensor, dict[str, Tensor]]] = compile_once(ppo_loss) if compiled else ppo_loss
         self._prepared: tuple[PPOUpdate, Callable[[], None]] | None = None
 

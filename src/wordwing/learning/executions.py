@@ -38,6 +38,8 @@ class ExecutionSet(PackedExecutions):
             self.example = torch.arange(len(self), device=self.lengths.device)
         self.is_rollout = torch.zeros_like(self.lengths, dtype=torch.bool)
         """[N] whether it is a rollout of Process B."""
+        self.kept = torch.zeros_like(self.is_rollout)
+        """[N] whether it is never replaced."""
         self.merged = 0
         """Rollouts merged so far."""
         self.first_image = torch.cumsum(self.lengths, 0) - self.lengths
@@ -134,13 +136,20 @@ class ExecutionSet(PackedExecutions):
         message is dropped.
         """
         # Of an instruction that was flown twice the last flight counts; two rows written to one place might be mixed.
-        newest = {example: row for row, example in enumerate(rollouts.example.tolist())}
+        replaceable = ~self.kept[rollouts.example.to(self.kept.device)].cpu()
+        flown = zip(rollouts.example.tolist(), replaceable.tolist(), strict=True)
+        newest = {example: row for row, (example, free) in enumerate(flown) if free}
         allowed = int(TURNOVERS * rollouts.progress * len(self)) - self.merged
         count = max(0, min(allowed, len(newest)))
         if count:
             self._replace(rollouts, torch.tensor(list(newest.values())[:count]))
             self.merged += count
         return count
+
+    def keep(self, share: float) -> None:
+        """Never replace a share of the executions, evenly spread."""
+        number = torch.arange(len(self) + 1, device=self.kept.device, dtype=torch.float64)
+        self.kept = (number * share).floor().diff() > 0
 
     def rollouts(self) -> Rollouts:
         """All rollouts that are in the set now, on the CPU, to be saved; `restore` takes them back."""
@@ -164,7 +173,9 @@ def initial_executions(data: TrainingData, config: DataConfig, say: Say = lambda
     """What D^S begins with."""
     examples = data.examples
     if config.initial_executions == "standing":
-        return ExecutionSet.standing(examples, examples.max_steps + 1)
+        standing = ExecutionSet.standing(examples, examples.max_steps + 1)
+        standing.keep(config.kept_demonstrations)
+        return standing
     demonstrations = {}
     for dataset, part in zip(data.datasets, data.training, strict=True):
         file = dataset.folder / DERIVED / "sim-train.npz"
@@ -173,7 +184,9 @@ def initial_executions(data: TrainingData, config: DataConfig, say: Say = lambda
         else:
             say(f"flying ORACLE along {len(part)} paths of {dataset.name}")
             demonstrations[dataset.name] = fly_sim(dataset, part, examples.device)
-    return ExecutionSet.from_demonstrations(examples, demonstrations)
+    executions = ExecutionSet.from_demonstrations(examples, demonstrations)
+    executions.keep(config.kept_demonstrations)
+    return executions
 
 
 def lab_executions(data: TrainingData, config: DataConfig, say: Say = lambda sentence: None) -> ExecutionSet | None:

@@ -39,7 +39,10 @@ class PPOConfig:
     late_entropy: Share = 0.1
     """Factor on that weight in the second half of all iterations."""
     max_gradient_norm: Positive = 1.0
-    """Of both networks together."""
+    """Of both networks together, or of each."""
+    clip_apart: bool = False
+    """Whether the gradients of stage 2 and of the value network are clipped apart: a large one of values then leaves
+    the policy's as it is."""
     discount: Share = 0.99
     """γ."""
     gae_lambda: Share | None = None

@@ -22,7 +22,7 @@ from wordwing.errors import WordwingError
 from wordwing.frames import Pose
 from wordwing.interface import FLIGHT_HEIGHT
 from wordwing.language.tokenizer import Tokenizer, Vocabulary
-from wordwing.learning.recipes.limits import CountOrZero
+from wordwing.learning.recipes.limits import CountOrZero, Share
 from wordwing.model.layers import each
 from wordwing.model.text import Tokens
 from wordwing.sim.scene import PackedLayouts
@@ -51,6 +51,8 @@ class DataConfig:
     """Which of the lab's demonstrations; without any, there is no discriminator either."""
     initial_executions: Literal["demonstrations", "standing"] = "demonstrations"
     """What D^S begins with: ORACLE's flights, or those of a policy that always stops."""
+    kept_demonstrations: Share = 0.0
+    """Share of the instructions whose first execution stays in D^S for good. Without it ten turnovers leave none."""
     dev: int = 100
     """Dev instructions of each corpus that are flown to choose the best policy."""
     seed: CountOrZero = 0

@@ -57,7 +57,7 @@ def optimizer_step(optimizer: torch.optim.Optimizer, loss: Tensor, max_norm: flo
     A skipped step changes neither the parameters nor Adam's moments.
 
     Args:
-        optimizer: From `adam`.
+        optimizer: From `adam`; gradients of each of its groups of parameters are clipped apart.
         loss: [].
         max_norm: Longer gradients are clipped to this.
 
@@ -66,11 +66,12 @@ def optimizer_step(optimizer: torch.optim.Optimizer, loss: Tensor, max_norm: flo
     """
     optimizer.zero_grad()
     loss.backward()
-    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    norm = nn.utils.get_total_norm(gradients)
-    if max_norm < math.inf:
-        nn.utils.clip_grads_with_norm_(parameters, max_norm, norm)
+    norms = []
+    for group in optimizer.param_groups:
+        norms.append(nn.utils.get_total_norm([one.grad for one in group["params"] if one.grad is not None]))
+        if max_norm < math.inf:
+            nn.utils.clip_grads_with_norm_(group["params"], max_norm, norms[-1])
+    norm = norms[0] if len(norms) == 1 else torch.stack(norms).norm()
     skipped = ~(norm.isfinite() & loss.detach().isfinite())
     # What torch's GradScaler sets: where it is 1 the fused kernel writes nothing and takes its count of steps back.
     # Zeros for a gradient would not do: Adam would go on with its momentum.
