@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -112,6 +113,9 @@ def _report(a: dict[str, Any], b: dict[str, Any], device: torch.device, plan: Le
     where = {"device": device_title(device, 1), "compiled": plan.compiled, "corpus": plan.corpus}
     where |= {} if plan.recipe == "paper" else {"recipe": plan.recipe}
     where |= {"changed": plan.changed} if plan.changed else {}
+    # The socket of NVIDIA's MPS, through which both processes compute at the same time (docs/performance.md).
+    socket = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps")) / "control"
+    where |= {"mps": True} if device.type == "cuda" and socket.exists() else {}
     starting = max(a["starting"], b["starting"])
     warm = WARM_CONTEXTS / a["alone"]
     flying = PAPER_FLIGHTS * b["length"] / b["together"]
