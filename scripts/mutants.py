@@ -28,7 +28,7 @@ AREAS = {
     "safety": ("flight/guardian/safety.py", "flight/guardian/prediction.py", "flight/guardian/setpoints.py"),
     "geometry": ("frames.py", "camera.py", "lens.py", "model/mapping.py", "model/ego.py"),
     "rewards": ("learning/rewards.py", "learning/ppo.py", "learning/emd/__init__.py"),
-    "metrics": ("execution/metrics.py", "language/meaning/judge.py"),
+    "metrics": ("execution/metrics.py", "language/meaning/judge.py", "language/meaning/scores.py"),
 }
 
 SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
