@@ -16,9 +16,9 @@ CONFIG = ModelConfig(Stage1Config(VisionConfig(8), TextConfig(10, 12), LingUNetC
 
 ORDERED = ModelConfig(
     Stage1Config(VisionConfig(8), TextConfig(10, 12), LingUNetConfig(5, 8, 4, 16, attention=3), phases=4),
-    Stage2Config(phases=4),
+    Stage2Config(phases=4, history=True),
 )
-"""One that plans in phases, attends to words, and sees the phases one by one."""
+"""One that plans in phases, attends to words, and sees the phases one by one, and what it has done."""
 
 
 def small_network(seed: int = 0, config: ModelConfig = CONFIG) -> PolicyNetwork:

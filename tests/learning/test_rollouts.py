@@ -6,16 +6,19 @@ import numpy as np
 import ot
 import pytest
 import torch
+from torch.nn import functional
 
 from small_policy import CONFIG
 from wordwing.execution.packing import unpack_pose
 from wordwing.execution.runner import SETTLE_STEPS
-from wordwing.frames import Pose
+from wordwing.frames import Pose, in_start_frame
 from wordwing.interface import Setpoint
 from wordwing.learning.emd import KEEP
 from wordwing.learning.rollouts import Collector, RolloutBuffer
 from wordwing.learning.training_data import ExampleSet
+from wordwing.model.ego import POOL, to_ego_frame
 from wordwing.model.grid import START_GRID
+from wordwing.model.history import History
 from wordwing.model.layers import each
 from wordwing.model.policy import PolicyNetwork
 from wordwing.model.stage2 import ValueNetwork
@@ -172,6 +175,29 @@ def test_no_row_holds_anything_but_its_own_flight(several):
             assert np.allclose(rollouts.position[row, step], reached, atol=2e-4), "the next pose is where it led"
         for name in ("action", "log_prob", "value", "position", "pose", "stop", "left_arena"):
             assert not getattr(rollouts, name)[row, length:].any(), f"{name} of the padding is empty"
+
+
+def test_what_a_drone_has_done_is_of_its_own_flight(run):
+    config = replace(CONFIG, stage2=replace(CONFIG.stage2, history=True, first_stop=-50.0, first_forward=0.9))
+    examples, index = (
+        with_steps(run.examples, [2 + 2 * (number % 4) for number in range(len(run.examples))]),
+        torch.arange(7),
+    )
+    collector = Collector(run.network(config=config), ValueNetwork(config.stage2), examples, 4)
+    collector.collect(index, generator(1))
+    rollouts, moved = collector.collect(index, generator()), []
+    for row, example in enumerate(index.tolist()):
+        history, start = History.empty(1, "cpu"), examples.examples.start[torch.tensor([example])]
+        for step in range(int(rollouts.length[row])):
+            record = one_decision(rollouts, row, step)
+            pose = in_start_frame(each(lambda rows: rows[None], unpack_pose(record.pose)), start)
+            history, motion = history.follow(pose)
+            assert torch.allclose(record.view.done[:3], motion[0], atol=5e-3)
+            assert 0 <= float(record.view.done[3]) <= 1
+            whole = functional.avg_pool2d(to_ego_frame(history.cells[:, None].float(), pose), POOL)
+            assert (record.view.whole[-1] - whole[0, 0]).abs().mean() < 2e-3
+        moved.append(float(history.last[0, :2].norm()))
+    assert max(moved) > 0.2
 
 
 def test_with_fewer_worlds_than_flights_the_same_flights_are_flown(run):

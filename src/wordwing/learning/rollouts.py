@@ -30,6 +30,7 @@ from wordwing.learning.ppo import Decisions, log_prob, sample_action
 from wordwing.learning.runtime.messages import Rollouts
 from wordwing.learning.training_data import ExampleSet
 from wordwing.model.ego import EgoView
+from wordwing.model.history import History
 from wordwing.model.layers import each
 from wordwing.model.mapping import SemanticMap, arena_cells, boundary_cells
 from wordwing.model.policy import PolicyNetwork, PolicyState
@@ -121,6 +122,8 @@ class RolloutProgress:
     """S^W of N flights."""
     observed: Tensor
     """M^W [N, 64, 64] bool."""
+    history: History | None
+    """Of N flights, where stage 2 sees its history."""
     buffer: dict[str, Any]
     """[R + 1, D] of each field of a `RolloutBuffer`; worlds without a flight write into row R."""
 
@@ -141,12 +144,11 @@ class RolloutProgress:
     def take_over(self, other: RolloutProgress) -> None:
         """Go on with the flights of other worlds, no more than these are."""
         chosen = torch.argsort(other.flight)[: len(self.flight)]  # worlds without a flight come last
-        for own, rows in zip(self._of_worlds(), other._of_worlds(), strict=True):
-            own.copy_(rows[chosen])
+        each(lambda own, rows: own.copy_(rows[chosen]), self._of_worlds(), other._of_worlds())
         self.simulator.restore([rows[chosen] for rows in other.simulator.snapshot()])
 
-    def _of_worlds(self) -> tuple[Tensor, ...]:
-        return self.flight, self.decision, self.map.features, self.map.view_counts, self.observed
+    def _of_worlds(self) -> tuple[Any, ...]:
+        return self.flight, self.decision, self.map, self.observed, self.history
 
 
 @dataclass(frozen=True)
@@ -266,6 +268,7 @@ class Collector:
             length=length,
             map=empty,
             observed=torch.zeros_like(empty.view_counts, dtype=torch.bool),
+            history=History.empty(worlds, self.device) if self.network.config.stage2.history else None,
             buffer=buffer,
         )
 
@@ -287,6 +290,7 @@ class Collector:
             observed=progress.observed,
             arena=inputs.arena[flight],
             boundary=inputs.boundary[flight],
+            history=progress.history,
         )
         observation = simulator.observe()
         with precision(self.device):
@@ -327,11 +331,15 @@ class Collector:
         emptied = SemanticMap(
             state.map.features.masked_fill(fresh[:, None], 0), state.map.view_counts.masked_fill(fresh, 0)
         )
-        before = replace(state, map=emptied, observed=state.observed & ~fresh)
+        history = state.history
+        if history is not None:
+            history = History(history.cells & ~fresh, history.last.masked_fill(begins[:, None], torch.nan))
+        before = replace(state, map=emptied, observed=state.observed & ~fresh, history=history)
         after, beliefs = self.network(before, image, pose, "sim")
         state.map.features.copy_(after.map.features)
         state.map.view_counts.copy_(after.map.view_counts)
         state.observed.copy_(after.observed)
+        each(Tensor.copy_, state.history, after.history)
         return beliefs.visitation, beliefs.view, beliefs.control
 
     def _decide(

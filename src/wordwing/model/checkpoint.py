@@ -50,7 +50,7 @@ RANGES = {
 }
 """Ranges of the numbers in a configuration; together they keep a network below a gigabyte."""
 
-LATER = ("attention", "phases", "vectors", "offset_dropout")
+LATER = ("attention", "phases", "history", "vectors", "offset_dropout")
 """Options that are newer than the first saved policies: where one is missing it is off."""
 
 MAX_SMALL = 1_000_000

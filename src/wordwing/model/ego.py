@@ -6,7 +6,7 @@ probabilities in it, and nothing is normalised afterwards, so that far from the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -34,9 +34,14 @@ class EgoView:
     close: Tensor
     """[N, P + 1, 16, 16] probability of trajectory and goal in each cell; P phases of it, or 1 for it as a whole."""
     whole: Tensor
-    """[N, P + 3, 24, 24] the same of coarse cells, then the share unexplored and the share at the boundary."""
+    """[N, P + 3, 24, 24] the same of coarse cells, then the share unexplored and the share at the boundary; with
+    history the share flown over, too."""
     unobserved: Tensor
     """[N, 2] p_oob of trajectory and goal."""
+    flown: Tensor | None = None
+    """[N, 1, 16, 16] share flown over, close by; `whole` then has one more map of it. None without history."""
+    done: Tensor | None = None
+    """[N, 3 + P] the last motion, and how much of each phase's probability has been flown over."""
 
     def __getitem__(self, index: Tensor | slice) -> EgoView:
         """Some of the contexts."""
@@ -56,7 +61,13 @@ def to_ego_frame(maps: Tensor, pose: Pose) -> Tensor:
 
 
 def ego_view(
-    visitation: Visitation, unexplored: Tensor, boundary: Tensor, pose: Pose, ordered: bool = False
+    visitation: Visitation,
+    unexplored: Tensor,
+    boundary: Tensor,
+    pose: Pose,
+    ordered: bool = False,
+    flown: Tensor | None = None,
+    motion: Tensor | None = None,
 ) -> EgoView:
     """The control network's view of the plan, the unexplored cells and the boundary.
 
@@ -66,14 +77,23 @@ def ego_view(
         boundary: B^W [N, 64, 64] bool, start frame.
         pose: [N] of the drones, start frame.
         ordered: Whether the phases of the trajectory are seen one by one; together they are as much as it is.
+        flown: [N, 64, 64] bool, cells that have been flown over, start frame; None without history.
+        motion: [N, 3] how the drones moved last, of `History.follow`; None without history.
     """
-    masks = torch.stack([unexplored, boundary], dim=1).float()
+    masks = torch.stack([unexplored, boundary] + ([] if flown is None else [flown]), dim=1).float()
+    count = masks.shape[1]
     plan = visitation.cells
     if ordered and visitation.phases is not None:
         plan = torch.cat([visitation.phases / visitation.phases.shape[1], plan[:, 1:]], dim=1)
     maps = to_ego_frame(torch.cat([plan, masks], dim=1), pose)  # [N, P + 3, 96, 96]
     margin = (EGO_GRID.cells - CLOSE_CELLS) // 2
-    close = maps[:, :-2, margin:-margin, margin:-margin].clone()  # so that it does not keep the maps alive
+    middle = maps[:, :, margin:-margin, margin:-margin]
+    close = middle[:, :-count].clone()  # so that it does not keep the maps alive
     shares = functional.avg_pool2d(maps, POOL)
-    amounts = POOL * POOL * shares[:, :-2]
-    return EgoView(close, torch.cat([amounts, shares[:, -2:]], dim=1), visitation.unobserved)
+    amounts = POOL * POOL * shares[:, :-count]
+    view = EgoView(close, torch.cat([amounts, shares[:, -count:]], dim=1), visitation.unobserved)
+    if flown is None or motion is None:
+        return view
+    phases = plan[:, :-1]
+    passed = (phases * flown[:, None]).sum((2, 3)) / phases.sum((2, 3)).clamp(min=1e-6)
+    return replace(view, flown=middle[:, -1:].clone(), done=torch.cat([motion, passed], dim=1))

@@ -11,6 +11,7 @@ from wordwing.camera import Camera
 from wordwing.frames import Pose, in_start_frame
 from wordwing.interface import Domain
 from wordwing.model.ego import EgoView, ego_view
+from wordwing.model.history import History
 from wordwing.model.layers import each
 from wordwing.model.mapping import MappingConfig, SemanticMap, arena_cells, boundary_cells, project, visible_ground
 from wordwing.model.stage1 import Stage1, Stage1Config, Stage1Output, TextKernels
@@ -47,6 +48,8 @@ class PolicyState:
     """[N, 64, 64] bool, start frame."""
     boundary: Tensor
     """B^W [N, 64, 64] bool, start frame."""
+    history: History | None = None
+    """Of N flights; None without history."""
 
     def put(self, worlds: Tensor, fresh: PolicyState) -> PolicyState:
         """A copy in which flights `worlds` [M] are replaced by `fresh` [M]."""
@@ -97,6 +100,7 @@ class PolicyNetwork(nn.Module):
             observed=torch.zeros_like(arena),
             arena=arena,
             boundary=boundary_cells(start),
+            history=History.empty(len(arena), arena.device) if self.config.stage2.history else None,
         )
 
     def observe(self, state: PolicyState, features: Tensor, pose: Pose) -> tuple[list[PolicyState], Tensor, Pose]:
@@ -143,12 +147,24 @@ class PolicyNetwork(nn.Module):
         grounding_map, scores = self.stage1.predict(semantic_map, observed, kernels)
         return states[-1], Stage1Output(features, semantic_map, grounding_map, observed, in_view, scores, here)
 
-    def view(self, plan: Visitation, observed: Tensor, arena: Tensor, boundary: Tensor, pose: Pose) -> EgoView:
-        """Stage 2's input at poses [N], of masks [N, 64, 64] bool, all in the start frame; PVN's masks are empty."""
+    def view(
+        self,
+        plan: Visitation,
+        observed: Tensor,
+        arena: Tensor,
+        boundary: Tensor,
+        pose: Pose,
+        flown: Tensor | None = None,
+        motion: Tensor | None = None,
+    ) -> EgoView:
+        """Stage 2's input at poses [N], of masks [N, 64, 64] bool, all in the start frame; PVN's masks are empty.
+
+        With history `flown` and `motion` are those of `History.follow`.
+        """
         unexplored = arena & ~observed
         if not self.config.stage1.observability:
             unexplored, boundary = torch.zeros_like(unexplored), torch.zeros_like(boundary)
-        return ego_view(plan, unexplored, boundary, pose, ordered=self.config.stage2.phases > 1)
+        return ego_view(plan, unexplored, boundary, pose, self.config.stage2.phases > 1, flown, motion)
 
     def forward(self, state: PolicyState, image: Tensor, pose: Pose, domain: Domain) -> tuple[PolicyState, Beliefs]:
         """One decision of N drones.
@@ -164,7 +180,11 @@ class PolicyNetwork(nn.Module):
         """
         state, output = self.run_stage1(state, self.stage1.encode_images(image, domain), pose[:, None])
         plan = visitation(output.scores, self.stage1.support(state.observed))
-        view = self.view(plan, state.observed, state.arena, state.boundary, output.pose)
+        done: tuple[Tensor, ...] = ()
+        if state.history is not None:
+            history, motion = state.history.follow(output.pose)
+            state, done = replace(state, history=history), (history.cells, motion)
+        view = self.view(plan, state.observed, state.arena, state.boundary, output.pose, *done)
         beliefs = Beliefs(
             image_features=output.image_features,  # one by one: what `vars` gives, torch.compile cannot trace
             semantic_map=output.semantic_map,

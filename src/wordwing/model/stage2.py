@@ -40,6 +40,8 @@ class Stage2Config:
     """Initial stop logit: a flight of an untrained policy then has 21 decisions on average, as ORACLE's have."""
     phases: int = 1
     """Phases of the trajectory in its input: as many as stage 1 predicts, or 1 for the trajectory as a whole."""
+    history: bool = False
+    """Whether it also sees where the drone has flown, how it moved last, and how much of each phase lies behind it."""
 
 
 @dataclass(frozen=True)
@@ -79,10 +81,12 @@ class ControlNetwork(nn.Module):
         self.config = config
         self.close = convolution(config.phases + 1, config.filters, stride=2)
         self.whole = convolution(config.phases + 1, config.filters, stride=3, padding=0)
-        self.masks = convolution(2, config.filters, stride=3, padding=0)
+        self.masks = convolution(2 + config.history, config.filters, stride=3, padding=0)
+        self.flown = convolution(1, config.filters, stride=2) if config.history else None
         # q_1 and q_2 of the paper: drawn once, saved, never learned.
         self.register_buffer("directions", torch.randn(2, config.embedding))
-        inputs = 3 * config.filters * 8 * 8 + 2 * config.embedding  # each view becomes 8×8
+        inputs = (3 + config.history) * config.filters * 8 * 8 + 2 * config.embedding  # each view becomes 8×8
+        inputs += (3 + config.phases) * config.history
         self.first = nn.Linear(inputs, config.hidden)
         self.second = nn.Linear(inputs + config.hidden, config.hidden)
         self.last = nn.Linear(config.hidden, outputs)
@@ -93,14 +97,18 @@ class ControlNetwork(nn.Module):
 
     def forward(self, view: EgoView) -> Tensor:
         """[N, outputs], in single precision: PPO compares probabilities to a hundredth."""
-        plan, masks = view.whole[:, :-2], view.whole[:, -2:]
+        plan, masks = view.whole.tensor_split((self.config.phases + 1,), dim=1)
         with single_precision(masks.device):
-            maps = (
+            maps = [
                 self.close(self.config.close_gain * view.close),
                 self.whole(self.config.whole_gain * plan),
                 self.masks(masks),
-            )
-            inputs = torch.cat([*(leaky(features).flatten(1) for features in maps), self.embed(view.unobserved)], dim=1)
+            ]
+            more = [self.embed(view.unobserved)]
+            if self.flown is not None and view.flown is not None and view.done is not None:
+                maps.append(self.flown(view.flown))
+                more.append(view.done)
+            inputs = torch.cat([*(leaky(features).flatten(1) for features in maps), *more], dim=1)
             hidden = leaky(self.first(inputs))
             hidden = leaky(self.second(torch.cat([hidden, inputs], dim=1)))
             return self.last(hidden)

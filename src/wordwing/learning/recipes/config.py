@@ -175,6 +175,11 @@ def check_settings(config: RunConfig) -> None:
             "drones that stand (data.initial_executions=standing, from-standing) show nothing to clone: "
             "schedule.cloning_updates must be 0, and train bc needs demonstrations"
         )
+    if stage2.history and config.schedule.cloning_updates:
+        raise WordwingError(
+            "--set: a stage 2 with model.stage2.history cannot be cloned, because cloning shows it single poses; "
+            "schedule.cloning_updates must be 0"
+        )
     if config.model.stage1.text.vectors and config.data.tokenizer == 1:
         raise WordwingError("--set: model.stage1.text.vectors needs data.tokenizer=2")
     if stage2.first_deviation <= stage2.min_deviation:
