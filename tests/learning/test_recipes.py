@@ -192,6 +192,7 @@ def test_a_setting_is_changed_by_its_name(setting, name, value):
         ("reinforcement.ppo.clip=1e300", r"above 0 \(and at most 10\^15\)"),
         ("supervised.learning_rate=2", r"above 0 and at most 1$"),
         ("data.initial_executions=standing", r"show nothing to clone: schedule\.cloning_updates must be 0"),
+        ("model.stage2.history=true", r"history cannot be cloned.*schedule\.cloning_updates must be 0"),
         ("supervised.weight_decay=-1", r"must be a number from 0 to 1$"),
         ("reinforcement.ppo.discount=1.1", r"must be a number from 0 to 1$"),
         ("supervised.contexts.foreign_motions=0.95", r"foreign_motions and look_arounds are more than 1 together"),
