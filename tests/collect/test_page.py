@@ -248,8 +248,15 @@ def test_a_link_that_nobody_has_is_said_to_be_unknown(visit, link):
     at(visit(link), "This link is not known")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize(
+    ("viewport", "theme"),
+    [
+        pytest.param(DESKTOP, "light", id="desktop-light"),
+        pytest.param(PHONE, "dark", id="phone-dark"),
+        pytest.param(DESKTOP, "dark", id="desktop-dark", marks=pytest.mark.long),
+        pytest.param(PHONE, "light", id="phone-light", marks=pytest.mark.long),
+    ],
+)
 def test_every_state_of_the_page_is_accessible_and_fits_the_screen(browser, tmp_path, viewport, theme):
     collection = small_collection(tmp_path / "c.db", paths=1, segments=1, practice=1)
     with RunningCollection(collection) as running:

@@ -389,8 +389,15 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStudy]:
         yield running
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize(
+    ("viewport", "theme"),
+    [
+        pytest.param(DESKTOP, "light", id="desktop-light"),
+        pytest.param(PHONE, "dark", id="phone-dark"),
+        pytest.param(DESKTOP, "dark", id="desktop-dark", marks=pytest.mark.long),
+        pytest.param(PHONE, "light", id="phone-light", marks=pytest.mark.long),
+    ],
+)
 def test_every_state_of_the_page_is_accessible_and_fits_the_screen(browser, short, viewport, theme):
     visitor = Visitor(browser, short.url, EXPECTED)
     page = visitor(viewport=viewport, color_scheme=theme)
