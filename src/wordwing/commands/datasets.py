@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def build(
-    corpora: tuple[Literal["field", "cage", "errands"], ...] = ("field", "cage", "errands"),
+    corpora: tuple[Literal["field", "cage", "errands", "tours"], ...] = ("field", "cage", "errands"),
     house: Path | None = None,
     seed: int = 0,
     out: Path | None = None,
@@ -28,7 +28,7 @@ def build(
 ) -> None:
     """Build the corpora that policies are trained and tested on.
 
-    The sentences of field, cage and errands are generated, with a known meaning each; those of house were written by
+    The sentences of field, cage, errands and tours are generated, with a known meaning each; those of house were written by
     people and are read from a folder that you have (docs/data.md). The same seed makes the same corpora, byte for byte.
 
     Args:
@@ -88,7 +88,7 @@ def demonstrate(
 
     Args:
         folder: A dataset.
-        corpus: A corpus by name instead: field, cage, errands, house, written; built first if it is not there.
+        corpus: A corpus by name instead: field, cage, errands, tours, house, written; built first if it is not there.
         seed: Which corpus of that name; in the lab also which paragraphs, gusts and noise.
         domain: The batched simulator or the lab.
         splits: Which splits; by default all in sim, train in the lab, which flies no other.

@@ -46,7 +46,7 @@ def evaluate(
     Args:
         systems: stop, average, oracle, or policies by name or folder; NAME=FOLDER gives one a name in the tables.
         data: A dataset's folder.
-        corpus: A corpus by name instead: cage, field, errands, house, written, typed, or dev-mini: 64 instructions
+        corpus: A corpus by name instead: cage, field, errands, tours, house, written, typed, or dev-mini: 64 instructions
             that come with wordwing; dev-mini if nothing is said.
         split: Which part: train, dev, test, …; test-20 and dev-20 are 20 fixed paragraphs, as many as the paper flew.
         segments: How many segments instructions have.

@@ -92,7 +92,7 @@ def paragraph(
 
     Args:
         folder: A dataset.
-        corpus: A corpus by name instead: field, cage, errands, house, written, typed.
+        corpus: A corpus by name instead: field, cage, errands, tours, house, written, typed.
         split: Which part of it a random paragraph is taken from.
         id: Which paragraph, instead of a random one of the split.
         seed: Chooses the paragraph.
@@ -127,7 +127,7 @@ def examples(
 
     Args:
         folder: A dataset.
-        corpus: A corpus by name instead: field, cage, errands, house, written, typed.
+        corpus: A corpus by name instead: field, cage, errands, tours, house, written, typed.
         split: Which part of it.
         count: How many instructions.
         seed: Chooses them.

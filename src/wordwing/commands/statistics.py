@@ -34,7 +34,7 @@ def stats(
 
     Args:
         folders: Datasets.
-        corpus: Corpora by name: field, cage, errands, house, written, typed.
+        corpus: Corpora by name: field, cage, errands, tours, house, written, typed.
         json: A file to write everything to as well.
     """
     from wordwing.data.statistics import describe
@@ -63,7 +63,7 @@ def judge(
 
     Args:
         folder: A dataset whose meanings are known.
-        corpus: A corpus by name instead: field, cage, errands.
+        corpus: A corpus by name instead: field, cage, errands, tours.
         split: Which part of it.
         seed: Chooses the other path for each instruction.
         json: A file to write the rates to as well.
@@ -82,7 +82,7 @@ def opened(folder: Path | None, corpus: str | None, seed: int = 0) -> Dataset:
     """The dataset in a folder, or a corpus by its name and seed; exactly one of the two must be given."""
     if (folder is None) == (corpus is None):
         raise WordwingError(
-            "name one dataset: either its folder or --corpus and one of field, cage, errands, house, written, typed"
+            "name one dataset: either its folder or --corpus and one of field, cage, errands, tours, house, written, typed"
         )
     if folder is not None:
         from wordwing.data.dataset import Dataset

@@ -12,6 +12,7 @@ from wordwing.data.dataset import SCHEMA, Dataset, Source, check_place, write_da
 from wordwing.data.generating import SIZES, STEPS, Chunk, Generated, Made, chunks, collect, make
 from wordwing.data.importers.houses import import_human_nav
 from wordwing.data.schema import Paragraph
+from wordwing.data.tours.making import make_tours
 from wordwing.data.typed import PACKED as TYPED, unpack_typed
 from wordwing.data.written import PACKED as WRITTEN, unpack
 from wordwing.errors import WordwingError, did_you_mean
@@ -127,7 +128,7 @@ _Piece = HouseJob | tuple[Job, Chunk]
 
 def _do(piece: _Piece) -> Made | None:
     if isinstance(piece, tuple):
-        return make(piece[1])
+        return make_tours(piece[1]) if piece[1].corpus == "tours" else make(piece[1])
     import_human_nav(piece.source, piece.folder, seed=piece.seed)
     return None
 

@@ -3,6 +3,7 @@
 `field` and `cage` stand for LANI and REAL, in the paper's numbers: a walk goes from landmark to neighbouring landmark
 and is cut into short segments, most of which end in what the drone sees. `errands` are what people type:
 the drone stands anywhere, looks anywhere, and is sent to something, wherever that is. Two in a row make a paragraph.
+`tours`, which are planned and not walked, are made in `tours.making`.
 
 Work is cut into chunks that are seeded by what they are, so the result is the same however many processes share it.
 """
@@ -21,12 +22,13 @@ from wordwing.world.paths import Floats, lengths
 from wordwing.world.samplers import sample_layout
 from wordwing.world.walks import WALK_CONFIGS, Walk, WalkConfig, sample_walks
 
-Generated = Literal["field", "cage", "errands"]
+Generated = Literal["field", "cage", "errands", "tours"]
 
 SIZES: dict[Generated, dict[str, int]] = {
     "field": {"train": 4200, "dev": 898, "test": 902},
     "cage": {"train": 698, "dev": 150, "test": 149},
     "errands": {"train": 6000, "dev": 300, "test": 300},
+    "tours": {"train": 20_000, "dev": 1000, "test": 1000},
 }
 """Paragraphs in each split; of field and cage by the paper's table of dataset and split sizes."""
 
@@ -36,13 +38,18 @@ CUTS: dict[Generated, CutConfig] = {
     "errands": CutConfig(100.0, looks_away=1.0),  # no cut: an errand ends where its walk does
 }
 
-BLOCK: dict[Generated, int] = {"field": 1, "cage": 5, "errands": 1}
-"""Paragraphs that share a layout, each beginning where the one before ends."""
+BLOCK: dict[Generated, int] = {"field": 1, "cage": 5, "errands": 1, "tours": 25}
+"""Paragraphs that share a layout, each beginning where the one before ends; those of tours begin anywhere."""
 
 WALKS: dict[Generated, int] = {"field": 1, "cage": 1, "errands": 2}
 """Walks in a paragraph."""
 
-WORLDS: dict[Generated, tuple[Corpus, ...]] = {"field": ("field",), "cage": ("cage",), "errands": ("cage", "field")}
+WORLDS: dict[Generated, tuple[Corpus, ...]] = {
+    "field": ("field",),
+    "cage": ("cage",),
+    "errands": ("cage", "field"),
+    "tours": ("cage", "field"),
+}
 """Kinds of layouts, one as often as the other."""
 
 RULES: dict[Generated, WalkConfig] = {
@@ -51,7 +58,7 @@ RULES: dict[Generated, WalkConfig] = {
     "errands": WALK_CONFIGS["errand"],
 }
 
-STEPS: dict[Generated, int] = {"field": 50, "cage": 50, "errands": 100}
+STEPS: dict[Generated, int] = {"field": 50, "cage": 50, "errands": 100, "tours": 100}
 """Most control steps that a flight is given; a drone that has to look around first needs more."""
 
 TRIES = 8
@@ -98,7 +105,7 @@ def collect(results: Iterable[Made]) -> Made:
 
 
 def make(chunk: Chunk) -> Made:
-    """Make one chunk."""
+    """Make one chunk of walks."""
     corpus, split, block = chunk.corpus, chunk.split, BLOCK[chunk.corpus]
     rng = np.random.default_rng([chunk.seed, list(SIZES).index(corpus), list(SIZES[corpus]).index(split), chunk.first])
     layouts: dict[str, Layout] = {}

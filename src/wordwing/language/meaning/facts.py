@@ -26,6 +26,9 @@ SLIGHT, QUARTER = 35 * DEGREE, 90 * DEGREE
 ARCS = {"quarter": math.pi / 2, "half": math.pi, "three_quarters": 3 * math.pi / 2, "full": 2 * math.pi}
 """Amounts of a circle."""
 
+LAPS = ARCS | {"twice": 4 * math.pi}
+"""Amounts of a circle that may be asked for, beyond those that one walk happens to have."""
+
 DISTANCES = {"tiny": 0.28, "short": 0.6, "medium": 1.1, "long": 1.9}
 """What vague distances mean, metres."""
 
