@@ -28,8 +28,9 @@ def build(
 ) -> None:
     """Build the corpora that policies are trained and tested on.
 
-    The sentences of field, cage, errands and tours are generated, with a known meaning each; those of house were written by
-    people and are read from a folder that you have (docs/data.md). The same seed makes the same corpora, byte for byte.
+    The sentences of field, cage, errands and tours are generated, with a known meaning each; those of house were
+    written by people and are read from a folder that you have (docs/data.md). The same seed makes the same corpora,
+    byte for byte.
 
     Args:
         corpora: Which to generate.

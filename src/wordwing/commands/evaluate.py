@@ -46,8 +46,8 @@ def evaluate(
     Args:
         systems: stop, average, oracle, or policies by name or folder; NAME=FOLDER gives one a name in the tables.
         data: A dataset's folder.
-        corpus: A corpus by name instead: cage, field, errands, tours, house, written, typed, or dev-mini: 64 instructions
-            that come with wordwing; dev-mini if nothing is said.
+        corpus: A corpus by name instead: cage, field, errands, tours, house, written, typed, or dev-mini: 64
+            instructions that come with wordwing; dev-mini if nothing is said.
         split: Which part: train, dev, test, …; test-20 and dev-20 are 20 fixed paragraphs, as many as the paper flew.
         segments: How many segments instructions have.
         domain: The batched simulator or the lab.

@@ -82,7 +82,8 @@ def opened(folder: Path | None, corpus: str | None, seed: int = 0) -> Dataset:
     """The dataset in a folder, or a corpus by its name and seed; exactly one of the two must be given."""
     if (folder is None) == (corpus is None):
         raise WordwingError(
-            "name one dataset: either its folder or --corpus and one of field, cage, errands, tours, house, written, typed"
+            "name one dataset: either its folder or --corpus and one of "
+            "field, cage, errands, tours, house, written, typed"
         )
     if folder is not None:
         from wordwing.data.dataset import Dataset

@@ -13,12 +13,15 @@ import torch
 from torch import Tensor
 
 from wordwing.data.dataset import Dataset
-from wordwing.data.schema import Instruction, Paragraph
+from wordwing.data.schema import Instruction, Paragraph, Segment
 from wordwing.language.tokenizer import Vocabulary, mirrored
+from wordwing.language.writing.tour_writer import TourWriter, Visitor
 from wordwing.language.writing.writer import Persona, Writer
 from wordwing.learning.training_data import DataConfig, Say, TrainingData, kinds_among
 from wordwing.model.layers import each
 from wordwing.model.text import Tokens
+from wordwing.world.layout import Layout
+from wordwing.world.tasks import StartPose
 
 
 @dataclass(frozen=True)
@@ -117,13 +120,22 @@ def _reworded(dataset: Dataset, others: int, rng: np.random.Generator) -> dict[s
         if paragraph.windows is not None or not all(meanings):
             continue
         layout = dataset.layout(paragraph.layout)
-        written = []  # [others][segments], each row by one person
-        for _ in range(others):
-            writer = Writer(layout, Persona.sample(rng), training=True, rng=rng)
-            written.append([writer.word(meaning) for meaning in meanings if meaning])
+        if dataset.name == "tours":
+            written = [[_visitor(layout, segment, rng) for segment in paragraph.segments] for _ in range(others)]
+        else:
+            written = []  # [others][segments], each row by one person
+            for _ in range(others):
+                writer = Writer(layout, Persona.sample(rng), training=True, rng=rng)
+                written.append([writer.word(meaning) for meaning in meanings if meaning])
         for name, span in _spans(paragraph):
             found[name] = [" ".join(row[span]) for row in written]
     return found
+
+
+def _visitor(layout: Layout, tour: Segment, rng: np.random.Generator) -> str:
+    """What another visitor says of a tour."""
+    start = StartPose(*tour.start_xy, tour.start_yaw)
+    return TourWriter(layout, Visitor.sample(rng), training=True, rng=rng, start=start).word(tour.meaning or ())
 
 
 def _spans(paragraph: Paragraph) -> list[tuple[str, slice]]:

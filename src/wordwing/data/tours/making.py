@@ -4,6 +4,7 @@ import numpy as np
 
 from wordwing.data.generating import BLOCK, SIZES, WORLDS, Chunk, Made
 from wordwing.data.schema import Paragraph, Segment
+from wordwing.data.tours.moves import Ground
 from wordwing.data.tours.planning import LENGTHS, plan
 from wordwing.language.writing.templates import pick, pick_weighted
 from wordwing.language.writing.tour_writer import TourWriter, Visitor
@@ -21,12 +22,14 @@ TRIES = 300
 def make_tours(chunk: Chunk) -> Made:
     """Make one chunk: one instruction in a paragraph, each by another visitor; `BLOCK` of them share a layout."""
     split, block = chunk.split, BLOCK["tours"]
-    rng = np.random.default_rng([chunk.seed, list(SIZES).index("tours"), list(SIZES["tours"]).index(split), chunk.first])
+    numbers = list(SIZES).index("tours"), list(SIZES["tours"]).index(split)
+    rng = np.random.default_rng([chunk.seed, *numbers, chunk.first])
     layouts: dict[str, Layout] = {}
     paragraphs: list[Paragraph] = []
     while len(paragraphs) < chunk.count:
         layout = _layout(rng)
-        segments = [_segment(layout, split == "train", rng) for _ in range(min(block, chunk.count - len(paragraphs)))]
+        ground = Ground.of(layout)
+        segments = [_segment(ground, split == "train", rng) for _ in range(min(block, chunk.count - len(paragraphs)))]
         name = f"tours-{split}-{chunk.first // block + len(layouts):04}"
         if None in segments:
             continue
@@ -48,12 +51,12 @@ def _layout(rng: np.random.Generator) -> Layout:
     return sample_layout(world, rng, wanted)
 
 
-def _segment(layout: Layout, training: bool, rng: np.random.Generator) -> Segment | None:
+def _segment(ground: Ground, training: bool, rng: np.random.Generator) -> Segment | None:
     moves = 1 + pick_weighted(range(len(LENGTHS)), LENGTHS, rng)
-    tours = (plan(layout, moves, rng) for _ in range(TRIES))
+    tours = (plan(ground, moves, rng) for _ in range(TRIES))
     planned = next((found for found in tours if found is not None), None)
     if planned is None:
         return None
     start, meaning = planned.start, planned.meaning
-    text, others = TourWriter(layout, Visitor.sample(rng), training, rng, start).tell(meaning)
+    text, others = TourWriter(ground.layout, Visitor.sample(rng), training, rng, start).write_tour(meaning)
     return Segment(text, start[:2], start.yaw, planned.path, meaning, alternatives=others)

@@ -4,6 +4,8 @@ A move begins where the one before ended. Its points are rough; `planning` bends
 its way, smooths it and asks the judge whether it still does what every move means.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -59,11 +61,30 @@ class Move(NamedTuple):
     """[P, 2] through which it leads, metres, world frame."""
 
 
+class Ground(NamedTuple):
+    """A layout, and what is asked of it again and again."""
+
+    layout: Layout
+    centres: Floats
+    """[L, 2] of its landmarks, metres."""
+    footprints: Floats
+    """[L] their radii, metres."""
+
+    @classmethod
+    def of(cls, layout: Layout) -> Ground:
+        """The ground of a layout."""
+        return cls(layout, layout.centres, layout.footprints)
+
+    def gaps(self, points: Floats) -> Floats:
+        """[..., L] of points [..., 2] from footprints, metres."""
+        return lengths(points[..., None, :] - self.centres) - self.footprints
+
+
 @dataclass
 class Tour:
     """A tour as far as it is planned."""
 
-    layout: Layout
+    ground: Ground
     start: StartPose
     moves: list[Move]
     rng: np.random.Generator
@@ -83,12 +104,11 @@ class Tour:
     def free(self, points: Floats, room: float = ROOM) -> bool:
         """Whether points [P, 2] are in the arena and clear of everything, one at least."""
         inside = np.abs(points).max(initial=0.0) <= ARENA_HALF - ROOM
-        gaps = lengths(points[:, None] - self.layout.centres) - self.layout.footprints
-        return bool(len(points) and inside and (gaps >= room - 1e-9).all())
+        return bool(inside and len(points) and (self.ground.gaps(points) >= room - 1e-9).all())
 
     def landmark(self, least: float, most: float = 9.0, again: float = 0.0) -> int | None:
         """A landmark on the floor from a distance to another one away; the last one again as often as said."""
-        away = lengths(self.layout.centres - self.here) - self.layout.footprints
+        away = self.ground.gaps(self.here)
         if isinstance(self.last, int) and away[self.last] >= least and self.rng.random() < again:
             return self.last
         fits = (away >= least) & (away <= most)
@@ -100,17 +120,17 @@ class Tour:
     def around(self, place: int, gap: float, begin: float, end: float, step: float = STRIDE) -> Floats:
         """[P, 2] points around a landmark from one direction of it to another, some way from its edge."""
         angles = np.linspace(begin, end, max(round(abs(end - begin) / step), 1) + 1)
-        radius = self.layout.footprints[place] + gap
-        return np.asarray(self.layout.centres[place] + radius * np.stack([np.cos(angles), np.sin(angles)], axis=-1))
+        radius = self.ground.footprints[place] + gap
+        return np.asarray(self.ground.centres[place] + radius * np.stack([np.cos(angles), np.sin(angles)], axis=-1))
 
     def seen_from(self, place: int) -> tuple[float, float]:
         """In which direction of a landmark the tour is, and how far from its centre: radians, metres."""
-        x, y = self.here - self.layout.centres[place]
+        x, y = self.here - self.ground.centres[place]
         return math.atan2(y, x), math.hypot(x, y)
 
     def tangent(self, place: int, gap: float) -> float:
         """How far around a landmark a straight line first comes so near, radians."""
-        return math.acos(min((self.layout.footprints[place] + gap) / self.seen_from(place)[1], 1.0))
+        return math.acos(min((self.ground.footprints[place] + gap) / self.seen_from(place)[1], 1.0))
 
 
 def _side(rng: np.random.Generator) -> tuple[Side, float]:
@@ -138,14 +158,15 @@ def circles(tour: Tour) -> Move | None:
     name = pick_weighted(list(ROUNDS), list(ROUNDS.values()), tour.rng)
     begin += way * 0.4 * tour.tangent(place, gap)
     points = tour.around(place, gap, begin, begin + way * LAPS[name])
-    far = away - tour.layout.footprints[place] - gap > 0.4
-    said = (*((Clause("toward", place),) if far else ()), Clause("circle", place, side=side, amount=round(LAPS[name], 4)))
+    far = away - tour.ground.footprints[place] - gap > 0.4
+    circle = Clause("circle", place, side=side, amount=round(LAPS[name], 4))
+    said = (Clause("toward", place), circle) if far else (circle,)
     return Move(said, points) if tour.free(points, 0.25) else None
 
 
 def _gap(tour: Tour) -> tuple[int, Reference, Floats, Floats] | None:
     """Two things with room between: which, the middle [2], and the direction [2] from one to the other."""
-    layout, one = tour.layout, tour.landmark(0.3, 3.0)
+    layout, one = tour.ground, tour.landmark(0.3, 3.0)
     if one is None:
         return None
     centre, foot = layout.centres[one], layout.footprints[one]
@@ -244,12 +265,12 @@ def sides(tour: Tour) -> Move | None:
 
 def own_sides(tour: Tour) -> Move | None:
     """To the front or the back of a landmark that has them."""
-    fronted = [place for place, entry in enumerate(tour.layout.landmarks) if entry.name in FRONTED]
+    fronted = [place for place, entry in enumerate(tour.ground.layout.landmarks) if entry.name in FRONTED]
     if not fronted:
         return None
     place, side = pick(fronted, tour.rng), pick(_OWN, tour.rng)
     amount = pick((0.5, 0.8, 1.0), tour.rng) if tour.rng.random() < 0.2 else None
-    towards = tour.layout.landmarks[place].yaw + (math.pi if side == "behind" else 0.0)
+    towards = tour.ground.layout.landmarks[place].yaw + (math.pi if side == "behind" else 0.0)
     points = _to(tour, place, amount or tour.rng.uniform(0.3, 0.42), towards)
     said = Clause("reach_own_side", place, side=side, amount=amount)
     return Move((said,), points) if tour.free(points, 0.28) else None
@@ -286,7 +307,7 @@ def heads_for(tour: Tour) -> Move | None:
     place = tour.landmark(1.2)
     if place is None:
         return None
-    offset = tour.layout.centres[place] - tour.here
+    offset = tour.ground.centres[place] - tour.here
     points = (tour.here + offset * tour.rng.uniform(0.4, 0.6))[None]
     return Move((Clause("toward", place),), points) if tour.free(points) else None
 
@@ -296,7 +317,7 @@ def looks(tour: Tour) -> Move | None:
     place = tour.landmark(1.1, 3.5)
     if place is None or not tour.moves:
         return None
-    offset = tour.layout.centres[place] - tour.here
+    offset = tour.ground.centres[place] - tour.here
     points = (tour.here + offset * tour.rng.uniform(0.6, 0.75) / np.hypot(*offset))[None]
     return Move((Clause("look", place),), points) if tour.free(points) else None
 
@@ -343,11 +364,15 @@ def _straight(tour: Tour, turned: float, amount: float) -> Floats:
     return np.asarray(tour.here + amount * np.array([[math.cos(yaw), math.sin(yaw)]]))
 
 
+_ASIDE: dict[Side, float] = {"behind": math.pi, "left": math.pi / 2, "right": -math.pi / 2}
+"""Where a side is from where the drone looks, radians."""
+
+
 def moves_aside(tour: Tour) -> Move | None:
     """Backwards or to a side, to begin with."""
-    side, amount = pick_weighted(("behind", "left", "right"), (2.0, 1.0, 1.0), tour.rng), pick(STEPS_ASIDE, tour.rng)
-    points = _straight(tour, {"behind": math.pi, "left": math.pi / 2, "right": -math.pi / 2}[side], amount)
-    said = Clause("move", side=pick([side], tour.rng), amount=amount)
+    side, amount = pick_weighted(list(_ASIDE), [2.0, 1.0, 1.0], tour.rng), pick(STEPS_ASIDE, tour.rng)
+    points = _straight(tour, _ASIDE[side], amount)
+    said = Clause("move", side=side, amount=amount)
     return Move((said,), points) if tour.free(points) else None
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
 from wordwing.data.segmenting import STORED
-from wordwing.data.tours.moves import FINALS, MIDDLES, OPENINGS, ROOM, Maker, Tour
+from wordwing.data.tours.moves import FINALS, MIDDLES, OPENINGS, ROOM, Ground, Maker, Tour
 from wordwing.frames import ARENA_HALF
 from wordwing.language.meaning.clauses import Clause, Side
 from wordwing.language.meaning.facts import QUARTER, SLIGHT
@@ -17,7 +17,6 @@ from wordwing.language.meaning.flown_path import ALL, FIRST, LAST, Track, wrappe
 from wordwing.language.meaning.judge import judge_track
 from wordwing.language.meaning.scores import score
 from wordwing.language.writing.templates import pick, pick_weighted
-from wordwing.world.layout import Layout
 from wordwing.world.paths import Floats, lengths, path_length, resample
 from wordwing.world.tasks import StartPose
 
@@ -66,12 +65,12 @@ class Planned:
     meaning: tuple[Clause, ...]
 
 
-def plan(layout: Layout, count: int, rng: np.random.Generator) -> Planned | None:
-    """Try to plan a tour of some moves from somewhere in a layout; None if what was drawn cannot be flown."""
-    start = _start(layout, rng)
+def plan(ground: Ground, count: int, rng: np.random.Generator) -> Planned | None:
+    """Try to plan a tour of some moves from anywhere; None if what was drawn cannot be flown."""
+    start = _start(ground, rng)
     if start is None:
         return None
-    tour = Tour(layout, start, [], rng)
+    tour = Tour(ground, start, [], rng)
     for number in range(count):
         last = number == count - 1
         opens = number == 0 and not last and rng.random() < OPENED
@@ -79,18 +78,18 @@ def plan(layout: Layout, count: int, rng: np.random.Generator) -> Planned | None
             return None
     if any(before.clauses[-1].kind == after.clauses[0].kind == "reach_fence" for before, after in pairwise(tour.moves)):
         return None  # two fences in a row are a corner
-    path = bent(np.vstack([[start[:2]], *(move.points for move in tour.moves)]), layout)
+    path = bent(np.vstack([[start[:2]], *(move.points for move in tour.moves)]), ground)
     if path is None or _decisions(path, start.yaw) > LONGEST:
         return None
-    cut = Track(_smoothed(path, CUT), start.yaw, layout)
+    cut = Track(_smoothed(path, CUT), start.yaw, ground.layout)
     path = resample(path, STORED).round(4)
     said = _meaning(tour, path, cut)
     return None if said is None else Planned(start, path, said)
 
 
-def _start(layout: Layout, rng: np.random.Generator) -> StartPose | None:
+def _start(ground: Ground, rng: np.random.Generator) -> StartPose | None:
     x, y = rng.uniform(-1, 1, 2) * (ARENA_HALF - ROOM)
-    if (lengths(layout.centres - (x, y)) - layout.footprints).min() < START_ROOM:
+    if ground.gaps(np.array([x, y])).min() < START_ROOM:
         return None
     return StartPose(round(x, 4), round(y, 4), round(float(rng.uniform(-math.pi, math.pi)), 5))
 
@@ -106,12 +105,12 @@ def _extended(tour: Tour, weights: dict[Maker, float]) -> bool:
     return False
 
 
-def bent(points: Floats, layout: Layout) -> Floats | None:
+def bent(points: Floats, ground: Ground) -> Floats | None:
     """A path [Q, 2] through rough points [P, 2] that keeps clear of footprints and fences; None if there is none."""
     path = resample(points, STEP)
     if len(path) < 8:
         return None
-    centres, rims = layout.centres, layout.footprints + ROOM - 0.03
+    centres, rims = ground.centres, ground.footprints + ROOM - 0.03
     count = len(path)
     for scale in BENDS:
         offset = path[:, None] - centres  # [Q, L, 2]
@@ -124,11 +123,8 @@ def bent(points: Floats, layout: Layout) -> Floats | None:
         path = _smoothed(path, scale)
     if np.abs(path).max() > ARENA_HALF - EDGE:
         return None
-    return path if _clear(path, layout, SAFE) and _clear(_smoothed(path, CUT), layout, CUT_SAFE) else None
-
-
-def _clear(path: Floats, layout: Layout, least: float) -> bool:
-    return bool((lengths(path[:, None] - layout.centres) - layout.footprints).min() >= least)
+    clear = ground.gaps(path).min() >= SAFE and ground.gaps(_smoothed(path, CUT)).min() >= CUT_SAFE
+    return path if clear else None
 
 
 def _smoothed(path: Floats, scale: float) -> Floats:
@@ -148,7 +144,7 @@ def _decisions(path: Floats, yaw: float) -> float:
 
 def _meaning(tour: Tour, path: Floats, cut: Track) -> tuple[Clause, ...] | None:
     """What the tour means, with turns and what it avoids, if its path does all that."""
-    track = Track(path, tour.start.yaw, tour.layout)
+    track = Track(path, tour.start.yaw, tour.ground.layout)
     said: list[tuple[Clause, bool]] = []  # and whether it may be left out
     if tour.rng.random() < TURN_SAID and tour.moves[0].clauses[0].kind not in ("move", "forward"):
         said += [(clause, True) for clause in _turn(float(wrapped(track.depart[0] - tour.start.yaw)), tour)]
@@ -158,8 +154,8 @@ def _meaning(tour: Tour, path: Floats, cut: Track) -> tuple[Clause, ...] | None:
         said += [(clause, False) for clause in move.clauses]
     if tour.rng.random() < AVOIDED:
         spoken = {reference for clause, _ in said for reference in clause.references}
-        nearest = track.gaps.min(axis=1)
-        spared = [place for place in range(len(nearest)) if place not in spoken and SPARED[0] < nearest[place] < SPARED[1]]
+        nearest = track.gaps.min(axis=1).tolist()
+        spared = [place for place, gap in enumerate(nearest) if place not in spoken and SPARED[0] < gap < SPARED[1]]
         if spared:
             said.insert(min(1, len(said) - 1), (Clause("avoid", pick(spared, tour.rng)), False))
     while True:
@@ -186,7 +182,9 @@ def _turn(angle: float, tour: Tour) -> list[Clause]:
         return [Clause("turn_around")]
     plain = SLIGHT if abs(angle) < 1.0 else QUARTER if abs(angle) < 2.2 else None
     if plain is None or chance < 0.5:
-        return [Clause("turn", side=side, amount=round(min(ANGLES, key=lambda said: abs(said - abs(angle))), 4))]
+        return [
+            Clause("turn", side=side, amount=round(min((abs(known - abs(angle)), known) for known in ANGLES)[1], 4))
+        ]
     return [Clause("turn", side=side, amount=plain)]
 
 

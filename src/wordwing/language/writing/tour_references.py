@@ -1,11 +1,11 @@
-"""What a visitor calls things in a tour: by a name, by where they are, by what was said before, or by what they are not.
+"""What a visitor calls things in a tour: by a name, by where they are, or by what was said of them before.
 
 Whatever is said of a thing is true in the layout. Where the drone looks, and what is near to it, is known at the start
 only; such words are for the first thing to do.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from wordwing.language.meaning.clauses import COLOURS, Reference
 from wordwing.language.writing.referring_expressions import Namer
 from wordwing.language.writing.templates import pick
+from wordwing.language.writing.tour_phrases import Phrases
 from wordwing.world.catalogue import lexicon
 from wordwing.world.fences import distance_to_fences
 from wordwing.world.layout import Layout
@@ -51,7 +52,7 @@ class References:
         start: Of the drone.
         namer: Of names.
         habits: Of the visitor.
-        phrases: By what they say.
+        phrases: To refer by.
         rng: Source of every choice.
     """
 
@@ -61,13 +62,13 @@ class References:
         start: StartPose,
         namer: Namer,
         habits: Habits,
-        phrases: Mapping[str, Sequence[str]],
+        phrases: Phrases,
         rng: np.random.Generator,
     ) -> None:
         self.namer, self.habits, self._phrases, self._rng = namer, habits, phrases, rng
         self.spoken: tuple[Reference, ...] = ()
         """What the last clause spoke of."""
-        self.said: list[Reference] = []
+        self.mentioned: list[Reference] = []
         """Everything, in order."""
         self.plain = True
         """Whether nothing else has been mentioned, by mistake or to be ignored."""
@@ -88,7 +89,7 @@ class References:
             first: Whether nothing was done before.
         """
         phrase = self._referred(reference, alone, first)
-        self.said.append(reference)
+        self.mentioned.append(reference)
         return phrase
 
     def other_than(self, references: Sequence[Reference]) -> int | None:
@@ -102,40 +103,43 @@ class References:
         return "fence" if isinstance(reference, str) else self._families[reference]
 
     def _plural(self, thing: str) -> str:
-        plurals = self._phrases["plurals"]
-        assert isinstance(plurals, Mapping)
-        return str(plurals.get(thing, f"{thing}s"))
+        return self._phrases.plurals.get(thing, f"{thing}s")
 
     def _say(self, key: str, **slots: str) -> str:
-        return pick(self._phrases[key], self._rng).format(**slots)
+        return pick(self._phrases.do[key], self._rng).format(**slots)
 
     def _referred(self, reference: Reference, alone: bool, first: bool) -> str:
-        chance = self._rng.random()
-        named = reference in self.said
-        if alone and named and self.spoken == (reference,) and not self.namer.plural(reference):
-            if chance < self.habits.pronouns:
-                return "it" if chance < 0.9 * self.habits.pronouns else "that one"
+        chance, known = self._rng.random(), reference in self.mentioned
+        repeated = alone and known and self.spoken == (reference,) and not self.namer.plural(reference)
+        if repeated and chance < self.habits.pronouns:
+            return "it" if chance < 0.9 * self.habits.pronouns else "that one"
         if isinstance(reference, str):
             return self.namer.name(reference)
-        if named and chance < self.habits.back and reference not in self.spoken:
-            others = {entry for entry in self.said if entry != reference and isinstance(entry, int)}
-            if self.plain and others and self.said[0] == reference and self._rng.random() < 0.5:
-                return self._say("first")
-            if self._families.count(self._families[reference]) == 1:
-                return self._say("again", thing=self._families[reference])
-        if not named and chance < 2 * self.habits.back and alone:
-            twins = [place for place, family in enumerate(self._families) if family == self._families[reference]]
-            if len(twins) == 2 and any(place in self.said for place in twins if place != reference):
-                close = any(place in self.spoken for place in twins)
-                thing = self._families[reference]
-                phrase = self._say("other", thing=thing, things=self._plural(thing))
-                if close or "one" not in phrase:
-                    return phrase
-        if chance > 1 - self.habits.relations and alone:
-            found = self._relations(reference, first)
-            if found:
-                return pick(found, self._rng)
-        return self.namer.name(reference)
+        phrase = ""
+        if known and reference not in self.spoken and chance < self.habits.back:
+            phrase = self._again(reference)
+        elif alone and not known and chance < 2 * self.habits.back:
+            phrase = self._twin(reference)
+        if not phrase and alone and self._rng.random() < self.habits.relations:
+            phrase = pick(self._relations(reference, first) or [""], self._rng)
+        return phrase or self.namer.name(reference)
+
+    def _again(self, place: int) -> str:
+        """What was spoken of before."""
+        others = {entry for entry in self.mentioned if entry != place and isinstance(entry, int)}
+        if self.plain and others and self.mentioned[0] == place and self._rng.random() < 0.5:
+            return self._say("first")
+        family = self._families[place]
+        return self._say("again", thing=family) if self._families.count(family) == 1 else ""
+
+    def _twin(self, place: int) -> str:
+        """The other one of two of a kind, of which one was spoken of."""
+        family = self._families[place]
+        others = [one for one, name in enumerate(self._families) if name == family and one != place]
+        if len(others) != 1 or others[0] not in self.mentioned:
+            return ""
+        phrase = self._say("other", thing=family, things=self._plural(family))
+        return phrase if others[0] in self.spoken or family in phrase else ""
 
     def _relations(self, place: int, first: bool) -> list[str]:
         """Phrases that say where a landmark is, one of each kind that fits."""
