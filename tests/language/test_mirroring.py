@@ -12,6 +12,11 @@ from wordwing.language.tokenizer import mirrored
         ("stop right next to it on your right", "stop right next to it on your left"),
         ("on its right before the well", "on its left before the well"),
         ("turn right now", "turn left now"),
+        ("yaw 135 right now go 2 feet right next stop", "yaw 135 left now go 2 feet left next stop"),
+        (
+            "go left no wait right now stop 2 feet right next to it",
+            "go right no wait left now stop 2 feet right next to it",
+        ),
         ("until you are looking right at the palm", "until you are looking right at the palm"),
         ("hang a right at the stove", "hang a left at the stove"),
         ("circle it clockwise", "circle it counterclockwise"),

@@ -195,6 +195,12 @@ _SIDED = frozenset(
 )
 """…unless one of these comes before it."""
 
+_MEASURED = frozenset(
+    ("degrees", "deg", "m", "cm", "metre", "metres", "meter", "meters", "centimetres", "foot", "feet", "ft", "steps")
+) | {"no", "wait", "sorry", "mean"}
+"""After these and after numbers, "right now" and "right next", but not "right next to", are the ends of sentences and
+the beginnings of others."""
+
 _POINTED = frozenset(("look", "looking", "point", "pointed", "pointing", "aim", "aimed", "nose", "staring", "dead"))
 """After these "right at" means "exactly at"."""
 
@@ -208,7 +214,9 @@ def mirrored(words: Sequence[str]) -> list[str]:
         before = words[place - 1] if place else ""
         after = words[place + 1] if place + 1 < len(words) else ""
         just = (after in _JUST and before not in _SIDED) or (after == "at" and before in _POINTED)
-        if word == "right" and just:
+        new = after == "now" or (after == "next" and words[place + 2 : place + 3] != ["to"])
+        ends = new and (before in _MEASURED or before[:1].isdigit())
+        if word == "right" and just and not ends:
             found.append(word)
         elif word == "clockwise" and before in ("counter", "anti"):
             found[-1] = word

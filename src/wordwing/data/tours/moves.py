@@ -34,7 +34,7 @@ REACH = 1.4
 STRIDE = 15 * math.pi / 180
 """Between two points of an arc, radians."""
 
-ROUNDS = {"half": 3.0, "full": 4.0, "three_quarters": 0.6, "twice": 0.8}
+ROUNDS = {"half": 3.0, "full": 4.0, "three_quarters": 0.6, "twice": 3.0}
 """How often each part of a circle is flown."""
 
 HELD = (0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.0, 1.5, 2.0)
@@ -390,8 +390,8 @@ MIDDLES: dict[Maker, float] = {
     passes: 4.0,
     visits: 4.0,
     between: 2.5,
-    circles: 2.5,
-    follows: 0.8,
+    circles: 4.0,
+    follows: 1.5,
     heads_for: 0.5,
     to_fence: 0.6,
     to_corner: 0.3,
@@ -410,7 +410,7 @@ FINALS: dict[Maker, float] = {
     looks: 1.0,
     abreast: 0.8,
     passes: 0.8,
-    circles: 1.2,
+    circles: 2.0,
     returns: 1.2,
     goes_back: 1.5,
     waits: 0.5,

@@ -169,7 +169,7 @@ class References:
                 if here < min(NEARBY, min(rivals) - CLEARLY):
                     noun = thing or pick(ANYTHING, self._rng)
                     found.append(self._say("nearest", thing=noun, Y=self.namer.name(reference)))
-                elif here > max(rivals) + CLEARLY and (thing or len(rivals) > 2):
+                elif here > max(rivals) + CLEARLY and (thing or len(rivals) > 2) and self._rng.random() < 0.3:
                     noun = thing or pick(ANYTHING, self._rng)
                     found.append(self._say("farthest", thing=noun, Y=self.namer.name(reference)))
             if len(found) > 1:
