@@ -102,7 +102,7 @@ def test_a_corpus_that_does_not_exist_is_answered_with_those_that_do():
         corpus("fields")
     with pytest.raises(
         WordwingError,
-        match=r'^there is no corpus "x"; there are field, cage, errands, house, written, typed, dev-mini$',
+        match=r'^there is no corpus "x"; there are field, cage, errands, tours, house, written, typed, dev-mini$',
     ):
         corpus("x")
 

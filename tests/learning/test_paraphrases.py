@@ -2,7 +2,10 @@ from dataclasses import replace
 
 import torch
 
-from wordwing.language.tokenizer import mirrored, tokenize
+from wordwing.data.dataset import Source, write_dataset
+from wordwing.data.generating import Chunk
+from wordwing.data.tours.making import make_tours
+from wordwing.language.tokenizer import Vocabulary, mirrored, tokenize
 from wordwing.language.word_vectors import word_table
 from wordwing.learning.paraphrases import paraphrase
 
@@ -95,3 +98,22 @@ def test_a_mirror_image_that_has_fewer_words_can_be_drawn_beside_the_instruction
     flip = torch.tensor([True, False])
     tokens, _mentioned = paraphrases.draw(torch.tensor([0, 0]), flip, torch.Generator().manual_seed(0))
     assert tokens.lengths.tolist() == [len(text.split()) - 1, len(text.split())]
+
+
+def test_a_tour_has_other_wordings_by_other_visitors_and_they_have_images_in_a_mirror(tmp_path):
+    made = make_tours(Chunk("tours", "train", seed=2, first=0, count=12))
+    dataset = write_dataset(tmp_path / "tours", Source("tours", "generated", 2, "", steps=100), *made)
+    instructions = list(dataset.instructions("train"))
+    known = Vocabulary.of((one.segment.instruction for one in instructions), 1, tokenizer=2)
+    paraphrases = paraphrase([dataset], [instructions], known, "cpu", wordings=5)
+    assert paraphrases.count.tolist() == [5] * 12
+
+    def texts(tokens):
+        return [tuple(tokens.words[row, : tokens.lengths[row]].tolist()) for row in range(60)]
+
+    plain, other = texts(paraphrases.tokens), texts(paraphrases.mirrored)
+    assert sum(len(set(plain[5 * one : 5 * one + 5])) == 5 for one in range(12)) > 9
+    sides = {known.index["left"], known.index["right"]}
+    sided = [row for row in range(60) if sides & set(plain[row])]
+    assert len(sided) > 20
+    assert sum(plain[row] != other[row] for row in sided) > 0.9 * len(sided)  # but for "right there"

@@ -23,7 +23,7 @@ LAYOUT = Layout(
         Placement("Barrel", 0.5, 1.2),
         Placement("OilDrum", 0.8, -1.0),
         Placement("Gorilla", 1.6, 1.5, 0.5),
-        Placement("Boat", -1.8, -1.2, 2.0),
+        Placement("Boat", -2.0, -0.3, 2.0),
         Placement("Pumpkin", -0.9, 1.9),
     )
 )
