@@ -28,7 +28,7 @@ ROOM = 0.3
 NARROWEST = 2 * ROOM + 0.1
 """Between two things that one flies between, metres."""
 
-REACH = 1.4
+REACH = 1.2
 """Distance of things that makes them e times rarer, metres: tours are long enough."""
 
 STRIDE = 15 * math.pi / 180

@@ -81,7 +81,10 @@ def plan(ground: Ground, count: int, rng: np.random.Generator) -> Planned | None
             return None
     if any(before.clauses[-1].kind == after.clauses[0].kind == "reach_fence" for before, after in pairwise(tour.moves)):
         return None  # two fences in a row are a corner
-    path = bent(np.vstack([[start[:2]], *(move.points for move in tour.moves)]), ground)
+    points = np.vstack([[start[:2]], *(move.points for move in tour.moves)])
+    if path_length(points) * PER_METRE > LONGEST:
+        return None
+    path = bent(points, ground)
     if path is None or _decisions(path, start.yaw) > LONGEST:
         return None
     cut = Track(_smoothed(path, CUT), start.yaw, ground.layout)
@@ -162,8 +165,8 @@ def _meaning(tour: Tour, path: Floats, cut: Track) -> tuple[Clause, ...] | None:
             said.insert(min(1, len(said) - 1), (Clause("avoid", pick(spared, tour.rng)), False))
     while True:
         clauses = [clause for clause, _ in said]
-        scores = np.minimum(_judged(clauses, track), _judged(clauses, cut))
-        if min(scores) >= SURE:
+        scores = next((found for way in (track, cut) if min(found := _judged(clauses, way)) < SURE), None)
+        if scores is None:
             return tuple(clauses)
         kept = [entry for entry, value in zip(said, scores, strict=True) if not (entry[1] and value < SURE)]
         if len(kept) == len(said):
