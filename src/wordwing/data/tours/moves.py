@@ -265,7 +265,8 @@ def sides(tour: Tour) -> Move | None:
 
 def own_sides(tour: Tour) -> Move | None:
     """To the front or the back of a landmark that has them."""
-    fronted = [place for place, entry in enumerate(tour.ground.layout.landmarks) if entry.name in FRONTED]
+    entries = enumerate(tour.ground.layout.landmarks)
+    fronted = [place for place, entry in entries if entry.name in FRONTED and place != tour.last]
     if not fronted:
         return None
     place, side = pick(fronted, tour.rng), pick(_OWN, tour.rng)

@@ -208,7 +208,9 @@ class TourWriter(Writer):
                 final = last and counted[0] != "1." and self._chance(0.6)
                 text += f" {self._word('finally') if final else counted[number]}"
             text += " " + self._mistaken(part, first)
-            part_text = self._text(part, last=last and not begun, first=first and not begun, clean=polite and first)
+            part_text = self._text(
+                part, last=last and not begun, first=first and not begun, clean=first and (polite or begun)
+            )
             text += self._word("requests").format(U=part_text) if polite and first else part_text
         if not (polite or begun or counted) and self._chance(OPENED):
             text = f"{self._word('openers')} {text}"
