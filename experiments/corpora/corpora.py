@@ -42,7 +42,7 @@ def sizes() -> None:
 
 def words() -> None:
     """The words of each split, and how often readers find where a segment ends."""
-    for name in ("cage", "house", *PACKED):  # field and errands have the words of the program that writes cage
+    for name in ("cage", "tours", "house", *PACKED):  # field and errands have the words of the program that writes cage
         found = describe(corpus(name))
         for split, (tokens, types) in found.words.splits.items():
             entry = {"corpus": name, "sentences": found.text, "split": split, "tokens": tokens, "types": types}
@@ -71,7 +71,7 @@ def figures(row: dict) -> dict:
 
 def judge() -> None:
     """The judge's three rates on the dev splits."""
-    for name in ("cage", "field", "errands"):
+    for name in ("cage", "field", "errands", "tours"):
         for segments, rates in judge_rates(corpus(name), "dev").items():
             shown = {
                 "demonstrations accepted (0.95 or more)": rates.gold,
