@@ -11,7 +11,7 @@ from wordwing.language.meaning.clauses import Clause, Side
 from wordwing.language.tokenizer import mirrored, tokenize
 from wordwing.language.writing.templates import HELD_OUT
 from wordwing.language.writing.tour_phrases import phrases
-from wordwing.language.writing.tour_references import Habits, References, hour
+from wordwing.language.writing.tour_references import Habits, References, hour, palette
 from wordwing.language.writing.tour_writer import TourWriter, Visitor
 from wordwing.world.catalogue import landmark
 from wordwing.world.layout import Layout, Placement
@@ -173,6 +173,13 @@ def test_what_is_said_of_where_a_thing_is_is_true_of_it():
         re.search("behind you|your (left|right)|you can see|closer to you", p) for p in relations(3, first=False)
     )
     assert any(re.search("(farthest|furthest|farthest away) from", phrase) for phrase in boat)
+
+
+def test_a_thing_is_called_by_its_colour_where_nothing_else_has_it():
+    assert [palette(name)[0] for name in ("OilDrum", "Gorilla", "Pumpkin")] == ["orange", "black", "orange"]
+    said = [relations(place, first=False) for place in range(5)]
+    assert "the black one" in said[2]
+    assert not any("orange one" in phrase for phrases_of in said for phrase in phrases_of), "two of them are orange"
 
 
 def test_training_has_no_phrase_that_is_kept_for_dev():

@@ -5,8 +5,10 @@ only; such words are for the first thing to do.
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -31,6 +33,10 @@ VIEW = math.radians(40)
 
 ANYTHING = ("one", "one", "thing", "object")
 """Words for a thing of whatever kind."""
+
+
+COLOURED = ("red", "blue", "yellow", "white", "black", "orange", "gold", "purple")
+"""Colours that tell things apart; most of the others are green, brown or grey."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,8 @@ class References:
         """Everything, in order."""
         self.plain = True
         """Whether nothing else has been mentioned, by mistake or to be ignored."""
-        self._families = [lexicon()[entry.name].family for entry in layout.landmarks]
+        self._names = [entry.name for entry in layout.landmarks]
+        self._families = [lexicon()[name].family for name in self._names]
         self._centres: Floats = layout.centres
         self._start = start
         offsets = self._centres - np.array(start[:2])
@@ -98,6 +105,15 @@ class References:
         alike = [place for place in others if any(self._families[place] == self._family(one) for one in references)]
         choice = alike if alike and self._rng.random() < 0.7 else others
         return pick(choice, self._rng) if choice else None
+
+    def coloured(self, place: int) -> str:
+        """A landmark as the only one of its colour; empty where that would not tell it from all others."""
+        palettes = [palette(entry) for entry in self._names]
+        own = next(iter(palettes[place]), "")
+        others = [colours for other, colours in enumerate(palettes) if other != place]
+        if not own or any(own in colours for colours in others):
+            return ""
+        return self._say("coloured", colour=own)
 
     def _family(self, reference: Reference) -> str:
         return "fence" if isinstance(reference, str) else self._families[reference]
@@ -145,7 +161,7 @@ class References:
         """Phrases that say where a landmark is, one of each kind that fits."""
         family = self._families[place]
         alike = [other for other, name in enumerate(self._families) if name == family]
-        found = [*self._near(place, alike)]
+        found = [*self._near(place, alike), *filter(None, [self.coloured(place)])]
         if first:
             found += self._seen(place)
             found += self._nearer(place)
@@ -225,6 +241,14 @@ class References:
             side = "left" if apart > 0 else "right"
             found.append(self._say("handed", thing=thing, things=things, side=side, sidemost=f"{side}most"))
         return found
+
+
+@cache
+def palette(name: str) -> tuple[str, ...]:
+    """The colours that what a landmark is called begins with, the most usual one first."""
+    entry = lexicon()[name]
+    words = Counter(phrase.split()[0] for phrase in (*entry.names, *entry.looks, *entry.contrast))
+    return tuple(word for word, _ in words.most_common() if word in COLOURED)
 
 
 def hour(angle: float) -> str:

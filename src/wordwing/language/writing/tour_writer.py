@@ -298,7 +298,12 @@ class TourWriter(Writer):
             return name
         for kind, wanted in (("contrast", self._contrast), ("correction", self._mistake)):
             other = self._refer.other_than([reference]) if wanted and self._chance(0.6) else None
-            if other is None or (called := self.namer.name(other)) in name or name in called:
+            if other is None:
+                continue
+            called, colours = self.namer.name(other), (self._refer.coloured(reference), self._refer.coloured(other))
+            if all(colours) and self._chance(0.4):
+                name, called = colours
+            if called in name or name in called:
                 continue
             if kind == "contrast":
                 self._contrast = False
