@@ -25,7 +25,7 @@ MEAN_ACTIONS = {
     "cage": MeanAction(0.454, -0.006, 12),
     "field": MeanAction(0.459, -0.001, 17),
     "errands": MeanAction(0.403, 0.0, 27),
-    "tours": MeanAction(0.38, 0.005, 43),
+    "tours": MeanAction(0.38, 0.009, 43),
     "house": MeanAction(0.358, -0.045, 31),
     "dev-mini": MeanAction(0.458, -0.001, 17),
 }
