@@ -1,7 +1,7 @@
 """Many flights in fewer worlds of the simulator, for policies that can begin some flights while others are under way.
 
 A world whose drone has come to rest begins the next flight, so that none waits for the longest. On CUDA that is what
-evaluation is made of; on the CPU, where an idle world costs nothing but its own time, a `Runner` flies a few at once.
+evaluation is made of. On the CPU a `Runner` flies a few at once: archived flights are flown again to the same bytes.
 """
 
 from __future__ import annotations

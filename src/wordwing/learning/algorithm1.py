@@ -209,6 +209,7 @@ class ProcessA(Worker):
         self.config, self.data = config, data
         self.network = new_network(config, data, context.device)
         self.executions = initial_executions(data, config.data, context.say)
+        self.executions.keep(config.data.kept_demonstrations)
         lab = lab_executions(data, config.data, context.say)
         paraphrases = training_paraphrases(data, config.data, config.supervised.contexts.mirrored > 0, context.say)
         torch.manual_seed(config.seed + 1)

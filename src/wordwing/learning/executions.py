@@ -173,9 +173,7 @@ def initial_executions(data: TrainingData, config: DataConfig, say: Say = lambda
     """What D^S begins with."""
     examples = data.examples
     if config.initial_executions == "standing":
-        standing = ExecutionSet.standing(examples, examples.max_steps + 1)
-        standing.keep(config.kept_demonstrations)
-        return standing
+        return ExecutionSet.standing(examples, examples.max_steps + 1)
     demonstrations = {}
     for dataset, part in zip(data.datasets, data.training, strict=True):
         file = dataset.folder / DERIVED / "sim-train.npz"
@@ -184,9 +182,7 @@ def initial_executions(data: TrainingData, config: DataConfig, say: Say = lambda
         else:
             say(f"flying ORACLE along {len(part)} paths of {dataset.name}")
             demonstrations[dataset.name] = fly_sim(dataset, part, examples.device)
-    executions = ExecutionSet.from_demonstrations(examples, demonstrations)
-    executions.keep(config.kept_demonstrations)
-    return executions
+    return ExecutionSet.from_demonstrations(examples, demonstrations)
 
 
 def lab_executions(data: TrainingData, config: DataConfig, say: Say = lambda sentence: None) -> ExecutionSet | None:
